@@ -1,4 +1,4 @@
-"""Tests which offsets are due to be committed, what errors mean, and leader epochs of commits."""
+"""Tests which offsets are due for a commit, how commit errors are handled, and leader epochs."""
 
 from __future__ import annotations
 
@@ -148,8 +148,10 @@ def test_partitions_of_a_response_are_judged_separately() -> None:
 def test_history_finds_the_epoch_before_an_offset(
     steps: list[tuple[int, int]], begins: int, first: int
 ) -> None:
-    """Compares the history with a plain list of records; fetches repeat epochs that have not
-    changed."""
+    """Compares the epoch history with a plain list of records.
+
+    Later fetches report epochs that the history already has.
+    """
     history = EpochHistory(begins, first)
     epochs: list[int] = []
     epoch = first

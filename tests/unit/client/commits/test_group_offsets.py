@@ -16,7 +16,7 @@ TP, OTHER = ("t", 0), ("t", 1)
 
 
 async def committed(client: Client, group: str) -> dict[tuple[str, int], tuple[int, str]]:
-    """Returns offset and metadata of each committed partition, by topic name."""
+    """Returns the committed offset and metadata of each partition, by topic name."""
     groups = [OffsetFetchRequestGroup(group_id=group, topics=None)]
     (found,) = (await client.request(OffsetFetchRequest(groups=groups))).groups
     names = {(await client.topic("t")).topic_id: "t"}

@@ -1,4 +1,4 @@
-"""Tests offsets processed beyond the committed offset, as commit metadata encodes them."""
+"""Tests how commit metadata encodes offsets that are processed beyond the committed offset."""
 
 from __future__ import annotations
 
@@ -96,7 +96,11 @@ def test_default_size_holds_24000_offsets_of_any_pattern() -> None:
 def test_offsets_that_other_members_processed_stay_processed(
     base: int, holes: set[int], behind: int, before: set[int]
 ) -> None:
-    """Earlier metadata adds offsets after the edge only: the member knows all offsets before it."""
+    """Merges an earlier bitmap with the member's own.
+
+    The earlier bitmap adds only offsets after `edge`: the member itself knows all offsets before
+    it.
+    """
     incomplete = sorted(base + hole for hole in holes)
     edge = incomplete[-1] + behind
     own = build_bitmap(edge, incomplete, 4)
@@ -147,7 +151,7 @@ def test_metadata_that_would_exhaust_memory_is_ignored() -> None:
 
 
 def test_metadata_of_another_offset_or_topic_is_ignored() -> None:
-    """MirrorMaker copies metadata to offsets that belong to other records."""
+    """MirrorMaker copies the metadata to a cluster in which its offsets belong to other records."""
     bitmap = build_bitmap(12, [10], 3)
     one, other = Uuid.random(), Uuid.random()
     text = encode_bitmap(bitmap, 10, one)

@@ -1,4 +1,4 @@
-"""Tests OffsetCommit and OffsetFetch as plain data at every version."""
+"""Tests OffsetCommit and OffsetFetch requests and responses at every version, as plain data."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Identity(NamedTuple):
 
 
 def chosen(request: Request, highest: int) -> int:  # type: ignore[type-arg]  # either
-    """Returns the version for a broker that has versions up to `highest`."""
+    """Returns the version that the client chooses for a broker with versions up to `highest`."""
     ranges = {request.API_KEY: ApiRange(0, highest)}
     return version_for(request, lambda kind, most: negotiate(kind, ranges, at_most=most))
 
@@ -62,7 +62,7 @@ def commit(
     offsets: dict[tuple[str, int], OffsetAndMetadata],
     label: Callable[[OffsetAndMetadata], str] = lambda its: its.metadata,
 ) -> tuple[OffsetCommitRequest, int]:
-    """Returns the first commit request that such a broker supports, and its version."""
+    """Returns the first commit request that suits versions up to `highest`, and its version."""
     refused: UnsupportedVersionError | None = None
     for request in commit_requests("g", identity, offsets, label):
         try:
@@ -149,7 +149,7 @@ def test_commit_response_is_read(by_id: bool) -> None:
 
 
 def fetch_offsets(highest: int) -> tuple[OffsetFetchRequest, int]:
-    """Returns the first OffsetFetch request that such a broker supports, and its version."""
+    """Returns the first OffsetFetch request for versions up to `highest`, and its version."""
     for request in committed_requests("g", [("a", 0), ("b", 1), ("a", 2)], IDS.__getitem__):
         try:
             return request, chosen(request, highest)
@@ -182,7 +182,7 @@ def test_committed_offsets_are_requested_at_each_version(highest: int) -> None:
 
 @pytest.mark.parametrize("version", range(8, 11))
 def test_member_with_an_epoch_sends_its_id_and_epoch(version: int) -> None:
-    """KIP-848; v8 has no such fields."""
+    """KIP-848 adds the member id and epoch in v9; v8 has neither field."""
     requests = committed_requests("g", [("a", 0)], IDS.__getitem__, Identity("m", 7, None))
     request = next(iter(requests))
     assert chosen(request, version) == version
@@ -194,8 +194,7 @@ TPS = [("a", 0), ("a", 2)]
 
 
 def answer(version: int, **errors: int) -> OffsetFetchResponse:
-    """Returns the answer of a broker at that version, with errors of the group and of a
-    partition."""
+    """Returns an OffsetFetch response at `version`, with a group error and a partition error."""
     first: dict[str, Any] = {
         "partition_index": 0,
         "committed_offset": 5,

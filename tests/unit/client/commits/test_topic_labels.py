@@ -1,4 +1,4 @@
-"""Tests labels in commit metadata: a commit by topic name does not apply to a recreated topic."""
+"""Tests topic labels in commit metadata: they invalidate a commit of a recreated topic."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ A = Uuid.parse("AAAAAAAAAAAAAAAAAAAACg")
 B = Uuid.parse("AAAAAAAAAAAAAAAAAAAACw")
 DONE = "kproto.done/1 AAAAAAAAAAAAAAAAAAAACg 3 0 r AQ=="
 
-#: The broker has OffsetCommit up to v9.
+#: Kafka 3.9.2 has OffsetCommit up to v9, which names topics and has no topic ids.
 BY_NAME = BrokerSettings(release="3.9.2")
 
 
@@ -66,7 +66,7 @@ def test_label_of_another_cluster_is_no_other_topic() -> None:
 
 @dataclass
 class BrokerByName:
-    """A client of a broker that stores commits by topic name, with topic `t`."""
+    """A client with topic `t`, of a broker that stores commits by topic name."""
 
     client: Client
 
@@ -76,7 +76,7 @@ class BrokerByName:
             await producer.send_many("t", [f"{prefix} {at}".encode() for at in range(count)])
 
     async def raw(self) -> tuple[int, str]:
-        """Returns the committed offset and its metadata, as the broker stores them."""
+        """Returns the committed offset and its metadata as the broker stores them."""
         topics = [OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
         group = OffsetFetchRequestGroup(group_id="g", topics=topics)
         answer = await self.client.request(OffsetFetchRequest(groups=[group]), version=8)
@@ -84,7 +84,7 @@ class BrokerByName:
         return found.committed_offset, found.metadata or ""
 
     async def commit(self, offset: int, metadata: str) -> None:
-        """Commits the way a late member does."""
+        """Commits with OffsetCommit v8, as a member whose metadata is outdated does."""
         part = OffsetCommitRequestPartition(
             partition_index=0, committed_offset=offset, committed_metadata=metadata
         )

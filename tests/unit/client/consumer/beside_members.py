@@ -1,4 +1,7 @@
-"""Events during the cancellation of a consumer: members join or leave, the coordinator moves."""
+"""Defines the events that happen while a consumer's coroutine is cancelled.
+
+Another member joins or leaves, or the group coordinator moves or stops.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ __all__ = ["BESIDE", "Beside"]
 
 @dataclass(frozen=True)
 class Beside:
-    """An event beside the consumer under test.
+    """An event that happens while the consumer under test is cancelled.
 
-    `begin` starts it. `others` is the number of members that joined before the consumer under test.
-    Rebalance callbacks take `callbacks_s` seconds.
+    `begin` starts the event. `others` is the number of members that joined before the consumer
+    under test. Each rebalance callback takes `callbacks_s` seconds of the clock.
     """
 
     begin: Callable[[Scene], Awaitable[None]]

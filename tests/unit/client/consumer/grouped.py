@@ -1,4 +1,4 @@
-"""A group consumer on a scripted broker, with a group member that the test scripts."""
+"""Provides a group consumer on a scripted broker; the test controls its group membership."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = ["FAR", "QUICK", "GenerationIdentity", "Group", "ScriptedMember", "gro
 
 QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=1000)
 
-#: A deadline after the end of any test, in seconds of the clock.
+#: A deadline that no test reaches, in seconds of the clock.
 FAR = 1e9
 
 
 class GenerationIdentity(NamedTuple):
-    """The identity of a member in a generation."""
+    """The identity of a classic member: member id, generation and instance id."""
 
     member_id: str
     generation: int
@@ -42,9 +42,10 @@ class GenerationIdentity(NamedTuple):
 
 
 class ScriptedMember:
-    """A group member without a protocol.
+    """Replaces the group membership of a consumer, and speaks no group protocol.
 
-    It records the calls of the consumer. The test assigns and revokes partitions through `owner`.
+    It records the consumer's calls in `calls`. The test assigns and revokes partitions through
+    `owner`.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class ScriptedMember:
         self.refused: list[tuple[str, Identity]] = []
         self.polls = 0
         self.closes: asyncio.Event | None = None
-        #: Assigned partitions with their topic ids, which the consumer protocol has.
+        #: Partitions for which `is_assigned` returns true, with the topic ids of KIP-848.
         self.assigned_ids: set[tuple[TopicPartition, Uuid]] = set()
 
     def start(self) -> None:
@@ -96,7 +97,7 @@ class ScriptedMember:
 
 @dataclass
 class Group:
-    """A scripted broker, log and coordinator, and the client with its scripted members."""
+    """A scripted broker with its log and coordinator, and a client with scripted members."""
 
     broker: ScriptedBroker
     log: ScriptedLog
@@ -144,7 +145,7 @@ async def group(
     clock: Clock = SYSTEM_CLOCK,
     make: Callable[[int, bytes], bytes] = lambda offset, value: batch(offset, [value]),
 ) -> AsyncIterator[Group]:
-    """Yields a group with topic `t`; `partitions` are the values, each in a batch of its own."""
+    """Yields a group that reads topic `t`; `partitions` are its values, each in its own batch."""
     async with ScriptedBroker({"t": len(partitions)}) as broker:
         log = ScriptedLog(broker)
         for partition, values in enumerate(partitions):

@@ -1,8 +1,8 @@
-"""The consumer coroutines that `test_cancelled_members` cancels; the group member is a real one.
+"""Prepares the consumer coroutines that `test_cancelled_members` cancels.
 
-Each row of `ROWS` prepares a consumer and returns the coroutine under test. `ON_ASSIGNED` and
-`ON_REVOKED` have the coroutines that rebalance callbacks await. `beside_members` defines the events
-that happen at the same time.
+The consumers are members of a group on an embedded cluster. Each row of `ROWS` prepares a consumer
+and returns the coroutine under test. `ON_ASSIGNED` and `ON_REVOKED` have the coroutines that
+rebalance callbacks await. `beside_members` defines the events that happen at the same time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ALL_PARTITIONS: Final = [(TOPIC, at) for at in range(PARTITIONS)]
 
 @dataclass
 class Scene:
-    """A consumer under test on a stage.
+    """The consumer under test, and the cluster and members of its `stage`.
 
     `ends` is true if the coroutine under test closes the consumer.
     """
@@ -53,11 +53,11 @@ class Scene:
     stage: Stage
     client: kproto.Client
     consumer: GroupConsumer
-    expected: int = PARTITIONS  #: partitions that the group assigns to it
+    expected: int = PARTITIONS  #: partitions that the group assigns to the consumer
     ends: bool = False
     ends_if_cancelled: bool = False
     closes_again: bool = False  #: the caller closes again after a cancelled close
-    redelivery: Redelivery = Redelivery.NONE  #: after the end, if nothing was cancelled
+    redelivery: Redelivery = Redelivery.NONE  #: allowed if no call was cancelled
     in_flight: list[Key] = field(default_factory=list)
     _records: AsyncIterator[Any] | None = None
 
@@ -67,7 +67,7 @@ class Scene:
         return self._records
 
     def make(self, **given: Any) -> GroupConsumer:
-        """Replaces the consumer, which has not started yet, and returns the new one."""
+        """Replaces the consumer, which must not have started, and returns the new one."""
         self.consumer = self.stage.consumer(self.client, ME, **given)
         return self.consumer
 
@@ -77,26 +77,26 @@ class Scene:
         await self.stage.until(lambda: len(self.consumer.assignment) == self.expected)
 
     def mark_processed(self) -> None:
-        """Marks the records in flight as processed."""
+        """Marks the records in flight as processed in the ledger."""
         for key in self.in_flight:
             self.stage.ledger.mark_processed(key)
         self.in_flight = []
 
     def deliver(self, partition: int, *offsets: int) -> None:
-        """Tracks records that the consumer has returned; they are in flight."""
+        """Marks records as delivered in the ledger, and as in flight here."""
         for offset in offsets:
             self.stage.ledger.record_delivered(ME, (partition, offset))
             self.in_flight.append((partition, offset))
 
     async def poll(self, count: int) -> None:
-        """Polls `count` records one by one; half of the partitions have eight in all."""
+        """Polls `count` records one by one; each poll first marks the previous record processed."""
         for _ in range(count):
             self.mark_processed()
             record = await anext(self.records)
             self.deliver(record.partition, record.offset)
 
     async def poll_until_all_processed(self) -> None:
-        """Polls until every record is processed, by this member or by another."""
+        """Polls until every record of the topic is processed, by this or another member."""
         over = asyncio.ensure_future(self.stage.ledger.all_processed.wait())
         try:
             while True:
@@ -116,14 +116,15 @@ class Scene:
         return self.consumer._member._member._membership
 
     async def await_rebalance(self) -> None:
-        """Waits until the member knows of the rebalance, if it has partitions."""
+        """Waits until the member leaves STABLE; returns at once if it has no partitions."""
         if self.consumer.assignment:
             await self.stage.until(lambda: self.member.phase.name != "STABLE")
 
     def will_end(self, redelivery: Redelivery = Redelivery.NONE) -> None:
-        """Notes that the coroutine under test ends the consumer.
+        """Declares that the coroutine under test closes the consumer.
 
-        `redelivery` holds if the coroutine is not cancelled; a cancelled one may skip its commits.
+        `redelivery` applies if the coroutine is not cancelled. A cancelled coroutine may skip its
+        last commit.
         """
         self.ends = True
         self.redelivery = redelivery
@@ -304,7 +305,7 @@ async def committing_behind_a_pending_commit(scene: Scene) -> Awaitable[object]:
 
 
 async def ignore_lost_partitions(commit: Awaitable[object]) -> None:
-    """Awaits a commit whose partitions may have moved to another member meanwhile."""
+    """Awaits a commit; ignores the error if a partition has moved to another member."""
     try:
         await commit
     except kproto.CommitFailedError as error:
@@ -321,7 +322,7 @@ def first_assigned(scene: Scene) -> TopicPartition:
 
 
 async def ignore_revocation(call: Awaitable[object]) -> None:
-    """Awaits a call whose partition may be revoked meanwhile."""
+    """Awaits a call; ignores the error if its partition is revoked meanwhile."""
     try:
         await call
     except kproto.ConfigurationError as error:
@@ -385,7 +386,7 @@ async def subscribing_again(scene: Scene) -> Awaitable[object]:
     await scene.poll(3)
     partition, offset = scene.in_flight[-1]
     scene.mark_processed()
-    await scene.consumer.commit({(TOPIC, partition): offset + 1})  # no record is in flight now
+    await scene.consumer.commit({(TOPIC, partition): offset + 1})  # no record is in flight any more
 
     async def change() -> None:
         scene.consumer.unsubscribe()

@@ -1,8 +1,8 @@
-"""Group members on the embedded cluster, and a ledger of every record.
+"""Runs group members on the embedded cluster, and keeps a ledger of every record.
 
 A `Stage` has a cluster on a manual clock. A background task advances the clock, so that sessions
 expire without real waiting. The stage's `Ledger` tracks which records were delivered, processed and
-committed, and collects the violations. This module does not cancel anything.
+committed, and collects violations. The tests do the cancelling.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def protocol_of(assignor: str) -> dict[str, Any]:
 
 
 class Redelivery(Enum):
-    """The records that the group may deliver again."""
+    """Selects the records that the group may deliver again without a violation."""
 
     NONE = "none"
     IN_FLIGHT = "records that were in flight at the end"
@@ -125,7 +125,7 @@ class Ledger:
         cluster.control(self._check_commit, request=OffsetCommitRequest)
 
     def record_delivered(self, name: str, key: Key) -> None:
-        """Tracks a record that the member `name` has received; checks owner and redelivery."""
+        """Records that member `name` has received a record; checks owner and redelivery."""
         partition, offset = key
         if self._owners.get(partition) != name:
             self.violations.append(f"{name} gets {key} of {self._owners.get(partition)!r}")
@@ -153,11 +153,11 @@ class Ledger:
             self.all_processed.set()
 
     def next_offset_of(self, partition: int) -> int:
-        """Returns the offset after the last processed record of a partition, read in order."""
+        """Returns the next offset of a partition whose records were processed in order."""
         return len(self._processed[partition])
 
     def partitions_assigned(self, name: str, partitions: Collection[TopicPartition]) -> None:
-        """Makes the member `name` the owner of these partitions."""
+        """Makes `name` the owner of these partitions; a second owner is a violation."""
         for _, partition in partitions:
             owner = self._owners.setdefault(partition, name)
             if owner != name:
@@ -166,7 +166,7 @@ class Ledger:
     def partitions_released(
         self, name: str, partitions: Collection[TopicPartition] | None = None
     ) -> None:
-        """Ends the ownership of these partitions, or of all that the member owns."""
+        """Ends the ownership of these partitions, or of all partitions of the member."""
         released = range(PARTITIONS) if partitions is None else [each for _, each in partitions]
         for partition in released:
             if self._owners.get(partition) == name:
@@ -194,7 +194,7 @@ class Ledger:
 
 
 class Stage:
-    """A cluster of two brokers and the members that read from it; made by `staged`."""
+    """A cluster of two brokers, and the members that read from it; `staged` creates it."""
 
     def __init__(self, cluster: Cluster, clock: ManualClock, assignor: str) -> None:
         self.cluster = cluster
@@ -206,7 +206,7 @@ class Stage:
         self._tasks: WeakKeyDictionary[asyncio.Task[Any], str] = WeakKeyDictionary()
 
     def note_tasks(self) -> None:
-        """Notes the owner of each task that is created from now on."""
+        """Stores for each task created from now on which member started it."""
 
         def made(loop: asyncio.AbstractEventLoop, work: Any, **given: Any) -> asyncio.Task[Any]:
             task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, **given)
@@ -217,7 +217,7 @@ class Stage:
 
     @property
     def members(self) -> tuple[str, ...]:
-        """The ids of the members that the coordinator knows."""
+        """The ids of the members that the coordinator has in the group."""
         group = self.cluster._cluster.groups.find(GROUP, read_clock(self.clock))
         return () if group is None else tuple(group.members)
 
@@ -227,8 +227,8 @@ class Stage:
     def consumer(self, client: kproto.Client, name: str, **given: Any) -> GroupConsumer:
         """Returns a member that reports its assignment to the ledger.
 
-        `given` are settings. A given `on_assigned` runs after the ledger has the partitions, a
-        given `on_revoked` before the ledger releases them.
+        `given` are consumer settings. An `on_assigned` among them runs after the ledger has
+        recorded the partitions, and an `on_revoked` before the ledger releases them.
         """
         on_assigned_too = given.pop("on_assigned", None)
         on_revoked_too = given.pop("on_revoked", None)
@@ -255,7 +255,7 @@ class Stage:
         await self.clock.sleep(self.callbacks_s)
 
     def other(self) -> OtherMember:
-        """Adds another member to the group."""
+        """Adds another member to the group, and returns it."""
         self.others.append(OtherMember(self, f"other-{len(self.others)}"))
         return self.others[-1]
 
@@ -265,7 +265,7 @@ class Stage:
         self.cluster.move_leader("__consumer_offsets", 0, to)
 
     def stop_coordinator(self) -> None:
-        """Starts to stop the coordinator's broker; it does not restart."""
+        """Begins to stop the coordinator's broker, which does not start again."""
         self._stopping = asyncio.ensure_future(
             self.cluster.stop_broker(self.cluster.coordinator(GROUP))
         )
@@ -278,14 +278,14 @@ class Stage:
             await other.task
 
     async def until(self, holds: Callable[[], object]) -> None:
-        """Waits for a condition, without a limit of its own: the test has one."""
+        """Waits until a condition holds; only the test's own timeout limits the wait."""
         while not holds():  # noqa: ASYNC110 - a condition, and no event
             await asyncio.sleep(0)
 
     async def no_task_of(self, name: str, *packages: str) -> None:
-        """Raises AssertionError if a client task of the member `name` is still running.
+        """Raises AssertionError if a client task of member `name` is still running.
 
-        `packages` limit the check to tasks whose code is in these packages of `kproto.client`.
+        If `packages` are given, only tasks with code in these packages of `kproto.client` count.
         """
         folders = [f"/kproto/client/{package}" for package in packages or ("",)]
         for _ in range(CLOSING_ITERATIONS):
@@ -298,7 +298,7 @@ class Stage:
         assert not left, f"tasks are left: {left}"
 
     def no_connection_of_its_own(self, client: kproto.Client) -> None:
-        """Raises AssertionError if a consumer has left a connection of its own open."""
+        """Raises AssertionError if a consumer left its own fetch connection open."""
         own = [key for key in client._view._pool._open if key[1] is not None]
         assert not own, f"connections are left: {own}"
 
@@ -314,7 +314,7 @@ def _is_in(task: asyncio.Task[Any], folders: list[str]) -> bool:
 
 
 def begin(name: str, work: Any) -> asyncio.Task[Any]:
-    """Starts a task of the member `name`; tasks that it starts belong to that member too."""
+    """Starts a task of member `name`; tasks that this task starts belong to the same member."""
     context = copy_context()
     context.run(_owner_name.set, name)
     return asyncio.create_task(work, context=context)
@@ -323,7 +323,7 @@ def begin(name: str, work: Any) -> asyncio.Task[Any]:
 class OtherMember:
     """A member with its own client that polls until `stop` is set.
 
-    Its partitions are paused until `wake`.
+    Its partitions are paused until `wake` is called.
     """
 
     def __init__(self, stage: Stage, name: str) -> None:
@@ -337,11 +337,11 @@ class OtherMember:
 
     @property
     def assignment(self) -> int:
-        """The number of partitions that are assigned to it."""
+        """The number of partitions that this member has."""
         return len(self._consumer.assignment)
 
     def wake(self) -> None:
-        """Resumes all partitions, now and after later assignments."""
+        """Resumes all partitions, including those of later assignments."""
         self._sleeps = False
         self._consumer.resume(*self._consumer.paused)
 
@@ -363,7 +363,7 @@ class OtherMember:
 async def next_unless(
     over: asyncio.Future[Any], records: AsyncIterator[kproto.Record]
 ) -> kproto.Record | None:
-    """Returns the next record, or None if `over` is done first."""
+    """Returns the next record, or None if `over` completes first."""
     coming = asyncio.ensure_future(anext(records))
     try:
         await asyncio.wait([coming, over], return_when=asyncio.FIRST_COMPLETED)
@@ -375,7 +375,7 @@ async def next_unless(
 
 
 async def read(ledger: Ledger, name: str, consumer: GroupConsumer, stop: asyncio.Event) -> None:
-    """Reads and processes record by record until `stop` is set."""
+    """Polls and processes record by record until `stop` is set."""
     records = aiter(consumer)
     over = asyncio.ensure_future(stop.wait())
     try:
@@ -392,7 +392,7 @@ async def read(ledger: Ledger, name: str, consumer: GroupConsumer, stop: asyncio
 
 @asynccontextmanager
 async def staged(assignor: str) -> AsyncIterator[Stage]:
-    """Yields a stage with a filled topic and a running clock; other members leave at the end."""
+    """Yields a stage with a filled topic and a running clock; at the end other members leave."""
     clock = ManualClock()
     async with Cluster(2, settings=BROKERS, clock=clock) as cluster:
         topic = cluster.create_topic(TOPIC, PARTITIONS, replication_factor=2)

@@ -1,4 +1,4 @@
-"""Reading a consumer in one call, for tests."""
+"""Reads all records of a consumer in one call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Corrupt bytes raise an error with their position, after the good records before them."""
+"""Tests corrupt bytes: the consumer returns the good records, then raises with the position."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ async def test_batch_beyond_the_decompression_bound_raises_after_the_good_ones()
 
 
 async def test_batch_with_an_excessive_length_raises_after_the_good_ones() -> None:
-    """A consumer that takes the batch for a cut one would fetch the rest of it for ever."""
+    """The length must not look like a batch cut off by the fetch limit.
+
+    A consumer would otherwise fetch the rest of the batch for ever.
+    """
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"good"]))
@@ -102,7 +105,7 @@ async def test_decompression_bound_applies_to_control_batches() -> None:
 
 
 async def test_corrupt_batch_after_the_end_is_ignored() -> None:
-    """This includes an end after a control batch, which has no records to return."""
+    """The end offset follows a control batch, which returns no record that would end the read."""
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(marker(0, COMMIT, 4))

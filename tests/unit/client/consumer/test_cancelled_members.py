@@ -1,8 +1,8 @@
-"""Cancels the coroutines of a consumer on the embedded cluster at each point where they wait.
+"""Cancels each coroutine of a consumer on the embedded cluster at each point where it waits.
 
-Each coroutine is cancelled with the consumer alone in its group and during rebalances. If the
-consumer was not closed, it reads on afterwards. Then a new member reads the remaining records, each
-once. No member commits a record that is not processed, and no partition has two owners.
+Each coroutine is cancelled while the consumer is the only member, and during rebalances. If the
+consumer was not closed, it continues reading. Then a new member reads each remaining record once.
+No member commits a record that is not processed, and no partition has two owners.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from tests.unit.client.consumer.members_on_cluster import (
 #: "uniform" is an assignor of the broker, for the consumer protocol (KIP-848).
 ASSIGNORS = ("range", "cooperative-sticky", "uniform")
 
-#: Plays a prepared scene to its end.
+#: Runs a prepared scene to its end.
 Act = Callable[[Scene], Awaitable[None]]
 
 
 async def play(act: Act, assignor: str, beside: str) -> None:
-    """Plays one scene beside the other members, then checks records, commits and connections."""
+    """Runs one scene with its other members; then checks records, commits and connections."""
     it = BESIDE[beside]
     async with staged(assignor) as stage:
         stage.callbacks_s = it.callbacks_s
@@ -85,7 +85,7 @@ async def run_member(stage: Stage, act: Act, others: int) -> None:
 
 
 async def read_the_rest(stage: Stage, left: set[Key]) -> None:
-    """Reads the uncommitted records with a new member, each once."""
+    """Reads each uncommitted record once, with a new member."""
     name = "successor"
     found = set()
     async with stage.client() as client, stage.consumer(client, name) as consumer:
@@ -100,7 +100,7 @@ async def read_the_rest(stage: Stage, left: set[Key]) -> None:
 
 
 async def cancelled(row: str, beside: str, cancel: Cancel, scene: Scene) -> None:
-    """Runs the coroutine of a row and cancels it."""
+    """Runs the coroutine of a row together with the event `beside`, and cancels it."""
     work = await (ROWS | MANUAL_ROWS)[row](scene)
     await BESIDE[beside].begin(scene)
     try:
@@ -118,7 +118,7 @@ async def cancelled(row: str, beside: str, cancel: Cancel, scene: Scene) -> None
 
 
 async def cancelled_within(name: str, what: str, beside: str, cancel: Cancel, scene: Scene) -> None:
-    """Cancels the call that a rebalance callback awaits; the callback continues as on a timeout."""
+    """Cancels the call that a rebalance callback awaits; the callback then returns."""
     wait = (ON_ASSIGNED if name == "on_assigned" else ON_REVOKED)[what]
     was_called = False
 
@@ -142,7 +142,7 @@ WHEN: dict[str, Callable[[Callable[[Cancel], Any]], int]] = {
 }
 WAITING, RESULT_THERE, ANY_ITERATION = WHEN
 
-#: The cases of `make test`: rows alternate between the two.
+#: The two settings of `make test`; rows alternate between them.
 QUICK = (
     ("cooperative-sticky", "alone", RESULT_THERE),
     ("range", "another joins", WAITING),
@@ -159,23 +159,23 @@ LONG = (
 )
 
 
-#: Rows that read whole lists: a member that keeps its partitions has no third list to read.
+#: Rows that read whole lists: a member that keeps its partitions gets no third list.
 BY_LISTS = ("record_lists", "values", "raw_batches")
 
 
 def suits_assignors_of_the_broker(row: str, beside: str) -> bool:
-    """Returns whether a row terminates if a broker assigns and revokes only what moves."""
+    """Returns whether a row ends if the broker revokes only partitions that move."""
     if row not in ROWS or row == "rebalancing":  # the broker rebalances by itself
         return False
     return row not in BY_LISTS or "another joins" not in beside
 
 
 def cases() -> Iterator[Any]:
-    """Yields the parameters of each case.
+    """Yields the parameters of each test.
 
-    `make test` runs each row once: rows alternate between `alone` and `another joins`. The other
-    cases are exhaustive: each row beside each event, alternating between the assignors and the two
-    moments of a cancellation. Cases that the alternation leaves out are thorough.
+    `make test` runs each row once, alternating between `alone` and `another joins`. Exhaustive
+    tests combine each row with each event, and alternate between the assignors and between the two
+    times of cancellation. Thorough tests run the combinations that this alternation skips.
     """
     for at, row in enumerate(ROWS | MANUAL_ROWS):
         for number, beside in enumerate(BESIDE):
@@ -257,7 +257,7 @@ def test_callback_survives_cancellation_of_the_call_it_awaits(
 def test_consumer_with_cancelled_polls_gets_every_record(
     beside: str, assignor: str, iterations: int
 ) -> None:
-    """Polls like a caller that cancels each poll after a few iterations of the event loop."""
+    """Cancels each poll after a few iterations of the event loop, as a timeout may."""
 
     async def poll(scene: Scene) -> None:
         await scene.enter()
@@ -282,7 +282,7 @@ def test_consumer_with_cancelled_polls_gets_every_record(
 
 
 def test_every_coroutine_has_a_row() -> None:
-    """Each public coroutine function is called in a row; `run` is called by `handling`."""
+    """Each public coroutine function is called in a row; `handling` calls `run`."""
     lines = "".join(inspect.getsource(each) for each in (ROWS | MANUAL_ROWS).values())
     for name, _ in inspect.getmembers(GroupConsumer, inspect.iscoroutinefunction):
         if not name.startswith("_") or name in ("__aenter__", "__aexit__"):

@@ -1,4 +1,4 @@
-"""The consumer without a group: start, end, returned records, positions, cancellation, closing."""
+"""Tests consumers without a group: start, end, records, positions, cancellation and closing."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def test_start_inside_a_batch_is_exact() -> None:
 
 
 async def test_stop_at_end_uses_the_end_offset_at_the_start() -> None:
-    """Records produced after the start are not read, even if the end is inside a batch."""
+    """Later records are not read, even if their batch begins before the end offset."""
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"a", b"b"]))
         async with client.consumer("t", stop_at_end=True) as consumer:
@@ -183,7 +183,7 @@ async def test_offset_gaps_of_compaction_are_skipped() -> None:
         full = [(b"a", b"a", (), 0), (b"b", b"b", (), 0)]
         log.append(batch(3, [b"d"]))
         shortened = bytearray(encode_batch(full, base_offset=7))
-        shortened[23:27] = (9).to_bytes(4, "big")  # last offset delta: 7 to 16 were there once
+        shortened[23:27] = (9).to_bytes(4, "big")  # last offset delta; 7 to 16 are removed
         shortened[17:21] = crc32c(bytes(shortened[21:])).to_bytes(4, "big")
         log.append(bytes(shortened))
         log.append(batch(20, [b"z"]))
@@ -342,7 +342,7 @@ async def test_positions_follow_returned_records() -> None:
 
 
 async def test_partitions_alternate_when_a_response_is_full() -> None:
-    """The partitions that come first in the request fill the response; they come last next time."""
+    """Partitions that fill a response come last in the next fetch request."""
     settings = ClientSettings(max_frame_bytes=3000)
     async with ScriptedBroker({"t": 3}) as broker, Client(broker.bootstrap, settings) as client:
         log = ScriptedLog(broker)
@@ -368,7 +368,7 @@ async def test_fetch_max_bytes_fits_into_a_frame() -> None:
 
 
 async def test_consumer_closes_its_own_connection_on_cancellation() -> None:
-    """A fetch that waits at the broker does not block other requests of the client."""
+    """A fetch that waits at the broker has its own connection, and delays no other request."""
     async with cluster(t=1) as (log, client):
         consumer = client.consumer("t", max_wait_ms=60_000)
         waiting = asyncio.create_task(first_of(consumer))
@@ -404,7 +404,7 @@ async def test_fetch_connection_opens_during_the_position_lookup() -> None:
 
 @pytest.mark.parametrize("by", ["record", "batch"])
 async def test_cancelled_poll_loses_no_record_and_ends_no_iteration(by: str) -> None:
-    """`asyncio.wait_for(anext(…))` can poll, however often it times out before a record arrives."""
+    """Polls with `asyncio.wait_for(anext(…))` time out several times before a record arrives."""
     async with cluster(t=1) as (log, client):
         consumer = client.consumer("t", stop_at_end=True)
         log.append(batch(0, [b"a", b"b"]))

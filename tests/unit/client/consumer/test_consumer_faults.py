@@ -1,4 +1,4 @@
-"""The consumer under faults: retried errors, raised errors, and no lost record."""
+"""Tests the consumer under faults: which errors it retries and raises; it loses no record."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ async def test_stopped_broker_raises_at_the_timeout() -> None:
 
 
 async def test_intermittent_failures_do_not_add_up_to_the_timeout() -> None:
-    """A consumer at the end of a quiet topic may lose its connection any number of times."""
+    """Each fetch that succeeds restarts the timeout, even if it returns no records."""
     clock = ManualClock()
     settings = quick(metadata_wait_ms=5_000, delivery_timeout_ms=15)
     longest_wait_ms = 6.0
@@ -222,7 +222,7 @@ async def test_silent_broker_raises_at_the_timeout() -> None:
 
 @pytest.mark.parametrize("other", [False, True], ids=["alone", "beside another"])
 async def test_silent_connection_raises_at_the_timeout(other: bool) -> None:
-    """This includes a connection that another task of the client is opening."""
+    """The timeout also applies to a connection that another task of the client is opening."""
     clock = ManualClock()
     settings = ClientSettings(api_timeout_ms=1_500, reconnect_backoff_max_ms=50)
     async with ScriptedBroker({"t": 1}) as broker:
@@ -255,7 +255,7 @@ async def test_silent_connection_raises_at_the_timeout(other: bool) -> None:
 
 
 async def test_broker_that_restarts_just_before_the_timeout_is_read_on() -> None:
-    """The next backoff would be longer than the remaining time."""
+    """The next backoff is longer than the remaining time, so the consumer shortens it."""
     clock = ManualClock()
     settings = ClientSettings(api_timeout_ms=1_500, reconnect_backoff_max_ms=50)
     async with ScriptedBroker({"t": 1}) as broker:
@@ -281,7 +281,7 @@ async def test_broker_that_restarts_just_before_the_timeout_is_read_on() -> None
 
 
 async def test_polls_with_a_timeout_raise_for_a_silent_broker() -> None:
-    """The error is no TimeoutError, because each poll with a timeout ends with one."""
+    """The error is not a TimeoutError: each poll that times out already ends with that error."""
     settings = quick(metadata_wait_ms=100, delivery_timeout_ms=300)
 
     async def poll(records: AsyncIterator[Record]) -> None:
@@ -298,7 +298,7 @@ async def test_polls_with_a_timeout_raise_for_a_silent_broker() -> None:
 
 
 async def test_time_without_a_pending_poll_does_not_count_to_the_timeout() -> None:
-    """A fetch that fails while no poll is pending is sent again."""
+    """A fetch failed while no poll was pending; the next poll has the whole timeout."""
     clock = ManualClock()
     settings = ClientSettings(api_timeout_ms=3_000, retry_backoff_ms=1)
     async with (
@@ -324,7 +324,7 @@ async def test_time_without_a_pending_poll_does_not_count_to_the_timeout() -> No
 
 
 async def pass_time(broker: ScriptedBroker, clock: ManualClock) -> None:
-    """Advances the clock through each wait of a few ms."""
+    """Advances the clock through each wait of a few milliseconds."""
     while True:
         await broker.until(lambda: 0 < (clock.next_timer_ms or 0) <= 6)
         await clock.advance(clock.next_timer_ms or 0)

@@ -1,4 +1,4 @@
-"""Positions out of the range of the log: offset resets, errors and warnings."""
+"""Tests positions outside the range of the log: offset resets, errors and warnings."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_persistent_offset_out_of_range_raises_at_the_timeout() -> None:
 async def test_position_before_the_log_start_is_reset_to_earliest(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A consumer that started at latest also resets to earliest, and skips no record."""
+    """A consumer that started at latest resets to earliest, too, so that it skips no record."""
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"old"]))
@@ -99,7 +99,7 @@ async def test_recreated_topic_is_read_from_its_start() -> None:
     def by_name(request: ReceivedRequest) -> ApiVersionsResponse:
         found = api_versions()
         for key in found.api_keys.find_all(api_key=FetchRequest.API_KEY):
-            key.max_version = 12  # the scripted log has topic names, and no ids
+            key.max_version = 12  # Fetch v13 has topic ids; the scripted log has none
         return found
 
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:

@@ -1,4 +1,4 @@
-"""Rebalance callbacks: their order, their errors, and the calls that they may make."""
+"""Tests rebalance callbacks: their order, their errors, and the calls that they may make."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE, qu
 
 
 class RecordedCalls:
-    """Records the calls of the rebalance callbacks; each callback is a coroutine function."""
+    """Records the calls of the three rebalance callbacks, which are coroutine functions."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, Any]] = []
@@ -51,7 +51,7 @@ async def test_callbacks_run_once_and_in_order() -> None:
             ("on_revoked", [P1]),
             ("on_lost", [P0]),
             ("on_assigned", [P1]),
-            ("on_revoked", [P1]),  # by closing
+            ("on_revoked", [P1]),  # close revokes the partition
         ]
 
 
@@ -150,7 +150,7 @@ async def test_on_revoked_waits_for_the_record_in_flight() -> None:
 
 @pytest.mark.parametrize("cancelled_during", ["a record in flight", "on_revoked"])
 async def test_cancelled_revocation_is_completed_by_the_next(cancelled_during: str) -> None:
-    """Unsubscribing cancels a revocation; partitions that are still owned are revoked again."""
+    """Unsubscribing cancels a revocation; the next revocation covers the partitions still owned."""
     calls = RecordedCalls()
     async with group(TEN) as it, it.consumer(**calls.callbacks()) as consumer:
         await it.owner.assign([P0])
@@ -185,7 +185,7 @@ async def test_cancelled_revocation_is_completed_by_the_next(cancelled_during: s
 
 
 async def test_completed_on_revoked_is_not_called_again() -> None:
-    """Unsubscribing cancels the revocation while its last commit is in flight."""
+    """Unsubscribing cancels the revocation after on_revoked, while the last commit is in flight."""
     calls = RecordedCalls()
     async with group(TEN) as it, it.consumer(**calls.callbacks()) as consumer:
         await it.owner.assign([P0])
@@ -211,7 +211,7 @@ async def test_completed_on_revoked_is_not_called_again() -> None:
 
 @pytest.mark.parametrize("next_is", ["on_assigned", "the end"])
 async def test_cancelled_on_lost_is_called_again(next_is: str) -> None:
-    """It is called again before the partition is assigned again, or when the consumer closes."""
+    """The second call precedes on_assigned for the partition, or comes from close."""
     calls = RecordedCalls()
     async with group(THREE) as it:
         async with it.consumer(**calls.callbacks()):
@@ -353,7 +353,7 @@ class Empty:
 
 
 async def test_nothing_is_committed_after_a_callback_that_swallows_its_cancellation() -> None:
-    """It is cancelled when the membership is lost: other members may own the partitions then."""
+    """The lost membership cancels the callback: other members may own the partitions by now."""
 
     async def on_revoked(partitions: Any) -> None:
         with contextlib.suppress(asyncio.CancelledError):

@@ -1,7 +1,7 @@
 """Cancels every coroutine of a group consumer at each point where it waits.
 
-The member is scripted; its calls to the consumer are cancelled too. Afterwards the same consumer
-returns each remaining record once and commits the processed ones.
+The member is scripted; its calls to the consumer are cancelled too. After the cancellation, the
+same consumer returns each remaining record once and commits the processed records.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ ALL = {(0, at) for at in range(10)} | {(1, at) for at in range(3)}
 class Scene:
     """A consumer under test.
 
-    `found` are the records that it has returned, `iteration` is its last iterator, and `closes` is
-    true if the coroutine under test closes the consumer.
+    `found` are the records that the consumer has returned, and `iteration` is its latest iterator.
+    `closes` is true if the coroutine under test closes the consumer.
     """
 
     it: Group
@@ -48,7 +48,7 @@ class Scene:
             self.found.append((record.partition, record.offset))
 
     def handler(self, count: int, fails: int = 0) -> Callable[[Record], Awaitable[None]]:
-        """Returns a handler that fails `fails` times, and stops after `count` records."""
+        """Returns a handler that raises `fails` times, and stops `run` after `count` records."""
         left = fails
 
         async def handle(record: Record) -> None:
@@ -250,7 +250,7 @@ async def being_assigned(scene: Scene) -> Awaitable[object]:
 
 def revoked_by_member(scene: Scene, work: Awaitable[object]) -> Awaitable[object]:
     async def revoke() -> None:
-        """Acts like the member: it loses partitions on cancellation, and assigns them again."""
+        """Acts as the member does: it loses all partitions on cancellation, then assigns them."""
         owner = scene.it.owner
         try:
             await work
@@ -278,7 +278,7 @@ async def revoking(scene: Scene) -> Awaitable[object]:
 
 
 async def ended(task: asyncio.Future[Any]) -> None:
-    """Waits for the end of a task; raises a CancelledError that came meanwhile afterwards."""
+    """Waits for the end of a task, even if cancelled meanwhile; then raises the CancelledError."""
     cancelled = None
     while not task.done():
         try:
@@ -321,7 +321,7 @@ async def ending(scene: Scene) -> Awaitable[object]:
 
 
 async def callback(partitions: object) -> None:
-    """Suspends once, so that it can be cancelled."""
+    """Yields to the event loop once, so that the callback can be cancelled."""
     await asyncio.sleep(0)
 
 
@@ -344,7 +344,7 @@ async def play(prepare: Row, cancel: CancelAt) -> None:
 
 
 async def reads_on(scene: Scene) -> None:
-    """Reads the remaining records, each once, and commits them."""
+    """Checks that each remaining record is returned once, and commits all records."""
     records = scene.iteration or aiter(scene.consumer)
     while len(scene.found) < len(ALL):
         record = await asyncio.wait_for(anext(records), 5)

@@ -1,4 +1,4 @@
-"""Offset commits: their contents, their order, their retries, and the effect of each error."""
+"""Tests offset commits: their contents, order and retries, and the effect of each error."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def test_commit_has_the_member_and_the_leader_epoch_of_the_last_record() -
         await consumer.commit({P0: 2})
         assert it.coordinator.offsets == {P0: (2, 3, "")}
         await consumer.commit({P0: 99})
-        assert it.coordinator.offsets == {P0: (99, -1, "")}  # its leader epoch is unknown
+        assert it.coordinator.offsets == {P0: (99, -1, "")}  # the epoch of offset 98 is unknown
         (first, *_) = it.coordinator.commits
         committed_by = (first.group_id, first.member_id, first.generation_id_or_member_epoch)
         assert committed_by == ("g", "m", 7)
@@ -114,7 +114,7 @@ async def test_auto_commit_commits_processed_records_at_each_interval() -> None:
         await clock.advance(2)
         await it.broker.until(lambda: len(it.coordinator.commits) == 1)
         await take(records, 2)
-        await asyncio.sleep(0.02)  # for the response
+        await asyncio.sleep(0.02)  # time for the response to arrive
         await clock.advance(5_001)
         await it.broker.until(lambda: len(it.coordinator.commits) == 2)
         assert it.coordinator.committed == [{P0: 2}, {P0: 4}]
@@ -241,7 +241,7 @@ async def test_fenced_commit_fails_and_reaches_the_member(error: str) -> None:
 async def test_commit_of_a_stale_generation_is_retried_until_partitions_are_lost(
     error: str,
 ) -> None:
-    """If the member has a new generation, partitions still assigned are committed in that one."""
+    """If the member joins a new generation, it commits the partitions that it still has there."""
     async with group(TEN) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         records = aiter(consumer)
@@ -421,7 +421,7 @@ async def test_record_from_before_a_reassignment_cannot_be_committed(
         await it.owner.assign([P0])
         record = await anext(aiter(consumer))
         await it.owner.on_partitions_lost([P0])
-        it.coordinator.offsets[P0] = (5, -1, "")  # of another member, the owner meanwhile
+        it.coordinator.offsets[P0] = (5, -1, "")  # by the owner meanwhile
         await it.owner.assign([P0])
         if has_position:
             assert await consumer.position(P0) == 5
@@ -460,7 +460,7 @@ async def test_last_commit_ends_at_its_timeout(
 async def test_commit_of_the_user_stays_without_later_records(
     is_manual: bool, has_position: bool
 ) -> None:
-    """A user commits like this to move the start of a group."""
+    """A caller may commit an earlier offset on purpose, to move the start of the group."""
     clock = ManualClock()
     async with group(TEN, clock=clock) as it:
         it.coordinator.offsets[P0] = (10, -1, "")

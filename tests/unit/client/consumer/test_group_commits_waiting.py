@@ -1,4 +1,4 @@
-"""Commits that are queued or retried while partitions are revoked or the consumer closes."""
+"""Tests commits that are queued or retried while partitions are revoked or the consumer closes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NO_AUTO_COMMIT: dict[str, Any] = {"auto_commit": False}
 
 
 async def commit_in_flight(it: Group, count: int = 1) -> None:
-    """Waits until the broker has received `count` commits; it has not responded to the last."""
+    """Waits until the broker has received `count` commits, the last of them unanswered."""
     await it.broker.until(lambda: len(it.coordinator.commits) == count)
 
 
 async def test_queued_commit_skips_partitions_that_were_lost_meanwhile() -> None:
-    """The next owner may have committed more: the broker would take the smaller offset."""
+    """The next owner may have committed a later offset, which the queued commit would overwrite."""
     async with group(TEN, THREE) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0, P1])
         it.coordinator.answers.clear()
@@ -121,7 +121,7 @@ async def test_frequent_auto_commit_waits_at_least_1_s_for_its_response(
             assert caplog.text == ""
             await take(records, 1)
             it.coordinator.answers.clear()
-            await asyncio.sleep(0.02)  # for the response
+            await asyncio.sleep(0.02)  # time for the response to arrive
             await clock.advance(6)
             await commit_in_flight(it, 2)
             await clock.advance(1_001)
@@ -170,7 +170,7 @@ async def test_pending_commit_raises_when_the_consumer_closes() -> None:
 async def test_second_close_does_not_wait_for_a_generation(
     refusal: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The cancelled first close has ended the member: it will not join a generation again."""
+    """The first close was cancelled, but it ended the member, which joins no generation again."""
     settings = replace(QUICK, api_timeout_ms=30_000)
     async with group(TEN, settings=settings, clock=ManualClock()) as it:
         consumer = await it.consumer().__aenter__()
@@ -223,7 +223,7 @@ async def test_close_after_an_error_waits_error_flush_ms_for_the_commit(
 
 
 async def test_seek_does_not_drop_a_pending_commit() -> None:
-    """The pending commit still commits its offset; the next commit has the offset of the seek."""
+    """The pending commit keeps its offset; the next commit has the offset of the seek."""
     async with group(TEN) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 3)

@@ -1,4 +1,4 @@
-"""Seek, pause, position and lag of assigned partitions."""
+"""Tests seek, pause, position and lag of assigned partitions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def test_seek_sets_the_offset_of_the_next_commit() -> None:
 
 
 async def test_record_stays_in_flight_after_a_seek() -> None:
-    """The caller still processes the record after its seek: no other member may receive it."""
+    """The caller may still be processing the record: no other member may receive it yet."""
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         records = aiter(consumer)

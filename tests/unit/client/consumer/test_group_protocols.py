@@ -1,4 +1,4 @@
-"""Group consumers of the classic and the consumer protocol (KIP-848) on the embedded broker."""
+"""Tests group consumers of both group protocols (classic, KIP-848) on the embedded broker."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def test_topic_pattern_is_matched_by_the_broker() -> None:
 
 
 async def test_converted_group_reads_each_record_once() -> None:
-    """A classic member reads on after the group is converted; each record is read once."""
+    """A classic member continues after the group is converted to the consumer protocol."""
     async with (
         client_of_a_broker() as client,
         client.consumer(
@@ -139,10 +139,10 @@ async def test_consumer_protocol_member_waits_for_the_first_classic_rebalance(
 async def stale_classic_member(
     client: Client,
 ) -> AsyncIterator[tuple[GroupConsumer, list[bytes | None]]]:
-    """Yields a classic member with a stale generation, and the values it has seen.
+    """Yields a classic member with a stale generation, and the values that it has read.
 
-    The member has processed two records and committed the first. It does not know yet that a member
-    of the consumer protocol has joined and left.
+    The member has processed two records and committed the first. Meanwhile a member of the consumer
+    protocol has joined and left, which the classic member has not noticed.
     """
     async with client.consumer(
         "t",

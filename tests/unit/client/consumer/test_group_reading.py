@@ -1,4 +1,4 @@
-"""Assignment, revocation and loss of partitions while a consumer polls."""
+"""Tests assignment, revocation and loss of partitions while a consumer polls."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ async def take(records: Any, count: int) -> list[tuple[int, int]]:
 
 
 async def quiet(records: Any) -> None:
-    """Expects that no record arrives within 0.1 s, the time of several empty fetches.
+    """Checks that no record arrives within 0.1 s, the time of several empty fetches.
 
-    A task that was just created runs first: since Python 3.12 `wait_for` starts without a switch.
+    The sleep first lets tasks start that were just created: since Python 3.12 `wait_for` runs its
+    awaitable without switching to them.
     """
     await asyncio.sleep(0)
     with pytest.raises(TimeoutError):
@@ -196,7 +197,7 @@ async def test_poll_waits_while_the_session_may_have_expired() -> None:
         await it.owner.assign([P0])
         lists = consumer.raw_batches()
         await anext(lists)
-        it.member.assignment_valid_until = 0.0  # as after a suspend of the machine
+        it.member.assignment_valid_until = 0.0  # the session has expired
         poll = asyncio.create_task(anext(lists))
         await asyncio.wait([poll], timeout=0.03)
         assert not poll.done()
@@ -218,7 +219,7 @@ async def test_fetched_records_wait_while_the_session_may_have_expired() -> None
         it.log.append(batch(1, [b"b"]))
         await asyncio.wait([poll], timeout=0.2)
         assert not poll.done()
-        it.member.assignment_valid_until = float("inf")  # a heartbeat has confirmed it
+        it.member.assignment_valid_until = float("inf")  # a heartbeat has confirmed the session
         assert (await poll).offset == 1
 
 
@@ -236,7 +237,7 @@ async def test_partly_committed_list_stays_in_flight() -> None:
 
 
 class DropAll(Hooks):
-    """Removes every fetched record."""
+    """An interceptor that removes every fetched record."""
 
     def on_records(self, topic: str, partition: int, records: list[Record]) -> list[Record]:
         return []
@@ -268,7 +269,7 @@ async def test_partitions_lost_during_revocation_are_not_committed() -> None:
         revoking = asyncio.create_task(it.owner.revoke([P0], FAR))
         await asyncio.sleep(0)
         assert it.owner.owned_partitions() == [P0]
-        revoking.cancel()  # the member cancels it when it is fenced
+        revoking.cancel()  # the member cancels the callback when it is fenced
         await asyncio.wait([revoking])
         await consumer.commit()
         with pytest.raises(CommitFailedError, match="not assigned"):
@@ -541,7 +542,7 @@ async def test_member_is_notified_of_new_partitions() -> None:
 
 
 async def test_event_loop_runs_between_records_of_a_blocking_caller() -> None:
-    """Heartbeats and commits need the loop; here all records are in one batch."""
+    """Heartbeats and commits need the event loop, even if all records are in one batch."""
     turns = 0
 
     async def count_turns() -> None:
@@ -563,6 +564,6 @@ async def test_event_loop_runs_between_records_of_a_blocking_caller() -> None:
             if record.offset == 20:
                 break
         task.cancel()
-        # The loop runs at least after records 0, 4 and 5, and then after each record.
+        # The loop runs after records 0, 4 and 5 at least, and then after each record.
         assert all(after - before >= 10 for before, after in itertools.pairwise(seen[5:]))
         assert seen[1] - seen[0] >= 10

@@ -1,4 +1,4 @@
-"""Calls that a group consumer refuses at once."""
+"""Tests calls for which a group consumer raises an error at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.client.consumer.test_group_reading import P0, TEN
 
 
 async def test_closed_consumer_cannot_start() -> None:
-    """It would join and trigger a rebalance, and read nothing."""
+    """A start would join the group and trigger a rebalance, without reading any record."""
     async with group(TEN) as it:
         consumer = it.consumer()
         await consumer.close()
@@ -26,7 +26,7 @@ async def test_closed_consumer_cannot_start() -> None:
 
 
 async def test_plain_methods_are_refused_in_another_thread_or_loop() -> None:
-    """A call from another thread or loop would change state that this loop is using."""
+    """The call would change state that the consumer's own event loop is using."""
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         calls: list[Callable[[], object]] = [

@@ -1,4 +1,4 @@
-"""Start positions of partitions without a committed offset, and failures of their lookup."""
+"""Tests start positions of partitions without a committed offset, and failed lookups of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def timestamps_requested(it: Any) -> list[int]:
 
 
 async def test_start_at_latest_is_committed() -> None:
-    """The next owner of the partition then misses no record that is produced meanwhile."""
+    """The next owner then starts there, and reads the records produced meanwhile."""
     async with group(TEN) as it:
         async with it.consumer(start="latest") as consumer:
             await it.owner.assign([P0])
@@ -73,7 +73,7 @@ async def test_position_lookup_commits_the_start() -> None:
 
 
 async def test_without_auto_commit_only_the_start_is_committed() -> None:
-    """The start position is the exception: later offsets are left to the user."""
+    """The consumer commits the start position itself, and leaves later offsets to the caller."""
     async with group(TEN) as it:
         async with it.consumer(start=timedelta(seconds=1), **NO_AUTO_COMMIT) as consumer:
             await it.owner.assign([P0])
@@ -208,7 +208,7 @@ async def test_position_ignores_another_partition_without_a_commit() -> None:
 
 
 async def take_some(records: Any) -> list[tuple[int, int]]:
-    """Polls until no record arrives for 0.2 s; skips NoCommittedOffsetError."""
+    """Polls until no record arrives for 0.2 s; ignores NoCommittedOffsetError."""
     found: list[tuple[int, int]] = []
     for _ in range(20):
         try:
@@ -266,7 +266,7 @@ async def test_partitions_added_later_are_read_from_their_start() -> None:
         assert await consumer.position(P1) == 0
         await it.broker.until(
             lambda: P1 in it.coordinator.offsets
-        )  # else the next owner skips them
+        )  # otherwise the next owner would skip these records
         assert it.coordinator.offsets == {P0: (10, -1, ""), P1: (0, -1, "")}
         assert await take(aiter(consumer), 3) == [(1, 0), (1, 1), (1, 2)]
 
@@ -337,7 +337,7 @@ async def test_offset_fetch_is_retried(error: str) -> None:
 
 
 async def test_each_assigned_partition_has_its_own_offset_fetch_timeout() -> None:
-    """The coordinator is loading while the member loses a partition and is assigned another one."""
+    """The member loses one partition and gets another while the coordinator is loading."""
     clock = ManualClock()
     async with group(TEN, THREE, settings=PATIENT, clock=clock) as it, it.consumer() as consumer:
         it.coordinator.fetch_errors = list(LOADING)
@@ -368,7 +368,7 @@ async def test_seek_ends_the_retries_of_offset_fetch() -> None:
         consumer.seek(P0, 8)
         assert (await poll).offset == 8
         await passes(clock, 1_500)
-        assert (await anext(records)).offset == 9  # no error of the abandoned lookup
+        assert (await anext(records)).offset == 9  # the abandoned lookup raises no error
         assert len(offset_fetches(it)) <= 2
 
 
@@ -410,7 +410,7 @@ async def test_committed_returns_offsets_of_unassigned_partitions() -> None:
 
 
 def raise_epoch(it: Any, epoch: int) -> None:
-    """Makes Metadata report this leader epoch."""
+    """Sets the leader epoch of the Metadata responses."""
 
     def metadata(request: Any) -> Any:
         answer = it.broker.metadata(request)

@@ -1,4 +1,4 @@
-"""A subscription that changes while the member joins takes effect, at any moment."""
+"""Tests that a new subscription takes effect at each point of a join."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics of a group that are deleted, recreated, or only change in metadata."""
+"""Tests a group's topics that are deleted or recreated, or that change only in metadata."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ A, B = Uuid(bytes(15) + b"a"), Uuid(bytes(15) + b"b")
 
 
 class Ids:
-    """Gives topic `t` an id, which the test changes."""
+    """Gives topic `t` an id, which the test changes to recreate the topic."""
 
     def __init__(self, it: Group, topic_id: Uuid) -> None:
         self.it = it
@@ -46,7 +46,7 @@ class Ids:
 
 
 async def test_deleted_topic_raises_no_error_and_others_are_read() -> None:
-    """The leader notices the deletion when metadata expires; until then a poll waits."""
+    """The leader notices the deletion when its metadata expires; until then polls only wait."""
     clock = ManualClock()
     settings = ClientSettings(api_timeout_ms=10_000, metadata_max_age_ms=20_000)
     async with (
@@ -72,7 +72,7 @@ async def test_deleted_topic_raises_no_error_and_others_are_read() -> None:
             await clock.advance(100)
             await asyncio.sleep(0.001)
         assert (await poll).value == b"one"
-        closing = asyncio.create_task(consumer.close())  # tries to commit the deleted topic
+        closing = asyncio.create_task(consumer.close())  # commits the deleted topic
         while not closing.done():
             await clock.advance(100)
             await asyncio.sleep(0.001)
@@ -187,7 +187,7 @@ async def test_recreated_topic_is_read_from_its_start(caplog: pytest.LogCaptureF
             with pytest.raises(
                 CommitFailedError, match=r"t\[0\]: .* or of a topic that was recreated"
             ):
-                await committing  # a commit of the old topic
+                await committing  # the commit was for the old topic
             await consumer.commit()
             assert it.coordinator.offsets == {P0: (0, -1, "")}
 
@@ -213,7 +213,10 @@ async def test_record_of_a_deleted_topic_cannot_be_committed() -> None:
 
 
 async def test_start_of_a_deleted_topic_is_not_committed() -> None:
-    """The start of the new topic is committed at once: else the next owner would skip it."""
+    """Only the start position in the recreated topic is committed, and at once.
+
+    Otherwise the next owner would skip the first records of that topic.
+    """
     async with group(TEN) as it:
         ids = Ids(it, A)
         await it.client.refresh(["t"])
@@ -237,7 +240,7 @@ async def test_start_of_a_deleted_topic_is_not_committed() -> None:
 
 
 async def test_commit_of_a_deleted_topic_is_not_retried() -> None:
-    """Up to v9 a commit has the topic's name: an unknown topic may be the old one."""
+    """OffsetCommit up to v9 has only the topic name: a retry could commit for a recreated topic."""
     async with group(TEN) as it:
         ids = Ids(it, A)
         await it.client.refresh(["t"])
@@ -254,7 +257,7 @@ async def test_commit_of_a_deleted_topic_is_not_retried() -> None:
 
 
 async def test_recreated_topic_is_read_after_its_assignment() -> None:
-    """KIP-848: brokers assign topics by id, and may assign the new topic to another member."""
+    """KIP-848 assigns topics by id; the broker may assign the new topic to another member."""
     async with group(TEN) as it:
         ids = Ids(it, A)
         await it.client.refresh(["t"])
@@ -274,7 +277,10 @@ async def test_recreated_topic_is_read_after_its_assignment() -> None:
 
 
 async def test_stale_metadata_of_a_recreated_topic_pauses_reading() -> None:
-    """A lagging broker reports the old topic id; reading resumes when the assigned id is back."""
+    """A broker with old metadata reports the old topic id.
+
+    Reading resumes when metadata has the assigned topic id again.
+    """
     async with group(TEN) as it:
         ids = Ids(it, B)
         await it.client.refresh(["t"])
@@ -288,11 +294,11 @@ async def test_stale_metadata_of_a_recreated_topic_pauses_reading() -> None:
             await ids.change(A)
             await quiet(records)
             await ids.change(B)
-            assert await take(records, 1) == [(0, len(TEN) - 1)]  # it was in flight at the change
+            assert await take(records, 1) == [(0, len(TEN) - 1)]  # was in flight
 
 
 async def test_last_commit_skips_a_recreated_topic() -> None:
-    """The commit also uses metadata that was received after the last poll."""
+    """The last commit also checks metadata that arrived after the last poll."""
     async with group(TEN) as it:
         ids = Ids(it, A)
         await it.client.refresh(["t"])
@@ -366,7 +372,7 @@ async def test_failed_fetch_does_not_retry_a_partition_that_was_moved() -> None:
 
 @pytest.mark.parametrize(("partitions", "lag"), [(1, {P0: 0}), (0, {})])
 async def test_lag_covers_only_partitions_that_exist(partitions: int, lag: dict[Any, int]) -> None:
-    """Until the next rebalance, partitions stay assigned that the recreated topic lacks."""
+    """The recreated topic has fewer partitions; the rest stay assigned until the next rebalance."""
     settings = ClientSettings(metadata_wait_ms=50, api_timeout_ms=1_000)
     async with (
         Broker() as broker,

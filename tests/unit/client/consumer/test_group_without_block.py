@@ -1,4 +1,4 @@
-"""A group consumer without `async with`: the first poll joins the group, close leaves it."""
+"""Tests a group consumer without `async with`: the first poll joins, close leaves the group."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ITERATIONS: dict[str, Callable[[GroupConsumer], Any]] = {
 
 
 async def first(it: Group, iteration: Any) -> Any:
-    """Polls once, assigns the partition, and returns the first item."""
+    """Starts the first poll, assigns the partition, and returns the first item."""
     poll = asyncio.create_task(anext(iteration))
     await it.broker.until(lambda: "start" in it.member.calls)
     await it.owner.assign([P0])

@@ -1,4 +1,4 @@
-"""The pages tell each setting of a group, and docs/how-to/groups.md each call of its consumer."""
+"""Tests that the docs list each group setting, and docs/how-to/groups.md each consumer method."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OF_ANY_CONSUMER = {
 
 
 def of_a_group() -> dict[str, object]:
-    """The settings with their defaults, as checkers and editors see them."""
+    """Returns the default of each group setting, from the signature of `Client.consumer`."""
     (overload,) = [
         each
         for each in get_overloads(Client.consumer)

@@ -1,4 +1,4 @@
-"""OFFSET_METADATA_TOO_LARGE: later commits have less metadata, explicit ones too."""
+"""Tests that OFFSET_METADATA_TOO_LARGE shortens the metadata of all later commits."""
 
 from __future__ import annotations
 

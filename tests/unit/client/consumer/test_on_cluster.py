@@ -1,4 +1,4 @@
-"""The consumer on an embedded cluster whose leaders move, stop and truncate their logs."""
+"""Tests the consumer on an embedded cluster whose leaders move, stop and truncate their logs."""
 
 from __future__ import annotations
 

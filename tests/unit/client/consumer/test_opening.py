@@ -1,4 +1,4 @@
-"""Batches are decoded lazily: lists in parts, values, raw batches, and faults in them."""
+"""Tests lazy decoding of batches into lists of records, values and raw batches, and faults."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def iteration(consumer: Consumer, kind: str) -> Any:
 
 
 def values_of(fetched: Any) -> list[bytes | None]:
-    """Returns the values of an item of any iteration."""
+    """Returns the values of one item of any of the iterations."""
     if isinstance(fetched, FetchedValues):
         return fetched.values
     if isinstance(fetched, FetchedBatch):
@@ -115,7 +115,7 @@ async def test_values_have_their_partition_and_next_offset() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_control_and_aborted_batches_are_hidden(kind: str) -> None:
-    """Control batches and aborted transactions are filtered by the batch headers, in order."""
+    """The batch headers suffice to filter control batches and aborted transactions."""
 
     def mine(base_offset: int, value: bytes, producer_id: int) -> bytes:
         return batch(
@@ -189,7 +189,7 @@ async def test_raw_batch_with_a_wrong_checksum_raises_after_the_good_ones() -> N
 
 @pytest.mark.parametrize("magic", [0, 1])
 async def test_message_set_is_read_by_every_kind(magic: int) -> None:
-    """Raw batches are the entries of the set; a wrapper has only the offset of its last message."""
+    """Each raw batch is one entry of the set; a wrapper has only the offset of its last message."""
     written: list[Any] = [(b"k", b"%d" % number, (), 5) for number in range(4)]
     async with cluster(t=1) as (log, client):
         plain = encode_message_set(written[:1], magic=magic)
@@ -210,7 +210,7 @@ async def test_message_set_is_read_by_every_kind(magic: int) -> None:
             assert second.values() == numbers(1, 4)
 
 
-# --- One kind after another ---
+# --- One iteration after another ---
 
 
 @pytest.mark.parametrize("then", KINDS)
@@ -275,7 +275,7 @@ async def test_alternating_kinds_read_each_record_once() -> None:
 
 
 def unreadable(base_offset: int, good: int) -> bytes:
-    """Returns a batch with a valid checksum, with `good` records and then an invalid one."""
+    """Returns a batch with a valid checksum: `good` records, and then one invalid record."""
     records = [
         record_bytes(offset_delta=_varint(at), value=_value(base_offset + at)) for at in range(good)
     ]
@@ -297,7 +297,7 @@ def _value(number: int) -> bytes:
 
 
 async def until_fault(consumer: Consumer, kind: str) -> list[bytes | None]:
-    """Reads until the error of an unreadable record; returns the values before it."""
+    """Reads until an unreadable record raises; returns the values before the error."""
     found: list[bytes | None] = []
 
     async def take() -> None:
@@ -316,7 +316,7 @@ async def until_fault(consumer: Consumer, kind: str) -> list[bytes | None]:
 async def test_unreadable_records_raise_after_the_good_ones(
     kind: str, max_partition_fetch_bytes: int
 ) -> None:
-    """The error is raised at each poll; after a repair no record is lost or repeated."""
+    """Each poll raises the error; once the log is repaired, no record is lost or repeated."""
     async with cluster(t=1) as (log, client):
         for at in range(0, 12, 3):
             log.append(batch(at, numbers(at, at + 3)))
@@ -334,7 +334,7 @@ async def test_unreadable_records_raise_after_the_good_ones(
 
 @pytest.mark.parametrize("kind", ["records", "record_lists"])
 async def test_fault_inside_a_large_batch_keeps_earlier_records(kind: str) -> None:
-    """Records of the batch that were returned stay returned; reading resumes after them."""
+    """Reading resumes after the records of the batch that were already returned."""
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"0"]))
         log.append(batch(1, numbers(1, 1300)))
@@ -432,7 +432,7 @@ async def test_every_kind_reads_produced_records(kind: str, compression: Any) ->
 
 
 class RunningClock(ManualClock):
-    """A clock that advances by a millisecond at each reading."""
+    """A clock that advances by one millisecond at each reading."""
 
     def monotonic(self) -> float:
         self._elapsed += 0.001
@@ -447,7 +447,7 @@ async def test_busy_consumer_yields_to_the_event_loop(clock: type[ManualClock], 
         Client(broker.bootstrap, QUICK, clock=clock()) as client,
     ):
         log = ScriptedLog(broker)
-        for at in range(20):  # each batch is a list of its own
+        for at in range(20):  # each list has the records of one batch
             log.append(batch(501 * at, numbers(501 * at, 501 * at + 501)))
         iterations = 0
 
@@ -489,7 +489,7 @@ async def test_iteration_ends_when_closed_while_it_yields() -> None:
 async def test_polls_cancelled_at_their_first_wait_make_progress(
     iterations: int, kind: str
 ) -> None:
-    """A caller polls with a timeout of 0: a fetch in flight continues between the polls."""
+    """A caller polls with a timeout of 0; the fetch in flight continues between its polls."""
     async with (
         ScriptedBroker({"t": 1}) as broker,
         Client(broker.bootstrap, QUICK, clock=RunningClock()) as client,

@@ -1,4 +1,4 @@
-"""Fetches from followers (KIP-392), and leaders that responses name (KIP-951), on two brokers."""
+"""Tests fetches from followers (KIP-392) and leaders named in responses (KIP-951)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
 QUICK = replace(quick(metadata_wait_ms=100, delivery_timeout_ms=1000), rack="b")
-#: With these backoffs a test times out if the consumer waits before a retry.
+#: These backoffs are so long that a test times out if the consumer waits before a retry.
 PATIENT = replace(QUICK, retry_backoff_ms=30_000, retry_backoff_max_ms=60_000)
 
 ID = Uuid(bytes(15) + b"\x07")
@@ -32,11 +32,11 @@ Answer = Callable[[ReceivedRequest], Any]
 
 
 class TwoBrokers:
-    """Nodes 0 and 1, which report `leader` and `epoch`; `fetched_from` has the node of each fetch.
+    """Nodes 0 and 1, with one log; both report `leader` and `epoch` in Metadata.
 
-    `faults` has the errors or hints with which a node answers its next fetches. If `prefers` is
-    set, the leader names node 1 as the preferred replica to each consumer with a rack, as Kafka
-    does.
+    `fetched_from` lists the node of each fetch. `faults` has for each node the errors or hints of
+    its next fetches. If `prefers` is set, the leader names node 1 as the preferred replica to each
+    consumer with a rack, as Kafka does.
     """
 
     def __init__(self, brokers: list[ScriptedBroker]) -> None:

@@ -1,4 +1,4 @@
-"""Faults of one partition do not affect other partitions, and are reported."""
+"""Tests that a fault of one partition is reported and does not affect other partitions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def cluster(**topics: int) -> AsyncIterator[tuple[ScriptedLog, Client]]:
 async def drain(
     records: AsyncIterator[Record], value: bytes | None = None, into: list[Any] | None = None
 ) -> None:
-    """Reads until the iterator ends or raises; every record must have `value`, if given."""
+    """Reads until the iterator ends or raises; if `value` is given, every record must have it."""
     async for record in records:
         assert value is None or record.value == value
         if into is not None:
@@ -93,7 +93,7 @@ async def test_denied_partition_does_not_starve_others() -> None:
 
 
 async def test_decreasing_offsets_raise() -> None:
-    """No checksum covers the base offset."""
+    """The checksum of a batch does not cover its base offset."""
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"a", b"b"]))
         log.append(batch(2, [b"c", b"d"]))
@@ -106,7 +106,7 @@ async def test_decreasing_offsets_raise() -> None:
 
 
 class RecreatedTopic:
-    """A broker whose topics have an id and can be recreated."""
+    """A broker whose topic has an id and can be recreated."""
 
     def __init__(self, log: ScriptedLog) -> None:
         self.log = log
@@ -117,7 +117,7 @@ class RecreatedTopic:
     def by_name(self, request: Any) -> Any:
         found = api_versions()
         for key in found.api_keys.find_all(api_key=FetchRequest.API_KEY):
-            key.max_version = 12  # the scripted log has topic names, and no ids
+            key.max_version = 12  # Fetch v13 has topic ids; the scripted log has none
         return found
 
     def metadata(self, request: Any) -> Any:
@@ -127,7 +127,7 @@ class RecreatedTopic:
         return response
 
     async def now(self, client: Client) -> None:
-        """Recreates the topic with five records, and refreshes the metadata."""
+        """Recreates the topic with five records, and refreshes the client's metadata."""
         self.number += 1
         self.log.batches["t", 0] = [batch(0, [b"new"] * 5)]
         self.log.following["t", 0] = [5]

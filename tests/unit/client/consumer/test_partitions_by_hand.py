@@ -1,4 +1,4 @@
-"""Partitions that a consumer of a group is given by hand, and their commits."""
+"""Tests manually assigned partitions of a consumer with a group id, and their commits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The consumer with fetch sessions (KIP-227): fetch requests and returned records."""
+"""Tests the consumer with fetch sessions (KIP-227): fetch requests and returned records."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def cluster(
 
 
 def named(fetch: FetchRequest) -> dict[int, int]:
-    """Returns the fetch offsets by partition of a fetch request."""
+    """Returns the fetch offset of each partition that a fetch request names."""
     return {
         part.partition: part.fetch_offset for topic in fetch.topics for part in topic.partitions
     }
@@ -68,7 +68,7 @@ async def test_fetch_in_a_session_has_only_changed_partitions() -> None:
 
 
 async def test_session_is_closed_although_the_other_connection_is_quiet() -> None:
-    """Fetches have a connection of their own; the connection for other requests is quiet."""
+    """Only the fetch connection is in use; the connection for other requests is idle."""
     clock = ManualClock()
     async with cluster(clock=clock) as (broker, log, client):
         log.append(batch(0, [b"a"]))

@@ -1,4 +1,4 @@
-"""Tests the meaning of errors, and the backoff of retries (KIP-580)."""
+"""Tests which errors the client retries, and the backoff of retries (KIP-580)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_first_backoff_is_limited_too() -> None:
     assert backoff_ms(settings, 1, MIDDLE) == 1000
 
 
-# --- Meanings of errors ---
+# --- Actions for errors ---
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_attempts_end_at_the_deadline_set_by_the_first_failure() -> None:
 
 
 def test_backoff_after_the_deadline_is_not_shortened() -> None:
-    """A caller with its own deadline retries further."""
+    """A caller with a deadline of its own may retry further."""
     attempts = Attempts(SETTINGS, 1_000, started_at=0.0)
     assert not attempts.failed(LOST, 5.0)
     assert attempts.not_before >= 5.08

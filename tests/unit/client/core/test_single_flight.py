@@ -1,4 +1,4 @@
-"""Questions about metadata that come at the same time: one request at a time, none of them old."""
+"""Tests concurrent metadata refreshes: they share one request, sent after each of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def test_an_answer_is_not_older_than_its_question() -> None:
         cluster.answer(MetadataRequest, metadata)
         first = asyncio.create_task(client.refresh(["t"]))
         await answered.wait()
-        cluster.topic("t", [0, 0])  # a partition was added, and then is asked for
+        cluster.topic("t", [0, 0])  # a partition is added, and metadata is requested again
         later = [asyncio.create_task(client.refresh(["t"])) for _ in range(10)]
         await asyncio.sleep(0)
         go_on.set()

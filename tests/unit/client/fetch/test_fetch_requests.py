@@ -1,4 +1,4 @@
-"""Fetch requests and responses as plain data."""
+"""Tests Fetch requests and responses as plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests fetch sessions of the consumer: the requests, and the effects of responses."""
+"""Tests the consumer's fetch sessions (KIP-227): the requests, and the effects of responses."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_unknown_session_is_replaced_at_once() -> None:
     session.build_fetch(requested, 18)
     assert not session.handle_response(NOT_FOUND, 0, [])
     assert session.build_fetch(requested, 18) == SessionFetch(0, 0, requested, [])
-    # The fetch is not repeated at once if the error answers a fetch without a session.
+    # The fetch is not sent again at once if it was sent without a session.
     assert session.handle_response(NOT_FOUND, 0, [])
     assert session.build_fetch(requested, 18) == SessionFetch(0, 0, requested, [])
 
@@ -119,7 +119,7 @@ def test_lost_response_closes_the_session() -> None:
     session.build_fetch({("t", 0): at(9)}, 18)
     session.handle_error()
     assert session.build_fetch(requested, 18) == SessionFetch(7, 0, requested, [])
-    # A response that no caller awaited closes the session, too.
+    # A fetch whose response was never handled closes the session, too.
     assert session.build_fetch(requested, 18) == SessionFetch(7, 0, requested, [])
 
 
@@ -214,7 +214,7 @@ class ModelCluster:
 
 @dataclass
 class ModelReader:
-    """Fetches all partitions that it believes a broker leads, in fetch sessions."""
+    """Fetches, in fetch sessions, all partitions that a broker leads in the reader's metadata."""
 
     cluster: ModelCluster
     version: int

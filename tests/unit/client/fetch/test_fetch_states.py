@@ -1,4 +1,4 @@
-"""The transitions of fetch states: each by the table, an undefined one is an error."""
+"""Tests the table of fetch state transitions; a transition that is not listed is an error."""
 
 from __future__ import annotations
 

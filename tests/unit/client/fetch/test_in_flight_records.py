@@ -1,4 +1,4 @@
-"""Compares in-flight and processed records with a model, for any order of polls."""
+"""Compares in-flight and processed records with a model, for random sequences of polls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARTITIONS = 2
 
 
 def batches(base: int, sizes: list[int]) -> Iterator[tuple[RecordBatch, list[int]]]:
-    """Yields batches, each followed by a gap of one offset, with the offsets of their records."""
+    """Yields batches and the offsets of their records; one offset after each batch is missing."""
     for size in sizes:
         values = [b"%d" % (base + at) for at in range(size)]
         yield RecordBatch(batch(base, values)), list(range(base, base + size))
@@ -32,7 +32,7 @@ def batches(base: int, sizes: list[int]) -> Iterator[tuple[RecordBatch, list[int
 
 
 class Model:
-    """The fetched records of a partition that were not returned yet, and its fetch position."""
+    """The fetched records of a partition that are not returned yet, and its fetch position."""
 
     def __init__(self) -> None:
         self.waiting: deque[list[int]] = deque()
@@ -44,7 +44,7 @@ class Model:
 
 
 class Comparison:
-    """A fetch buffer and its model, which take the same calls."""
+    """A fetch buffer and its model, which receive the same calls."""
 
     def __init__(self) -> None:
         self.buffer = FetchBuffer(batch_size=AdaptiveBatchSize())
@@ -58,7 +58,7 @@ class Comparison:
         self.now = 0.0
 
     def wait(self, seconds: float) -> None:
-        """Lets the handler take `seconds`, so that the next list has another size."""
+        """Advances the time by `seconds`, for the handler; the next list then has another size."""
         self.now += seconds
 
     def fetch(self, at: int, sizes: list[int]) -> None:
@@ -74,7 +74,7 @@ class Comparison:
         )
 
     def take(self, at: int, offsets: list[int], begins: int) -> None:
-        """Removes the returned offsets from the model; `begins` is the first of them."""
+        """Removes the returned offsets from the model; the range in flight starts at `begins`."""
         model = self.models[at]
         assert begins == model.next
         self.in_flight = (at, begins, offsets[-1] + 1)
@@ -127,7 +127,7 @@ class Comparison:
             self.take(fetched.partition, offsets, begins)
 
     def drop(self, at: int) -> None:
-        """Revokes the partition: its position is the next offset for the user."""
+        """Revokes the partition; its position becomes the offset of the next unreturned record."""
         state, model = self.states[at], self.models[at]
         state.position = self.poll.drop(state)
         assert state.position == model.next
@@ -207,8 +207,10 @@ def test_last_record_of_a_list_is_in_flight_until_the_next_poll() -> None:
     ],
 )
 def test_slow_handler_gets_smaller_lists(durations_s: list[float], sizes: list[int]) -> None:
-    """The size shrinks at once if the handler blocks the loop, and gradually if the system may have
-    been busy."""
+    """The size shrinks at once if the handler blocks the event loop.
+
+    It shrinks gradually if another process may have delayed the handler.
+    """
     batch_size = AdaptiveBatchSize()
     found = []
     for each in durations_s:

@@ -1,4 +1,4 @@
-"""Tests the errors of consumers at old brokers, and the cases in which they fetch again."""
+"""Tests consumers at old brokers: their errors, and messages that the next fetch returns."""
 
 from __future__ import annotations
 

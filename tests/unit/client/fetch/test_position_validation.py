@@ -1,5 +1,4 @@
-"""Tests log truncation (KIP-320): the errors of consumers, and the positions that they continue
-from."""
+"""Tests log truncation (KIP-320): the consumer's errors and its positions afterwards."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=1000)
 
 
 class Cluster:
-    """One broker; a test raises its leader epoch."""
+    """A cluster of one broker, whose leader epoch a test raises."""
 
     def __init__(self, broker: ScriptedBroker, log: ScriptedLog, client: Client) -> None:
         self.broker = broker
@@ -64,14 +63,14 @@ class Cluster:
         await self.client.refresh(["t"])
 
     def truncate(self, epoch: int, offset: int) -> None:
-        """Ends the epoch at `offset` and deletes all records from there on."""
+        """Ends the epoch at `offset`, and deletes all records from this offset on."""
         self.log.epochs["t", 0] = (epoch, offset)
         following = self.log.following["t", 0]
         retain = sum(end <= offset for end in following)
         del self.log.batches["t", 0][retain:], following[retain:]
 
     def fetched(self) -> list[tuple[int, int, int]]:
-        """Returns offset, leader epoch and last epoch of each fetched partition, in order."""
+        """Returns offset, leader epoch and last fetched epoch of each partition, in order."""
         return [
             (part.fetch_offset, part.current_leader_epoch, part.last_fetched_epoch)
             for fetch in self.log.fetches
@@ -82,7 +81,7 @@ class Cluster:
 
 @asynccontextmanager
 async def cluster(*values: bytes, partitions: int = 1) -> AsyncIterator[Cluster]:
-    """Yields a log with a batch of epoch 3 for each value."""
+    """Yields a log that has one batch of epoch 3 for each value."""
     async with (
         ScriptedBroker({"t": partitions}) as broker,
         Client(broker.bootstrap, QUICK) as client,
@@ -163,7 +162,7 @@ async def test_truncated_records_not_yet_returned_are_dropped_silently(
             assert (await anext(records)).batch.base_offset == 0
             await it.elect()
             it.truncate(3, 2)
-            # The loop runs with two buffered batches until the new leader was asked.
+            # Two batches are buffered while the client validates the position at the new leader.
             consumer._fetcher.start_due()
             await it.broker.until(lambda: bool(it.log.asked_for_epochs))
             await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Tests start positions, also with outdated metadata."""
+"""Tests start positions, including those of a recreated topic with outdated metadata."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def write(broker: Broker, topic: str, *values: bytes) -> None:
 
 
 async def recreate_topic(client: Client, broker: Broker, *, before: int, after: int) -> None:
-    """Recreates topic `t`, of which `client` has the old metadata."""
+    """Recreates topic `t`; the metadata of `client` still has the old topic."""
     broker.create_topic("t", partitions=before)
     await client.topic("t")
     broker.delete_topic("t")
@@ -56,7 +56,7 @@ async def test_consumer_with_old_metadata_reads_the_recreated_topic(
 
 
 async def test_stop_at_end_uses_the_end_of_the_recreated_topic(broker: Broker) -> None:
-    """The log of the old topic was longer, so that a consumer would wait for its end for ever."""
+    """The old log was longer: with its end offset the consumer would wait for ever."""
     broker.create_topic("t", partitions=1)
     await write(broker, "t", *[b"old"] * 5)
     async with (
@@ -72,7 +72,7 @@ async def test_stop_at_end_uses_the_end_of_the_recreated_topic(broker: Broker) -
 
 
 async def test_topic_recreated_before_the_first_poll_is_read_to_its_end(broker: Broker) -> None:
-    """The refreshed metadata shows the new topic, but the end offset was of the old topic."""
+    """Metadata is refreshed after the end offset of the old topic was read."""
     broker.create_topic("t", partitions=1)
     await write(broker, "t", *[b"old"] * 5)
     async with (
@@ -131,7 +131,7 @@ async def test_stop_at_end_reads_partitions_missing_from_metadata() -> None:
         log.append(batch(0, [b"in the new one"]), partition=1)
         consumer = client.consumer("t", stop_at_end=True)
         assert [record.value async for record in consumer] == [b"in the new one"]
-        assert scripted.count(MetadataRequest) == 3  # at the start, for the topic, and a refresh
+        assert scripted.count(MetadataRequest) == 3  # start, topic, refresh
 
 
 async def test_metadata_received_since_the_start_is_not_refreshed() -> None:
