@@ -1,4 +1,4 @@
-"""`AnySetting`: the base of the settings in which tests run a group member; `PARTITIONS`."""
+"""Defines `AnySetting`, the base class of both protocols' settings for one group member."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class AnySetting(ABC):
         await self.until(lambda: self.phase.name == "STABLE")
 
     async def unsubscribe_while_partitions_are_lost(self, request: type[Request[Any]]) -> None:
-        """Unsubscribes during the callback for lost partitions, and expects a second callback at
-        once.
+        """Checks that unsubscribe calls on_partitions_lost again, at once.
 
-        `request` is the class of the heartbeat whose response reports the loss.
+        The member unsubscribes while the first call of the callback is running. `request` is the
+        class of the heartbeat whose response reports the lost membership.
         """
         await self.joined()
         self.its.telling = asyncio.Event()

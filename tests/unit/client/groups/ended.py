@@ -1,4 +1,4 @@
-"""A member that is ended at each turn of the loop, of either protocol: nothing is left of it."""
+"""Ends a member of either protocol after each turn of the event loop, and checks what is left."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["at_each_turn", "ended_after"]
 
 
 async def ended_after(turns: int, ends: str, group: Any, member: Any, reading: Reading) -> None:
-    """Start a member, and end it so many turns of the loop later."""
+    """Starts a member, lets the event loop turn `turns` times, and ends the member by `ends`."""
     member.start()
     for _ in range(turns):
         await asyncio.sleep(0)
@@ -25,11 +25,11 @@ async def ended_after(turns: int, ends: str, group: Any, member: Any, reading: R
 
 
 def at_each_turn(scene: Callable[[int], Awaitable[None]], steps: Iterable[int]) -> None:
-    """Play a scene for each number of turns: by its end there is no task, and no warning."""
+    """Plays a scene for each number of turns; checks that no task and no warning is left."""
     for turns in steps:
 
         async def run(cancel: CancelAt, turns: int = turns) -> None:
-            await scene(turns)  # it is ended by itself, and looked at as after a cancellation
+            await scene(turns)  # the scene ends by itself; `points` checks for tasks
 
         try:
             assert points(run, late=False) == 0

@@ -1,6 +1,6 @@
-"""Bytes that Kafka's own ConsumerProtocol (kafka-clients 4.4.0 and 3.9.2) wrote for plain data.
+"""Contains the bytes that Kafka's ConsumerProtocol (kafka-clients 4.4.0, 3.9.2) wrote.
 
-`tests/reference/test_protocol_data.py` lets Kafka's class write them again.
+`tests/reference/test_protocol_data.py` writes them again with Kafka's class.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`Model`: a simulated group with memberships, a coordinator and random failures on virtual time.
+"""Defines `Model`: a group with members, a coordinator and random failures on virtual time.
 
 A seed determines one schedule: members join, leave, crash, exceed the poll interval and lose
 messages; the coordinator moves and loses state that it had not stored. The model raises an error if
@@ -31,7 +31,7 @@ __all__ = ["Model"]
 
 SESSION_S, INTERVAL_S, POLL_S = 10.0, 1.0, 30.0
 
-#: Longer than any schedule needs to become stable after the last failure.
+#: Seconds within which every schedule becomes stable after the last failure.
 REST_S = 4 * POLL_S
 
 Reply = Callable[[Any], None]
@@ -50,7 +50,7 @@ class Known:
 
 @dataclass
 class Stored:
-    """The group state that another coordinator would load from the log."""
+    """The group state that the next coordinator loads from the log."""
 
     generation: int = 0
     protocol: str = ""
@@ -58,8 +58,7 @@ class Stored:
 
 
 class Coordinator:
-    """The coordinator of a classic group of dynamic members, with Kafka's rules as members see
-    them."""
+    """Coordinates a classic group of dynamic members, by Kafka's rules."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -75,8 +74,7 @@ class Coordinator:
         self.ids = count(1)
 
     def move(self, away_s: float) -> None:
-        """Moves the group to another broker, which loads the stored state after `away_s`
-        seconds."""
+        """Moves the group to another broker, which loads the stored state `away_s` s later."""
         for member in self.members.values():
             for reply in (member.joining, member.syncing):
                 if reply is not None:
@@ -100,7 +98,7 @@ class Coordinator:
         return self.model.now < self.away_until
 
     def tick(self) -> None:
-        """Ends expired sessions and rebalances."""
+        """Expires sessions, and ends rebalances whose time is over."""
         now = self.model.now
         if self.is_away:
             return
@@ -152,8 +150,10 @@ class Coordinator:
                 syncing("REBALANCE_IN_PROGRESS")
 
     def complete(self, *, is_late: bool = False) -> None:
-        """Completes the rebalance if all members have joined; if it is late, removes the others
-        first."""
+        """Completes the rebalance if all members have joined.
+
+        When the rebalance timeout is over, removes the members that have not joined first.
+        """
         if is_late:
             for member_id, member in list(self.members.items()):
                 if member.joining is None:
@@ -268,7 +268,7 @@ class Coordinator:
 
 
 class Simulated:
-    """A membership and the simulated driver that carries out its steps."""
+    """A membership, and a simulated driver that carries out its steps."""
 
     def __init__(self, model: Model, name: str, settings: GroupSettings) -> None:
         self.model, self.name = model, name
@@ -295,7 +295,7 @@ class Simulated:
             self.owned.discard(tp)
 
     def pump(self) -> None:
-        """Does what the driver does after every event."""
+        """Carries out the membership's next steps, as the driver does after every event."""
         if self.is_dead:
             return
         its, now = self.its, self.model.now
@@ -316,7 +316,7 @@ class Simulated:
             self.model.at(next_at, self.pump)
 
     def done(self, transition_count: int, tell: Callable[[], object]) -> None:
-        """Finishes a step unless it was cancelled."""
+        """Completes a step unless it was cancelled."""
         if (
             self.is_dead
             or self.step is None
@@ -379,7 +379,7 @@ class Simulated:
                     later(until - model.now, lambda: its.on_left(model.now))
 
     def processing_s(self, until: float) -> float:
-        """Returns how many seconds records stay in process."""
+        """Returns for how many seconds the handler processes its records."""
         most = max(0.0, until - self.model.now)
         return min(most, self.model.chance.choice((0.0, 0.0, 0.5, 5.0, 60.0)))
 
@@ -441,7 +441,7 @@ class Simulated:
 
 
 class Model:
-    """One schedule; `play` runs it with failures for a while and then until the group is stable."""
+    """One schedule; `play` runs it with failures and then until the group is stable."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -478,9 +478,9 @@ class Model:
         return [each for each in self.members if not each.is_dead]
 
     def play(self) -> None:
-        """Runs two minutes with failures, and then a time without failures."""
+        """Runs two minutes with failures, and then until the group is stable."""
         before = random.getstate()
-        random.seed(self.seed)  # the jitter of backoffs
+        random.seed(self.seed)  # jitter of backoffs
         try:
             self._play()
         finally:

@@ -1,4 +1,7 @@
-"""`Walk`: a `ClassicMembership` that a test steps through its phases by its own clock."""
+"""Defines `Walk`: a `ClassicMembership` that a test steps through its phases.
+
+The walk has its own clock.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ T0, T1 = ("t", 0), ("t", 1)
 
 
 def error(name: str) -> BrokerResponseError:
-    """Returns the error of that name, as a broker reports it."""
+    """Returns the broker error with this name."""
     return error_of_code(code_of(name), "a test")
 
 
@@ -61,7 +64,7 @@ class Walk:
         return self.its.step(self.now, self.owned)
 
     def revoke(self) -> Revoke:
-        """Carries out the next step, which is a `Revoke`."""
+        """Carries out the next step, which must be a `Revoke`."""
         step = self.step()
         assert isinstance(step, Revoke)
         self.owned -= step.partitions
@@ -69,7 +72,7 @@ class Walk:
         return step
 
     def join(self) -> JoinGroupRequest:
-        """Sends JoinGroup."""
+        """Carries out the next step, which must be a JoinGroup."""
         step = self.step()
         assert isinstance(step, Join)
         self.sent_at = self.now
@@ -88,7 +91,7 @@ class Walk:
         skip: bool = False,
         protocol: str = "range",
     ) -> None:
-        """Answers JoinGroup."""
+        """Answers the JoinGroup."""
         members = [
             JoinGroupResponseMember(
                 member_id=each, metadata=subscription_bytes(MemberSubscription(("t",)))
@@ -160,8 +163,7 @@ class Walk:
     # To a phase
 
     def to(self, phase: Phase, *tps: TopicPartition) -> Walk:
-        """Enters `phase` by the shortest path; after JOINING with generation 1 and these
-        partitions."""
+        """Enters `phase` by the shortest path; from SYNCING on with generation 1 and `tps`."""
         match phase:
             case Phase.JOINING:
                 self.revoke()

@@ -1,7 +1,7 @@
-"""`ScriptedConsumerGroup`: the coordinator of a group of either protocol with one member.
+"""Defines `ScriptedConsumerGroup`: the coordinator of a group of either protocol with one member.
 
-It counts epochs, and assigns the partitions in `assigned` by topic id. `state` decides whether a
-classic group is live.
+It counts epochs, and assigns the partitions in `assigned` by topic id. `state` is the classic group
+state in DescribeGroups, which decides whether the group is live.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.unit.client.scripted_broker import ScriptedBroker
 
 __all__ = ["ScriptedConsumerGroup", "id_of"]
 
-#: The member epoch of a member that leaves; a static member may send -2.
+#: The member epoch of a leaving member; a static member may send -2.
 LEAVES = -1
 
 
@@ -52,7 +52,7 @@ class ScriptedConsumerGroup(ScriptedGroup):
         self.epoch = 0
         self.state = "Dead"
         self.interval_ms = 3_000
-        self.session_ms: int | None = 45_000  # None: the client may not describe it
+        self.session_ms: int | None = 45_000  # None: not authorized to describe the group
         self.assigned = [(name, at) for name, count in broker.topics.items() for at in range(count)]
         self._sent: list[tuple[str, int]] | None = None
         broker.answers[MetadataRequest] = self.metadata
@@ -90,8 +90,7 @@ class ScriptedConsumerGroup(ScriptedGroup):
         )
 
     def configs(self, asked: ReceivedRequest) -> DescribeConfigsResponse:
-        """Returns the session timeout of the group, or an error if the client may not describe
-        it."""
+        """Returns the session timeout of the group, or an authorization error."""
         result = DescribeConfigsResult(resource_type=32, resource_name="g")
         if self.session_ms is None:
             result.error_code = code_of("GROUP_AUTHORIZATION_FAILED")

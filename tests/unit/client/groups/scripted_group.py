@@ -1,7 +1,7 @@
-"""`ScriptedGroup`: the coordinator of a group with one member, on a `ScriptedBroker`.
+"""Defines `ScriptedGroup`: the coordinator of a group with one member, on a `ScriptedBroker`.
 
-It assigns member ids, counts generations and returns the leader's assignment. A test puts errors
-into `errors`, delays answers with `hold`, or replaces an entry of `broker.answers`.
+It assigns member ids, counts generations and returns the leader's assignment. A test sets errors in
+`errors`, delays answers with `hold`, or replaces an entry of `broker.answers`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _GIVES_IDS = 4
 
 
 class ScriptedGroup:
-    """Answers for one member; `member_id` is its id, or None without a member."""
+    """Answers requests of one member; `member_id` is None while the group is empty."""
 
     def __init__(self, broker: ScriptedBroker, node: int = 0) -> None:
         self.broker = broker

@@ -1,4 +1,4 @@
-"""Tests the properties of every assignor, and small cases with their expected assignments."""
+"""Tests the properties of every assignor, and the expected assignments of small groups."""
 
 from __future__ import annotations
 
@@ -140,12 +140,12 @@ def test_ownership_of_the_later_generation_wins() -> None:
         "old": Subscription(["t"], owned=[("t", 0)], generation=1),
         "new": Subscription(["t"], owned=[("t", 0)], generation=2),
     }
-    # The old member must revoke the partition first; its assignment leaves the partition out.
+    # The old member must revoke the partition first, so no member gets the partition yet.
     assert assign_cooperative_sticky(topics, members)["new"] == [("t", 0)]
 
 
 def test_user_data_has_the_bytes_of_kafkas_assignors() -> None:
-    # StickyAssignor of Kafka writes topics with their partitions, then the generation.
+    # Kafka's StickyAssignor writes topics with their partitions, then the generation.
     data = bytes.fromhex("0000000100016100000002000000000000000300000007")
     assert sticky_user_data([("a", 0), ("a", 3)], 7) == data
     member = Subscription(["a"], user_data=data)

@@ -1,4 +1,7 @@
-"""Schedules of chance: never two owners at once, and in the end all is read. No socket, no loop."""
+"""Runs random schedules of `group_model`, without sockets or an event loop.
+
+A partition never has two owners, and in the end every record is read.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests group settings, subscriptions and assignors by name, and the messages of their errors."""
+"""Tests group settings, subscriptions and assignors by name, and their error messages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MINE = Assignor("mine", nothing)
 def test_settings_select_the_group_protocol(
     settings: dict[str, Any], protocol: GroupProtocol, changes: bool
 ) -> None:
-    """`assignors` selects the classic protocol, even if it names the default assignors."""
+    """Setting `assignors` selects the classic protocol, even with the default assignors."""
     its = GroupSettings("g", **settings)
     assert initial_protocol(its) is protocol
     assert may_change_protocol(its) is changes
@@ -77,7 +77,7 @@ def test_state_decides_if_a_classic_group_is_live(state: str, is_live: bool) -> 
 
 
 def test_missing_group_is_not_live_and_unauthorized_group_raises() -> None:
-    """Brokers answer GROUP_ID_NOT_FOUND for groups of another type, too (DescribeGroups v6)."""
+    """DescribeGroups v6 also returns GROUP_ID_NOT_FOUND for groups of another type."""
     code = code_of("GROUP_ID_NOT_FOUND")
     gone = DescribedGroup(group_id="g", error_code=code, group_state="Dead")
     assert not is_live_classic(DescribeGroupsResponse(groups=[gone]), "g")

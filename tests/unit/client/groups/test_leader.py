@@ -1,4 +1,4 @@
-"""Tests what the group leader computes, and how it notices changed topics, on plain data."""
+"""Tests as plain data what the group leader assigns, and which topic changes it notices."""
 
 from __future__ import annotations
 

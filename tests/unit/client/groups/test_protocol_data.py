@@ -1,5 +1,7 @@
-"""Tests subscriptions and assignments as bytes: Kafka's own, round trips, newer versions,
-malformed ones."""
+"""Tests the encoding of subscriptions and assignments.
+
+The bytes are those of Kafka, round trips, newer versions and malformed bytes.
+"""
 
 from __future__ import annotations
 
@@ -121,5 +123,5 @@ def test_duplicate_partition_is_read_once() -> None:
 
 
 def test_empty_bytes_are_an_empty_assignment() -> None:
-    """The leader of another client may leave out members without partitions."""
+    """Another client's leader may omit members without partitions."""
     assert read_assignment(b"") == []

@@ -1,4 +1,4 @@
-"""`Setting`: a member of the classic protocol at a scripted broker, with a manual clock."""
+"""Defines `Setting`: a classic member at a scripted broker, with a manual clock."""
 
 from __future__ import annotations
 

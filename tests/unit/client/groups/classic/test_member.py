@@ -1,4 +1,4 @@
-"""Tests `ClassicMember`: requests over sockets, heartbeats by a manual clock."""
+"""Tests `ClassicMember`: its requests over sockets, and its heartbeats by a manual clock."""
 
 from __future__ import annotations
 
@@ -79,8 +79,7 @@ async def test_first_join_sends_no_request_twice() -> None:
 
 @pytest.mark.parametrize("highest", [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
 async def test_member_joins_at_each_version(highest: int) -> None:
-    """The versions begin with Kafka 0.9; the client omits each field that a version lacks, except
-    an instance id."""
+    """The versions begin with Kafka 0.9; the client omits the fields that a version lacks."""
     async with a_member() as its:
         limits: dict[type[Request[Any]], int] = {
             JoinGroupRequest: highest,
@@ -176,8 +175,7 @@ async def test_fatal_error_ends_the_member(request_class: type[Request[Any]], na
 
 
 async def test_heartbeats_continue_while_joingroup_is_delayed() -> None:
-    """A cooperative member keeps consuming: its session lasts, however long other members take to
-    join."""
+    """A cooperative member consumes meanwhile, so its session must outlast the delay."""
     async with a_member(assignors=("cooperative-sticky",)) as its:
         await its.joined()
         held = its.group.hold(JoinGroupRequest)
@@ -213,7 +211,7 @@ async def test_heartbeat_that_waited_for_the_coordinator_does_not_queue_after_jo
 
 
 async def test_joingroup_moves_to_the_next_coordinator() -> None:
-    """Heartbeats find the next coordinator; the member stops waiting for its first JoinGroup."""
+    """A heartbeat finds the new coordinator; the member then abandons its first JoinGroup."""
     clock = ManualClock()
     async with scripted_cluster(2) as cluster:
         cluster.topic("t", [0, 1])
@@ -248,7 +246,7 @@ async def test_joingroup_moves_to_the_next_coordinator() -> None:
 
 
 async def test_joingroup_without_a_response_is_sent_again() -> None:
-    """The broker has removed the member and does not report it."""
+    """The broker has removed the member without an answer to its JoinGroup."""
     async with a_member() as its:
         held = its.group.hold(JoinGroupRequest)
         its.member.start()
@@ -335,7 +333,7 @@ async def test_cancelled_revoke_callback_finishes_its_cleanup_before_the_loss() 
         its.group.errors[HeartbeatRequest] = ["UNKNOWN_MEMBER_ID"]
         await its.pass_until(cleans_up.is_set, 500)
         for _ in range(3):
-            its.member.on_topics_changed()  # the member looks for its next step
+            its.member.on_topics_changed()  # the member checks for its next step
             await asyncio.sleep(0.002)
         cleaned.set()
         await its.until(lambda: its.its.names == ["assign", "cleaned up", "lose", "assign"])
@@ -388,14 +386,13 @@ async def test_leave_ends_without_a_response(silent: type[Request[Any]]) -> None
         since = its.clock.monotonic()
         leaving = asyncio.create_task(its.member.leave(True))
         await its.pass_until(leaving.done, 50)
-        # The member waits for its first JoinGroup response, and then has the same time to leave.
+        # The member waits for its first JoinGroup response; leaving has the same timeout again.
         assert its.clock.monotonic() - since <= 10.5
         assert its.its.error is None
 
 
 async def test_leave_does_not_wait_for_a_delayed_joingroup() -> None:
-    """The client closes the connection of the JoinGroup, because the broker processes nothing else
-    on it."""
+    """The broker processes no later request of a connection, so the client closes it."""
     async with a_member() as its:
         await its.joined()
         its.group.hold(JoinGroupRequest)
@@ -455,7 +452,7 @@ async def test_second_start_is_refused() -> None:
 
 
 class Faulty(Reading):
-    """Raises an error in the callbacks with these names."""
+    """Raises an error in the callbacks named in its arguments."""
 
     def __init__(self, error: BaseException, *names: str) -> None:
         super().__init__()
@@ -491,7 +488,7 @@ async def test_callback_that_raises_ends_the_member(
 
 @pytest.mark.parametrize("name", ["assign", "revoke"])
 async def test_callback_that_cancels_its_own_task_ends_the_member(name: str) -> None:
-    """Without the error, the user would never learn why no records arrive."""
+    """Without the error, the caller would never learn why no records arrive."""
 
     def cancel() -> None:
         task = asyncio.current_task()
@@ -513,7 +510,7 @@ async def test_callback_that_cancels_its_own_task_ends_the_member(name: str) -> 
 
 
 async def test_leave_within_a_callback_is_refused() -> None:
-    """The call would wait for itself."""
+    """The call would wait for its own end."""
     async with a_member() as its:
 
         class Closing(Reading):

@@ -1,5 +1,4 @@
-"""Tests that a member can be ended at any moment, also by cancelled callers, and leaves no task
-behind."""
+"""Tests that a member can be ended, and its end cancelled, at any time, and leaves no task."""
 
 from __future__ import annotations
 
@@ -28,9 +27,10 @@ async def in_a_group(
     play: Callable[[ScriptedGroup, ClassicMember, Reading], Awaitable[None]],
     hold: type[Request[Any]] | None = None,
 ) -> None:
-    """Runs `play` with a member that rebalances without an end, and closes the member.
+    """Runs `play` with a member that rebalances again and again, and closes the member.
 
-    The coordinator never answers requests of class `hold`, and closing waits only briefly for them.
+    The coordinator never answers requests of class `hold`. If `hold` is given, leaving waits at
+    most 50 ms.
     """
     async with ScriptedBroker({"t": 2}) as broker:
         group = ScriptedGroup(broker)
@@ -88,7 +88,7 @@ def test_ending_a_member_may_be_cancelled(
 
 
 def test_close_ends_a_callback_that_a_leave_waits_for() -> None:
-    """A revoke callback that waits for records in process ends with its member."""
+    """The revoke callback waits for records in process, and ends when the member is closed."""
     ended: list[str] = []
 
     async def scene(cancel: CancelAt) -> None:

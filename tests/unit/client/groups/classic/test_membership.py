@@ -1,4 +1,4 @@
-"""Tests `ClassicMembership` as a state machine: each call in each phase, without an event loop."""
+"""Tests the state machine `ClassicMembership`: each call in each phase, without an event loop."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from . import test_membership_sessions as sessions
     FATAL,
 ) = Phase
 
-#: Calls and time-outs by name.
+#: Calls and timeouts of the state machine, by name.
 CALLS: dict[str, Callable[[Walk], object]] = {
     "request_rejoin": lambda walk: walk.its.request_rejoin("a test", walk.now),
     "other topic": lambda walk: walk.its.subscribe(Subscription.to("u"), walk.now),
@@ -43,7 +43,7 @@ CALLS: dict[str, Callable[[Walk], object]] = {
     "failed": lambda walk: walk.its.fail(error("INVALID_GROUP_ID"), walk.now, leaves=True),
 }
 
-#: Phase -> call -> next phase; a call that is missing changes nothing.
+#: Phase -> call -> next phase; a call that is not listed leaves the phase unchanged.
 NEXT_PHASES: dict[Phase, dict[str, Phase]] = {
     UNSUBSCRIBED: {"other topic": REVOKING, "polled": REVOKING, "closed": FATAL, "failed": FATAL},
     REVOKING: {
@@ -120,7 +120,7 @@ def test_heartbeat_error_leads_to_its_next_phase(phase: Phase, name: str) -> Non
 
 
 def test_every_transition_of_the_table_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table has no transition that these tests never reach."""
+    """Each transition of the table is covered by a row of these tests."""
     walked: set[tuple[Phase, Event]] = set()
     before = Walk.__init__
 
@@ -170,8 +170,10 @@ def test_refused_syncgroup_makes_the_member_rejoin(
 
 
 def test_refused_syncgroup_keeps_owned_partitions_and_their_generation() -> None:
-    """KIP-568: the next JoinGroup reports the owned partitions with the generation that assigned
-    them."""
+    """The next JoinGroup reports the owned partitions.
+
+    KIP-568 adds the generation in which they were assigned.
+    """
     walk = Walk(assignors=("cooperative-sticky",)).to(STABLE, T0, T1)
     walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
     walk.revoke()
@@ -234,8 +236,10 @@ def test_eager_member_revokes_all_partitions_first() -> None:
 
 
 def test_cooperative_member_keeps_its_partitions_through_a_rebalance() -> None:
-    """KIP-429: the member starts a second rebalance, in which other members get the partitions that
-    it revoked."""
+    """The member revokes only a partition that moves to another member (KIP-429).
+
+    A second rebalance then assigns this partition.
+    """
     walk = Walk(assignors=("cooperative-sticky",)).to(STABLE, T0, T1)
     walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
     assert walk.revoke().partitions == frozenset()
@@ -273,7 +277,7 @@ def test_member_is_eager_unless_all_assignors_are_cooperative() -> None:
 
 
 def test_user_data_of_an_assignor_holds_its_own_last_assignment() -> None:
-    """Java's assignors do the same; the generation of another assignor is ignored."""
+    """The generation of another assignor is ignored, as in Java's assignors."""
     walk = Walk(assignors=("sticky", "cooperative-sticky", "range"))
     walk.revoke()
     data = {each.name: read_subscription(each.metadata) for each in walk.join().protocols}
@@ -295,7 +299,7 @@ def test_user_data_of_an_assignor_holds_its_own_last_assignment() -> None:
 
 
 def test_rejoin_reason_is_sent_once_and_truncated() -> None:
-    """KIP-800; the first of several reasons is sent, and only once."""
+    """KIP-800 adds the reason to JoinGroup; of several reasons the first is sent."""
     walk = Walk().to(STABLE, T0)
     walk.its.request_rejoin("x" * 1_000, walk.now)
     walk.its.request_rejoin("another", walk.now)

@@ -1,5 +1,4 @@
-"""Tests how `ClassicMembership` joins: member ids, retries and fatal errors, without an event
-loop."""
+"""Tests how `ClassicMembership` joins, without an event loop: member ids, retries, fatal errors."""
 
 from __future__ import annotations
 
@@ -87,7 +86,7 @@ def test_follower_sends_no_assignments() -> None:
 
 
 def test_static_leader_skips_the_assignment() -> None:
-    """KIP-814: the leader still watches the topics."""
+    """KIP-814: the leader computes no assignment, and still watches the topics."""
     walk = Walk(instance_id="i").to(JOINING)
     walk.joined(3, leads=True, skip=True)
     step = walk.step()
@@ -140,7 +139,7 @@ def test_backoff_grows_until_a_join_succeeds() -> None:
 
 @pytest.mark.parametrize("lost", [RequestTimeoutError("late"), BrokerConnectionError("gone")])
 def test_lost_response_leaves_no_abandoned_member(lost: Exception) -> None:
-    """KIP-394: the client knows its id already, so that the same member joins again."""
+    """KIP-394 assigns the id before the join, so the second JoinGroup is from the same member."""
     walk = Walk().to(JOINING)
     walk.join_refused("MEMBER_ID_REQUIRED", MEMBER)
     walk.join()
@@ -161,7 +160,7 @@ def test_unknown_id_while_joining_is_replaced() -> None:
     walk.revoke()
     assert (
         walk.step() is None
-    )  # waits before it sends the next request to a broker that repeats the error
+    )  # a broker that repeats the error gets the next request after a backoff
     walk.now = walk.its.next_at(walk.now)
     assert isinstance(walk.step(), Join)
 
@@ -213,7 +212,7 @@ def test_fenced_static_member_sends_no_leavegroup() -> None:
 def test_group_with_another_protocol_is_refused(
     protocol_type: str | None, protocol: str | None
 ) -> None:
-    """The response names the protocol type and the protocol (KIP-559)."""
+    """The JoinGroup response names the protocol type and the protocol (KIP-559)."""
     walk = Walk().to(JOINING)
     answer = JoinGroupResponse(
         generation_id=1, protocol_type=protocol_type, protocol_name=protocol, member_id=MEMBER

@@ -1,5 +1,4 @@
-"""Tests how `ClassicMembership` leaves: on unsubscribe, close or poll timeout, without an event
-loop."""
+"""Tests how `ClassicMembership` leaves on unsubscribe, close or poll timeout, without a loop."""
 
 from __future__ import annotations
 
@@ -62,7 +61,7 @@ def test_static_member_leaves_only_on_request() -> None:
 
 
 def test_close_waits_for_the_member_id() -> None:
-    """An id that the broker assigned and that is never removed delays the next rebalance."""
+    """An assigned member id that the client never removes delays the next rebalance."""
     walk = Walk().to(JOINING)
     walk.begin_leave(ends=True)
     assert walk.phase is JOINING
@@ -148,7 +147,7 @@ def test_member_that_subscribes_again_rejoins_with_the_new_topics() -> None:
 
 
 def rebalancing(phase: Phase, leads: bool) -> Walk:
-    """Returns a cooperative member that owns T0 and is in `phase` of the next rebalance."""
+    """Returns a cooperative member that owns T0 and is in `phase` of a rebalance."""
     walk = Walk(assignors=("cooperative-sticky",)).to(STABLE, T0)
     walk.its.request_rejoin("a test", walk.now)
     walk.revoke()
@@ -163,8 +162,10 @@ def rebalancing(phase: Phase, leads: bool) -> Walk:
 
 @pytest.mark.parametrize("phase", [JOINING, LEADING, SYNCING])
 def test_unsubscribe_during_a_rebalance_commits_after_it(phase: Phase) -> None:
-    """Between JoinGroup and SyncGroup brokers refuse commits, and the rebalance waits for this
-    member."""
+    """Brokers refuse commits between JoinGroup and SyncGroup.
+
+    The rebalance waits for this member, so the member must complete it before it commits.
+    """
     walk = rebalancing(phase, leads=True)
     walk.its.subscribe(None, walk.now)
     assert walk.phase is phase
@@ -194,13 +195,12 @@ def test_unsubscribe_stops_waiting_for_a_long_rebalance(phase: Phase) -> None:
     assert walk.phase is PREPARE_LEAVING
     step = walk.revoke()
     assert (step.partitions, step.lost) == (frozenset({T0}), False)
-    # A broker that accepts commits during the rebalance leaves the handler its full time.
+    # If the broker accepts commits during the rebalance, the handler has its full time.
     assert step.until == (begun + 59.0 if phase is JOINING else walk.now + 5.0)
 
 
 def test_unsubscribe_before_the_rejoin_sends_no_joingroup() -> None:
-    """No response is pending that the member could wait for, and it has no subscription to join
-    with."""
+    """The member has no JoinGroup in flight, and no subscription to join with."""
     walk = rebalancing(JOINING, leads=False)
     walk.join_refused("COORDINATOR_LOAD_IN_PROGRESS")
     walk.its.subscribe(None, walk.now)

@@ -47,8 +47,7 @@ def test_heartbeats_continue_through_a_rebalance() -> None:
 
 
 def test_illegal_generation_while_joining_ends_the_session_on_time() -> None:
-    """The JoinGroup response is pending; until it arrives the session of the old generation counts
-    down."""
+    """The JoinGroup response is pending; meanwhile the session of the old generation expires."""
     walk = Walk(assignors=("cooperative-sticky",)).to(STABLE, T0)
     walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
     walk.revoke()
@@ -78,7 +77,7 @@ def test_session_starts_when_the_heartbeat_is_sent() -> None:
     assert walk.phase is STABLE
     assert walk.its.identity(walk.now) is not None
     walk.now = 111.0
-    assert walk.its.identity(walk.now) is None  # already before the next tick
+    assert walk.its.identity(walk.now) is None  # even before the next tick
     walk.its.tick(walk.now)
     assert walk.revoke()[:2] == (frozenset({T0}), True)
     request = walk.join()
@@ -105,7 +104,10 @@ def test_membership_survives_a_lost_coordinator_within_the_session() -> None:
 
 
 def test_records_in_process_may_delay_joingroup_until_its_deadline() -> None:
-    """The rebalance started after the last error-free heartbeat; the deadline leaves a margin."""
+    """The deadline counts from the last heartbeat without an error, less a margin.
+
+    The rebalance cannot have begun before that heartbeat.
+    """
     walk = Walk().to(STABLE, T0)
     walk.on_heartbeat_response(took=0.5)
     assert walk.its.assignment_valid_until == pytest.approx(111.0 - TIMER_RESOLUTION_S)
@@ -123,8 +125,7 @@ def test_records_in_process_may_delay_joingroup_until_its_deadline() -> None:
 
 
 def test_session_of_a_cooperative_member_starts_when_joingroup_is_sent() -> None:
-    """A JoinGroup response may be old when it is read, for example after the event loop was
-    blocked."""
+    """The JoinGroup response may be read late, for example after the event loop was blocked."""
     walk = Walk(assignors=("cooperative-sticky",)).to(STABLE, T0)
     walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
     walk.revoke()
@@ -145,8 +146,10 @@ def test_session_of_a_cooperative_member_starts_when_joingroup_is_sent() -> None
 
 
 def test_assignment_is_applied_only_after_a_heartbeat_confirms_the_session() -> None:
-    """A member whose session expired by its own clock may rejoin the same generation, and this
-    starts no new session at the broker."""
+    """A member whose session expired by its own clock may rejoin the same generation.
+
+    That join starts no new session at the broker.
+    """
     walk = Walk().to(STABLE, T0)
     walk.now += 20.0
     walk.its.tick(walk.now)
@@ -162,7 +165,11 @@ def test_assignment_is_applied_only_after_a_heartbeat_confirms_the_session() -> 
 
 
 def test_cooperative_member_stops_when_the_rebalance_may_have_ended() -> None:
-    """KIP-429: heartbeats keep the session alive although JoinGroup has not arrived."""
+    """Heartbeats keep the session of a cooperative member alive without its JoinGroup (KIP-429).
+
+    The broker ends the rebalance after max_poll_interval_ms, and may then assign the partitions to
+    others.
+    """
     walk = Walk(assignors=("cooperative-sticky",)).to(STABLE, T0)
     walk.on_heartbeat_response()
     last_stable_at = walk.now
@@ -175,8 +182,10 @@ def test_cooperative_member_stops_when_the_rebalance_may_have_ended() -> None:
 
 
 def test_heartbeat_interval_is_shorter_than_a_rebalance() -> None:
-    """A rebalance waits for max_poll_interval_ms; then the broker removes each member that has not
-    rejoined, although the member still consumes."""
+    """A rebalance waits for max_poll_interval_ms, which may be shorter than the heartbeat interval.
+
+    Then the broker removes each member that has not rejoined, although the member still consumes.
+    """
     walk = Walk(max_poll_interval_ms=900).to(STABLE, T0)
     for _ in range(5):
         before = walk.now
@@ -242,7 +251,7 @@ def test_rebalance_during_an_assignment_follows_it() -> None:
 
 
 def awaiting_first_generation() -> Walk:
-    """Returns a member with an id that waits for its first generation."""
+    """Returns a member that has an id and waits for its first generation."""
     walk = Walk().to(JOINING)
     walk.join_refused("MEMBER_ID_REQUIRED", MEMBER)
     walk.join()
@@ -263,8 +272,10 @@ def test_member_without_a_generation_sends_heartbeats(name: str) -> None:
 
 
 def test_unknown_member_rejoins_with_its_id() -> None:
-    """The JoinGroup response decides whether the id is still valid, so that no abandoned member
-    remains in the group."""
+    """The JoinGroup response shows whether the id is still valid.
+
+    If it is, a join with a new id would leave an abandoned member in the group.
+    """
     walk = awaiting_first_generation()
     transition_count = walk.its.transition_count
     walk.on_heartbeat_response("UNKNOWN_MEMBER_ID")
@@ -327,4 +338,4 @@ def test_member_commits_in_these_phases_only() -> None:
     walk.its.request_rejoin("a test", walk.now)
     assert walk.its.identity(walk.now) is not None  # while it revokes
     walk.revoke()
-    assert walk.its.identity(walk.now) is not None  # the generation is still the last one
+    assert walk.its.identity(walk.now) is not None  # the last generation is still valid

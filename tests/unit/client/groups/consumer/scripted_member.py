@@ -1,4 +1,4 @@
-"""`Setting`: a member of the consumer protocol at a scripted broker, with a manual clock."""
+"""Defines `Setting`: a consumer protocol member at a scripted broker, with a manual clock."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Setting(AnySetting):
         return self.requests(ConsumerGroupHeartbeatRequest)
 
     def loses_sessions(self, count: int) -> None:
-        """Closes the connection `count` times instead of describing the session timeout."""
+        """Closes the connection at the first `count` requests for the group's session timeout."""
         left = [HANG_UP] * count
 
         def answer(asked: ReceivedRequest) -> Any:
@@ -69,8 +69,10 @@ class Setting(AnySetting):
 
 
 def versions_up_to(version: int) -> ApiVersionsResponse:
-    """Returns an ApiVersions response with ConsumerGroupHeartbeat up to `version`, or without it
-    (-1)."""
+    """Returns an ApiVersions response with ConsumerGroupHeartbeat up to `version`.
+
+    Omits ConsumerGroupHeartbeat if `version` is -1.
+    """
     answer = api_versions()
     for each in list(answer.api_keys):
         if each.api_key == ConsumerGroupHeartbeatRequest.API_KEY:
@@ -82,8 +84,10 @@ def versions_up_to(version: int) -> ApiVersionsResponse:
 
 @asynccontextmanager
 async def a_setting(version: int | None = None) -> AsyncIterator[Setting]:
-    """Yields a setting whose broker has ConsumerGroupHeartbeat up to `version`, or not at all
-    (-1)."""
+    """Yields a setting whose broker has ConsumerGroupHeartbeat up to `version`.
+
+    The broker lacks ConsumerGroupHeartbeat if `version` is -1.
+    """
     clock = ManualClock()
     async with ScriptedBroker({"t": 2}) as broker:
         if version is not None:
@@ -100,7 +104,7 @@ async def a_setting(version: int | None = None) -> AsyncIterator[Setting]:
 
 
 async def protocol_with(its: Setting, **settings: Any) -> GroupProtocol:
-    """Returns the group protocol of a member that has joined with these settings."""
+    """Returns the group protocol that a member with these settings joins with."""
     its.make(**settings)
     its.member.start()
     await its.pass_until(lambda: its.its.places == PARTITIONS, 1)

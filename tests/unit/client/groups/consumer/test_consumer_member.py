@@ -1,4 +1,4 @@
-"""Tests `ConsumerMember`: heartbeats over sockets, by a manual clock."""
+"""Tests `ConsumerMember`: its heartbeats over sockets, by a manual clock."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_unknown_member_rejoins_with_its_id() -> None:
 
 
 async def lost_after(its: Setting) -> float:
-    """Returns how many seconds a member without heartbeat responses keeps its partitions."""
+    """Returns how many seconds a member keeps its partitions without heartbeat responses."""
     its.group.hold(ConsumerGroupHeartbeatRequest)
     before = its.clock.monotonic()
     await its.pass_until(lambda: "lose" in its.its.names, 500)
@@ -159,7 +159,7 @@ async def test_shortened_session_timeout_is_applied() -> None:
         await its.joined()
         its.group.session_ms = 12_000
         await its.pass_until(lambda: len(its.requests(DescribeConfigsRequest)) == 2)
-        assert 44 < its.clock.monotonic() < 50  # the client asks once a session
+        assert 44 < its.clock.monotonic() < 50  # one request a session
         heartbeats = len(its.heartbeats)
         await its.pass_until(lambda: len(its.heartbeats) > heartbeats + 1)
         assert await lost_after(its) < 13
@@ -180,9 +180,9 @@ async def test_refused_refresh_keeps_the_known_session_timeout() -> None:
 
 @pytest.mark.parametrize("lost", [1, 3])
 async def test_session_timeout_is_requested_again_after_a_lost_response(lost: int) -> None:
-    """The timeout is shorter than the default.
+    """The group's session timeout is shorter than the default.
 
-    With the default, the member would consume after another member got its partitions.
+    With the default, the member would still consume after another member got its partitions.
     """
     async with a_setting() as its:
         its.group.session_ms = 12_000
@@ -227,7 +227,7 @@ async def test_static_member_leaves_temporarily() -> None:
 
 
 async def test_unknown_topic_id_is_resolved_by_metadata() -> None:
-    """Metadata has the topics of the subscription, but not yet the assigned topic."""
+    """The client's metadata has the subscribed topics, but not yet the assigned topic."""
     async with a_setting() as its:
         its.make(Subscription.to(TopicPattern("t|new")))
         its.group.assigned = [("new", 0)]
@@ -250,8 +250,7 @@ async def test_compiled_pattern_follows_new_topics() -> None:
 
 
 async def test_topic_missing_in_metadata_stays_subscribed() -> None:
-    """The client forgets a topic when its leader moves, while metadata adds another topic that
-    matches."""
+    """The topic is missing while its leader moves, and a new topic starts to match the pattern."""
     async with a_setting() as its:
         its.make(Subscription.to(re.compile("t|new")))
         await its.joined()
@@ -280,9 +279,10 @@ async def in_a_group(
     protocol: str,
     hold: type[Request[Any]] | None = None,
 ) -> None:
-    """Runs `play` with a member whose assignment changes with each heartbeat.
+    """Runs `play` with a member whose assignment changes at each heartbeat.
 
-    The coordinator never answers requests of class `hold`, and closing waits only briefly for them.
+    The coordinator never answers requests of class `hold`. If `hold` is given, leaving waits at
+    most 50 ms.
     """
     async with ScriptedBroker({"t": 2}) as broker:
         settings = quick(metadata_wait_ms=1_000, delivery_timeout_ms=1_000)

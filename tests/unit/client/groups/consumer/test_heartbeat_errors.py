@@ -1,4 +1,4 @@
-"""Tests the meaning of each error in the consumer protocol, row by row of the table."""
+"""Tests the action for each error of the consumer protocol, row by row of the table."""
 
 from __future__ import annotations
 

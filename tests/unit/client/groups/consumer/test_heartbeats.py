@@ -1,4 +1,7 @@
-"""Tests the fields of heartbeats: all at first and after an error, then only those that changed."""
+"""Tests the fields of ConsumerGroupHeartbeat requests.
+
+The first request, and each request after an error, has all fields; others have only changed fields.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +53,10 @@ def test_applied_assignment_is_acknowledged_at_once() -> None:
 
 
 def test_unchanged_assignment_is_acknowledged_too() -> None:
-    """The partition was assigned and revoked before the member applied the assignment: the
-    broker waits for the acknowledgement."""
+    """The broker waits for the acknowledgement.
+
+    It assigned a partition and revoked it before the member applied the assignment.
+    """
     walk = Walk().to(Phase.RECONCILING)
     assert walk.its._known_fields is not None
     step = walk.step()
@@ -63,8 +68,7 @@ def test_unchanged_assignment_is_acknowledged_too() -> None:
 
 
 def test_partitions_are_owned_until_they_are_revoked() -> None:
-    """A member reports a partition until it has revoked it, because another member may start
-    after that."""
+    """When a member no longer reports a partition, another member may get it."""
     walk = Walk().to(STABLE, T0, T1)
     walk.on_heartbeat_response(5, [T0])
     assert owned_in(walk.on_heartbeat_response(5)) is None  # unchanged, so not sent
@@ -120,7 +124,7 @@ def test_topic_pattern_needs_version_1() -> None:
 
 
 def test_member_chooses_its_id_from_version_1_on() -> None:
-    """KIP-1082: a lost response leaves no abandoned member."""
+    """After a lost response the member joins again with the same id (KIP-1082)."""
     walk = Walk().to(JOINING)
     member_id = walk.beat().request.member_id
     assert len(Uuid.parse(member_id)) == 16

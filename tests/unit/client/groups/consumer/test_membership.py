@@ -274,8 +274,10 @@ def test_session_starts_when_the_heartbeat_is_sent() -> None:
 
 
 def test_revocation_has_the_time_that_the_broker_waits() -> None:
-    """The deadline counts from the heartbeat whose response revoked T1, because the broker cannot
-    have started earlier."""
+    """The deadline counts from the heartbeat whose response revoked T1.
+
+    The broker's own deadline cannot begin earlier.
+    """
     walk = Walk(max_poll_interval_ms=6_000).to(STABLE, T0, T1)
     beat = walk.beat()
     walk.answered(beat, 5, T0)
@@ -483,7 +485,7 @@ def test_member_fenced_while_leaving_loses_its_partitions() -> None:
 
 
 def test_old_subscription_is_sent_until_the_new_pattern_is_matched() -> None:
-    """Otherwise the coordinator would revoke all partitions and assign them again."""
+    """An empty subscription would make the coordinator revoke and reassign all partitions."""
     walk = Walk(TopicPattern("t.*")).to(STABLE, T0)
     walk.its.subscribe(Subscription.to(re.compile("t|u")), walk.now)
     request = walk.on_heartbeat_response(5)

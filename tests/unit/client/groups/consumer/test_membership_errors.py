@@ -19,7 +19,7 @@ FENCED, FATAL = Phase.FENCED, Phase.FATAL
 
 
 def test_member_waits_for_an_unreleased_instance_id() -> None:
-    """The former member was killed, and the broker keeps it until its session expires."""
+    """The former member was killed; the broker keeps the instance id until its session expires."""
     walk = Walk(instance_id="i").to(JOINING)
     begun = walk.now
     while walk.now < begun + 8:  # the next attempt may be a second later
@@ -41,8 +41,10 @@ def test_instance_id_that_stays_unreleased_is_fatal() -> None:
 
 
 def test_member_releases_its_own_instance_id_before_rejoining() -> None:
-    """The session expired by the member's own clock before it expired at the broker; releasing
-    the id saves the wait."""
+    """The session has expired by the member's clock, and not yet at the broker.
+
+    A leave request releases the id, so that the member need not wait for the broker.
+    """
     walk = Walk(instance_id="i").to(STABLE, T0)
     walk.now += 11
     walk.its.tick(walk.now)
@@ -115,7 +117,7 @@ def test_group_of_the_other_protocol_is_an_error_with_group_protocol_consumer(
     assert "why" in str(walk.its.error)  # the broker's message is included
 
 
-#: Messages of Kafka 3.9.2 and 4.4 about a group that may be converted later, and about others.
+#: Error messages of Kafka 3.9.2 and 4.4, and whether the group may be converted later.
 MALFORMED = (
     "Cannot upgrade the classic group g to consumer group because the embedded consumer protocol "
     "is malformed."
@@ -126,7 +128,7 @@ NOT_CONVERTIBLE = [
 ]
 
 
-#: Kafka 3.9 answers with an error and no message, and so does Kafka 4 in fewer cases.
+#: Kafka 3.9 answers with an error without a message; Kafka 4 seldom does.
 IN_A_REBALANCE = pytest.mark.parametrize(
     ("name", "words"), [("GROUP_ID_NOT_FOUND", MALFORMED), ("UNKNOWN_SERVER_ERROR", "")]
 )

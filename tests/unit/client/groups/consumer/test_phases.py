@@ -1,4 +1,4 @@
-"""Tests the table of phases of a member of the consumer protocol (KIP-848), row by row."""
+"""Tests the phase table of a consumer protocol member (KIP-848), row by row."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ def test_each_phase_can_be_entered_and_left_except_the_last() -> None:
 
 
 def test_member_commits_whenever_it_has_an_epoch() -> None:
-    """A classic member, in contrast, commits only after a rebalance."""
+    """A classic member, in contrast, cannot commit during a rebalance."""
     assert ACCEPTING_COMMITS == HEARTBEATING
     assert {Phase.PREPARE_LEAVING} == HEARTBEATING & LEAVING_PHASES

@@ -1,4 +1,4 @@
-"""Tests which group protocol a member uses: by its settings or by its group."""
+"""Tests which group protocol a member uses, by its settings and by the group's type."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ async def with_an_older_coordinator(
 async def test_member_becomes_classic_when_an_older_coordinator_takes_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """This happens during a rolling downgrade of a cluster."""
+    """The coordinator moves to an older broker during a rolling downgrade."""
     async with a_setting() as its:
         await with_an_older_coordinator(its, group_protocol="auto")
         await its.pass_until(lambda: its.member.protocol is GroupProtocol.CLASSIC)
@@ -184,8 +184,10 @@ async def test_auto_uses_the_classic_protocol_if_the_consumer_protocol_is_disabl
 
 @pytest.mark.parametrize("name", ["GROUP_ID_NOT_FOUND", "INCONSISTENT_GROUP_PROTOCOL"])
 async def test_group_that_became_classic_before_the_join_is_described_again(name: str) -> None:
-    """The group changes between DescribeGroups and the join: the member describes it again,
-    without an error."""
+    """The group changes its protocol between DescribeGroups and the join.
+
+    The member describes the group again, and raises no error.
+    """
     async with a_setting() as its:
 
         async def beat(asked: Any) -> Any:
@@ -200,7 +202,7 @@ async def test_group_that_became_classic_before_the_join_is_described_again(name
 async def test_member_waits_until_the_group_is_converted_after_its_rebalance(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Kafka 3.9.2 refuses the conversion while a member of the group has no assignment."""
+    """Kafka 3.9.2 refuses to convert a group while one of its members has no assignment."""
     words = "Cannot upgrade: the embedded consumer protocol is malformed."
     async with a_setting() as its:
         left = [69] * 3
@@ -231,7 +233,7 @@ async def test_member_uses_the_consumer_protocol_once_the_classic_members_left()
 
 
 async def test_group_of_neither_protocol_is_an_error() -> None:
-    """For example a share group: its broker reports no state of a classic group."""
+    """A share group, for example: its broker returns no state of a classic group."""
     async with a_setting() as its:
         its.group.errors[ConsumerGroupHeartbeatRequest] = ["GROUP_ID_NOT_FOUND"] * 9
         its.group.errors[JoinGroupRequest] = ["INCONSISTENT_GROUP_PROTOCOL"] * 9

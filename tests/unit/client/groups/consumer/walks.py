@@ -1,4 +1,4 @@
-"""`Walk`: a `ConsumerMembership` that a test steps through its phases."""
+"""Defines `Walk`: a `ConsumerMembership` that a test steps through its phases."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ IDS = {name: Uuid(bytes([at + 1]) * 16) for at, name in enumerate(("t", "u", "v"
 
 
 def error(name: str) -> BrokerResponseError:
-    """Returns the error of that name, as a broker reports it."""
+    """Returns the broker error with this name."""
     return error_of_code(code_of(name), "a test")
 
 
@@ -40,7 +40,7 @@ def answer_of(
     member_id: str | None = None,
     interval_ms: int = 1_000,
 ) -> ConsumerGroupHeartbeatResponse:
-    """Returns a heartbeat response that assigns `tps`; a topic is its name or its id."""
+    """Returns a heartbeat response that assigns `tps`; a topic is given by name or by id."""
     assignment = None
     if tps is not None:
         by_id: dict[Uuid, list[int]] = {}
@@ -100,7 +100,7 @@ class Walk:
         return self.its.step(self.now, self.owned)
 
     def prepare(self, *topics: str) -> None:
-        """Prepares the subscription with `topics`, by default with its own topics."""
+        """Prepares the subscription with `topics`; by default with the subscribed topics."""
         step = self.step()
         assert isinstance(step, Prepare)
         self.its.on_prepared(step, frozenset(topics) or step.subscription.topics, self.now)
@@ -116,7 +116,7 @@ class Walk:
     def answered(
         self, beat: Heartbeat, epoch: int, *tps: tuple[str | Uuid, int], took: float = 0.1
     ) -> None:
-        """Answers `beat` with an assignment of `tps` after `took` seconds."""
+        """Returns the assignment of `tps` as the response to `beat`, after `took` seconds."""
         self.now += took
         assert self.its.on_heartbeat_response(beat, answer_of(epoch, tps), self.now) is None
 
@@ -130,7 +130,7 @@ class Walk:
         return beat.request
 
     def refused(self, what: str | KprotoError, words: str = "why") -> ErrorAction | None:
-        """Sends a heartbeat and answers it with an error code and message, or loses it."""
+        """Sends a heartbeat, and answers it with an error code and message, or loses it."""
         beat = self.beat()
         self.now += 0.1
         if isinstance(what, KprotoError):
@@ -167,7 +167,7 @@ class Walk:
     # To a phase
 
     def to(self, phase: Phase, *tps: TopicPartition) -> Walk:
-        """Enters `phase` by the shortest path; after JOINING with epoch 5 and these partitions."""
+        """Enters `phase` by the shortest path; phases after JOINING have epoch 5 and own `tps`."""
         match phase:
             case Phase.JOINING:
                 self.prepare()
