@@ -1,5 +1,4 @@
-"""Tests which broker gets a request that any broker can answer, and when the client
-rebootstraps."""
+"""Tests the choice of a broker for requests that any broker answers, and the rebootstrap."""
 
 from __future__ import annotations
 
@@ -100,7 +99,7 @@ def test_selection_without_rebootstrap_uses_known_brokers_only() -> None:
     assert chosen.candidates([A], closed) == [A]
 
 
-# --- The time without metadata ---
+# --- The time since the last metadata ---
 
 
 def test_rebootstrap_time_starts_with_the_first_unanswered_request() -> None:

@@ -1,4 +1,4 @@
-"""Tests the client's cluster metadata, from Metadata responses and from leader hints."""
+"""Tests how Metadata responses and leader hints change the client's cluster metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the cluster view: requests that several brokers answer, and coordinators that move."""
+"""Tests requests that several brokers must answer, and coordinators that move."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ async def test_offsets_are_requested_from_leaders_concurrently() -> None:
 
 
 async def test_missing_topic_has_one_time_limit() -> None:
-    """The search for a leader has its own time limit, which does not restart with each retry."""
+    """A retry does not restart the time limit of the search for a leader."""
     async with two_brokers() as (_, _, client):
         with pytest.raises(BrokerResponseError, match=r"UNKNOWN_TOPIC_OR_PARTITION .* 100 ms"):
             await client.list_offsets({("nope", 0): "latest"})
@@ -305,7 +305,7 @@ async def test_deleted_topics_are_forgotten_by_a_full_refresh() -> None:
 async def coordinated(
     answer: Any, request: Any = HeartbeatRequest
 ) -> AsyncIterator[tuple[Client, list[int]]]:
-    """Yields a client and a list whose first element is the coordinator of every group."""
+    """Yields a client and a list; its first element is the coordinator node of every group."""
     nodes = [0]
 
     def find(asked: ReceivedRequest) -> FindCoordinatorResponse:

@@ -1,4 +1,4 @@
-"""Tests that the cluster view forgets deleted topics completely."""
+"""Tests that the cluster view keeps no data of deleted topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests requests for several brokers: the table of splits, the pieces, and the merged responses."""
+"""Tests how a request is split for several brokers, and how the responses are merged."""
 
 from __future__ import annotations
 
@@ -73,12 +73,11 @@ def response_of(name: str) -> Any:
     return getattr(messages, name.removesuffix("Request") + "Response")
 
 
-# --- The table ---
+# --- The table SPLITS ---
 
 
 def test_table_has_exactly_the_requests_for_several_brokers() -> None:
-    """A request to coordinators is in the table if it can name more than one group or
-    transactional id."""
+    """A coordinator's request is split only if it can name several groups or transactional ids."""
     wanted = set()
     for name, route in ROUTES.items():
         cls = getattr(messages, name)
@@ -285,7 +284,7 @@ def test_resources_are_distinguished_by_type_and_name() -> None:
 
 
 def test_topics_by_name_and_by_id_are_merged() -> None:
-    """Brokers may use different versions, of which the newer have topic ids only."""
+    """Brokers may answer with different versions; the newer versions have topic ids only."""
     topic_id = Uuid(bytes(15) + b"7")
     row = SPLITS["ProduceRequest"]
     parts = [PartitionProduceData(index=at) for at in (0, 1)]
@@ -293,7 +292,7 @@ def test_topics_by_name_and_by_id_are_merged() -> None:
         topic_data=[TopicProduceData(name="a", topic_id=topic_id, partition_data=parts)]
     )
     pieces = split(request, row, [(1,), (2,)])
-    assert type(pieces[1].topic_data) is type(request.topic_data)  # the type has `find`
+    assert type(pieces[1].topic_data) is type(request.topic_data)  # it has `find`
     by_id = ProduceResponse(
         responses=[
             TopicProduceResponse(

@@ -1,4 +1,4 @@
-"""The client on an embedded cluster whose leaders and coordinators move while it is used."""
+"""Uses the client on an embedded cluster while its leaders and coordinators move."""
 
 from __future__ import annotations
 

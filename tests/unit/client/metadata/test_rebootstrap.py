@@ -1,5 +1,4 @@
-"""Tests the rebootstrap: the client returns to the bootstrap servers when no known broker
-answers."""
+"""Tests that the client returns to the bootstrap servers when no known broker answers."""
 
 from __future__ import annotations
 
@@ -24,8 +23,10 @@ REBOOTSTRAP_REQUIRED = 129
 
 
 def serve_cluster(vip: ScriptedBroker, cluster: ScriptedCluster, *, name: str = "first") -> None:
-    """Lets a bootstrap server, which is no broker of `cluster`, answer with the metadata of the
-    cluster."""
+    """Makes the bootstrap server `vip` answer Metadata as `cluster` does.
+
+    The server itself is no broker of the cluster.
+    """
     cluster.cluster_id = name
     vip.answers[MetadataRequest] = cluster.metadata
 
@@ -36,7 +37,7 @@ async def stop_all(cluster: ScriptedCluster) -> None:
 
 
 async def test_client_finds_a_replaced_cluster(caplog: pytest.LogCaptureFixture) -> None:
-    """The cluster is behind a load balancer with a constant name (KIP-899)."""
+    """The bootstrap server is a load balancer, whose address stays the same (KIP-899)."""
     async with ScriptedBroker() as vip, scripted_cluster(2) as old, scripted_cluster(2) as new:
         serve_cluster(vip, old)
         old.topic("t", [0, 1])
@@ -99,7 +100,7 @@ async def test_open_connections_are_used_in_turn() -> None:
 async def test_rebootstrap_required_returns_to_the_bootstrap_servers(
     strategy: RecoveryStrategy, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The error code is from KIP-1102."""
+    """KIP-1102 adds the error code REBOOTSTRAP_REQUIRED."""
     settings = ClientSettings(metadata_recovery_strategy=strategy)
     async with ScriptedBroker() as vip, scripted_cluster(1) as old, scripted_cluster(1) as new:
         serve_cluster(vip, old)
@@ -141,8 +142,7 @@ async def test_repeated_rebootstrap_required_is_retried() -> None:
 async def test_client_rebootstraps_without_metadata_for_too_long(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The known broker answers every request except Metadata, and the bootstrap server is
-    stopped."""
+    """The known broker does not answer Metadata, and the bootstrap server is stopped."""
     clock = ManualClock()
     settings = replace(
         QUICK, connections_max_idle_ms=0, reconnect_backoff_ms=0, reconnect_backoff_max_ms=0
@@ -190,7 +190,7 @@ async def test_trigger_of_0_keeps_connections_while_metadata_arrives() -> None:
 
 
 async def test_broker_in_backoff_comes_last() -> None:
-    """After a failure a broker has its backoff, and the manual clock does not advance."""
+    """The broker's connection has failed; on the manual clock its backoff does not end."""
     async with ScriptedBroker() as away:
         pass
     async with ScriptedBroker() as broker:

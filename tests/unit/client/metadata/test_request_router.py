@@ -1,4 +1,4 @@
-"""Tests requests that several brokers answer: split, sent concurrently and merged."""
+"""Tests requests that are split, sent to several brokers concurrently, and merged."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=500)
 
 @asynccontextmanager
 async def three_brokers() -> AsyncIterator[tuple[ScriptedCluster, Client]]:
-    """Yields nodes 0, 1 and 2; `t` has a partition on each, and `u` one on node 1."""
+    """Yields nodes 0, 1 and 2; `t` has a partition on each node, `u` has one on node 1."""
     async with scripted_cluster() as cluster:
         cluster.topic("t", [0, 1, 2])
         cluster.topic("u", [1])
@@ -347,7 +347,7 @@ def configs(kinds: list[tuple[int, str]]) -> DescribeConfigsRequest:
 
 
 class Groups:
-    """Coordinators of groups; the last digit of the group id is the node."""
+    """Coordinators of groups; the last digit of a group id is the coordinator's node id."""
 
     def __init__(self, cluster: ScriptedCluster) -> None:
         self.asked: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""Tests which broker answers a request."""
+"""Tests to which broker each request is sent."""
 
 from __future__ import annotations
 
@@ -56,8 +56,11 @@ def test_configs_of_a_broker_are_routed_to_it(kind: int, name: str, node: int | 
 
 
 def test_request_about_a_group_or_transaction_goes_to_its_coordinator() -> None:
-    """A request with a group id goes to the group coordinator, except requests about shared
-    records or about the brokers' own share group state."""
+    """A request with a group id goes to the group coordinator.
+
+    Exceptions are AddOffsetsToTxn, ShareFetch, ShareAcknowledge, and requests about share group
+    state.
+    """
     others = {
         "AddOffsetsToTxnRequest": Route.TRANSACTION_COORDINATOR,
         "ShareFetchRequest": Route.LEADER,

@@ -1,4 +1,4 @@
-"""Connections with TLS and SASL, for tests that open some or are refused."""
+"""Opens connections with TLS and SASL to a secured broker, or expects their refusal."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def refused(broker: Any, **settings: Any) -> KprotoError:
 
 @asynccontextmanager
 async def quickly(broker: SecuredBroker, **parts: Any) -> AsyncIterator[Client]:
-    """A client that would try again for a minute, and was not opened."""
+    """Yields a client that is not connected yet, and that retries connections for a minute."""
     settings = quick(metadata_wait_ms=60_000, delivery_timeout_ms=60_000)
     client = Client(broker.bootstrap, settings, **parts)
     try:

@@ -1,5 +1,4 @@
-"""Tests host names with several addresses: each is tried, and a silent one does not delay the
-others."""
+"""Tests host names with several addresses; an address without an answer delays no other."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ async def test_ip_address_is_not_resolved() -> None:
 
 @pytest.fixture
 def silent() -> Iterator[int]:
-    """Yields a port of 127.0.0.9 with a full backlog: connection attempts get no answer."""
+    """Yields a port of 127.0.0.9 whose backlog is full, so that a connect never completes."""
     with socket.socket() as server:
         server.bind(("127.0.0.9", 0))
         server.listen(0)
@@ -175,7 +174,7 @@ def test_several_failures_become_one_error(errors: list[Any], kind: type[Excepti
 async def test_slower_address_is_kept_for_later_attempts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The second address connects while the first one is still pending."""
+    """The second address connects before the first one, which remains for later attempts."""
     made: list[socket.socket] = []
 
     async def connected(target: Target) -> socket.socket:

@@ -1,5 +1,4 @@
-"""Tests one connection against sound and faulty peers: each fault raises one specific error at
-once."""
+"""Tests one connection to sound and faulty peers; each fault raises its own error at once."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @asynccontextmanager
 async def peer(talk: Talk) -> AsyncIterator[Address]:
-    """Yields the address of a listener that runs `talk` on each connection."""
+    """Yields the address of a listener that runs `talk` for each connection."""
     served: set[asyncio.Task[None]] = set()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -289,7 +288,7 @@ async def test_requests_in_flight_are_limited() -> None:
 
 
 async def test_queued_request_does_not_time_out() -> None:
-    """Twenty responses of 50 ms each take longer than the timeout of one request."""
+    """The responses take 50 ms each: together, longer than the timeout of one request."""
     settings = ClientSettings(max_in_flight=2, request_timeout_ms=400)
 
     async def answer(asked: Any) -> MetadataResponse:

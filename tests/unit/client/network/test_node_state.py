@@ -1,4 +1,4 @@
-"""When a broker is tried again: plain arithmetic."""
+"""Tests when the client reconnects to a broker, by calculation only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kproto.wire.errors import BrokerConnectionError, RequestTimeoutError
 
 LOST = BrokerConnectionError("lost")
 LATE = RequestTimeoutError("late")
-MIDDLE = 0.5  # the chance that adds nothing
+MIDDLE = 0.5  # this random value adds no jitter
 
 
 def test_the_wait_doubles_up_to_the_longest() -> None:

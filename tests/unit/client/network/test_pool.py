@@ -171,7 +171,7 @@ async def test_idle_connection_is_closed_and_reopened() -> None:
         assert not connection.usable
         assert not pool._open
         await broker.until(lambda: not broker.writers)
-        # A caller that kept the connection can still use it, and waits for no backoff.
+        # A caller that kept the idle connection can still use it, without a backoff.
         answer = await connection.request(MetadataRequest(topics=[]))
         assert answer.cluster_id == "scripted"
         assert (await pool.connection(address(broker))).usable
@@ -256,7 +256,7 @@ async def test_requests_that_wait_for_the_closed_check_keep_their_order() -> Non
 
 
 def hanging_up_once(answer: Any) -> Any:
-    """Closes the connection instead of the first answer."""
+    """Returns an answer function that closes the connection at the first request."""
     requests: list[object] = []
 
     def answered(asked: Any) -> Any:
@@ -283,8 +283,10 @@ async def test_write_request_is_not_repeated() -> None:
 
 
 async def test_read_request_on_a_busy_connection_is_not_repeated() -> None:
-    """A broker that closes the connection at each request is not asked for ever: the caller
-    decides about retries."""
+    """Only requests on an idle connection are repeated.
+
+    Otherwise a broker that always closes would be asked for ever.
+    """
     async with ScriptedBroker() as broker, pool_of() as pool:
         broker.answers[ListGroupsRequest] = hanging_up_once(ListGroupsResponse())
         connection = await pool.connection(address(broker))

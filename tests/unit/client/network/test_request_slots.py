@@ -1,5 +1,4 @@
-"""Tests request slots: they are granted in the order of the calls, and a cancelled call loses
-none."""
+"""Tests request slots: the order in which calls get them; a cancelled call loses none."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ async def loop_turns(count: int = 3) -> None:
 
 
 def free(slots: RequestSlots) -> int:
-    """Returns the number of free slots; takes and releases them."""
+    """Returns the number of free slots, by acquiring and releasing them."""
     count = 0
     while slots.try_acquire():
         count += 1

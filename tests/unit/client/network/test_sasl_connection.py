@@ -1,4 +1,4 @@
-"""Tests SASL over real sockets: each mechanism, and each refusal as one error."""
+"""Tests SASL over real sockets: each mechanism; each refusal raises one error."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Impostor:
 
 
 class Own:
-    """A custom mechanism."""
+    """A custom SASL mechanism, which raises `fault` at the step `at`."""
 
     mechanism = "OWN"
     readable = False

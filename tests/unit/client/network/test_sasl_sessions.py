@@ -1,5 +1,7 @@
-"""Tests expiring SASL sessions: the client reauthenticates, and no request is lost or repeated
-(KIP-368)."""
+"""Tests that the client reauthenticates before a SASL session expires (KIP-368).
+
+No request is lost or repeated.
+"""
 
 from __future__ import annotations
 

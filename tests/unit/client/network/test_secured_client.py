@@ -1,5 +1,7 @@
-"""Tests a client of a secured cluster: every call raises a refusal at once, and no text has a
-secret."""
+"""Tests a client of a secured cluster.
+
+Every call raises a refusal at once, and no error or log text contains a secret.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,7 @@ async def test_wrong_password_raises_at_once(call: str) -> None:
         assert broker.connections == 1
     if call in ("produce", "enqueue"):
         assert isinstance(raised.value, kproto.DeliveryError)
-    gc.collect()  # reports tasks with unretrieved errors
+    gc.collect()  # so that asyncio reports tasks with unretrieved errors
 
 
 @pytest.mark.parametrize("call", ["produce", "consume", "offsets"])

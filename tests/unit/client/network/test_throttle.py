@@ -1,4 +1,4 @@
-"""Tests quotas: while a broker throttles the client, the client sends it nothing (KIP-219)."""
+"""Tests that the client sends nothing to a broker that throttles it by a quota (KIP-219)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests TLS over real sockets: each fault raises one specific error at once."""
+"""Tests TLS over real sockets: each fault raises its own error at once."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ async def test_requests_of_one_loop_turn_are_one_tls_write() -> None:
 
 @pytest.mark.parametrize("half", [False, True])
 async def test_broker_that_closes_tls_fails_the_request(half: bool) -> None:
-    """The broker closes before the answer or in the middle of it; both fail the request at once."""
+    """The broker closes before or within its response; the request fails at once."""
     async with SecuredBroker(tls=GOOD) as broker, connected(broker, tls=TRUSTING) as connection:
 
         async def answer(asked: Any) -> Any:
@@ -226,8 +226,10 @@ async def test_tls_fault_raises_a_specific_error(server: Any, client: Any, words
 
 @contextmanager
 def sending_alerts(context: ssl.SSLContext) -> Iterator[Any]:
-    """Yields a listener in a thread for one connection, because asyncio's listener sends no
-    alerts."""
+    """Yields a listener for one connection, in a thread.
+
+    Asyncio's own listener sends no TLS alerts.
+    """
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -240,7 +242,7 @@ def sending_alerts(context: ssl.SSLContext) -> Iterator[Any]:
                 secured.do_handshake()
                 secured.recv(1)
             except OSError:
-                # Unread bytes would make the system reset the connection and drop the alert.
+                # If bytes stay unread, the system resets the connection and drops the alert.
                 with contextlib.suppress(OSError):
                     secured.shutdown(socket.SHUT_WR)
                     while secured.recv(4_096):
@@ -257,7 +259,7 @@ def sending_alerts(context: ssl.SSLContext) -> Iterator[Any]:
 
 @asynccontextmanager
 async def answering(answer: bytes) -> AsyncIterator[Any]:
-    """Yields a listener that answers any bytes with `answer` and closes."""
+    """Yields a listener that answers any bytes with `answer`, and closes."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
@@ -324,7 +326,7 @@ async def test_tls_to_a_plaintext_listener_is_explained() -> None:
     assert "is this a listener with TLS?" in str(error)
 
 
-#: The alert of Kafka's TLS listener when it receives bytes that are no TLS.
+#: The alert with which Kafka's TLS listener answers bytes that are not TLS.
 ALERT = bytes.fromhex("15030300020250")
 
 

@@ -1,4 +1,4 @@
-"""Tests `BrokerConnection.try_send`, and the one timer of all requests of a connection."""
+"""Tests `BrokerConnection.try_send`, and the timer that all requests of a connection share."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ async def test_response_received_while_the_loop_was_blocked_prevents_the_timeout
         correlation_id = connection._protocol.pending._waiting[0].correlation_id
         late = clock.monotonic() + 5
         monkeypatch.setattr(clock, "monotonic", lambda: late)
-        connection._in_flight._on_timer()  # the timer is due when the loop runs again
+        connection._in_flight._on_timer()  # the timer fires before the loop reads the response
         assert outcomes == []
         body = MetadataResponse(cluster_id="late").encode(VERSION)
         answer = frame(correlation_id.to_bytes(4, "big") + b"\0", body)
@@ -268,7 +268,7 @@ async def test_requests_that_waited_for_the_write_buffer_keep_their_order() -> N
             for number in range(3)
         ]
         await asyncio.sleep(0)
-        connection.resume_writing()  # wakes the waiting requests in the next loop turn
+        connection.resume_writing()  # wakes the waiting requests when the loop runs
         last = asyncio.create_task(connection.request(named(3), version=VERSION))
         await asyncio.gather(*waiting, last)
         sent = [
@@ -282,7 +282,7 @@ async def test_requests_that_waited_for_the_write_buffer_keep_their_order() -> N
 async def test_error_in_reading_a_response_fails_all_requests_in_flight(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The read may fail for lack of memory; the event loop then drops the connection."""
+    """A MemoryError in the read makes the event loop close the connection."""
     faults: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: faults.append(context))
     async with ScriptedBroker() as broker, connected(broker) as connection:

@@ -1,5 +1,7 @@
-"""Tests the version of a request: at most the last one that has every field that the request
-sets."""
+"""Tests the version of a request.
+
+The client uses no version that lacks a field which the request sets.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ ID = Uuid(bytes(15) + b"\x01")
 async def cluster(
     **ranges: tuple[int, int],
 ) -> AsyncIterator[tuple[ScriptedBroker, Client]]:
-    """Yields a broker that offers these version ranges and answers each request of `REQUESTS`."""
+    """Yields a broker with these version ranges that answers each request of `REQUESTS`."""
 
     def offered(asked: ReceivedRequest) -> ApiVersionsResponse:
         answer = api_versions()
@@ -138,7 +140,7 @@ async def test_error_names_fields_that_no_version_has_together(
 
 
 async def test_topic_id_is_refused_at_a_version_without_it() -> None:
-    """Without the id the request would name no topic."""
+    """Without its topic id, the request would name no topic."""
     async with cluster(offset_commit=(0, 9)) as (broker, client):
         words = r"speak is 9, and its field topics\[0\]\.topic_id is set, which versions 10\+ have"
         with pytest.raises(UnsupportedVersionError, match=words):

@@ -1,4 +1,4 @@
-"""`Histogram`: in which bucket a value falls, and the form that Prometheus has."""
+"""Tests the buckets of `Histogram`, and its result in Prometheus's format."""
 
 from __future__ import annotations
 

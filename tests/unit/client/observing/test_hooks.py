@@ -1,5 +1,4 @@
-"""Tests hooks: which events they get, what interceptors may change, and that their errors harm
-nothing."""
+"""Tests hooks: their events, the changes that interceptors may make, and errors in hooks."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ MARK = ("mark", b"1")
 
 
 class Recorder(Hooks):
-    """Records all events that it receives."""
+    """A hook that records all events."""
 
     def __init__(self) -> None:
         self.requests: list[kproto.RequestEvent] = []
@@ -180,7 +179,7 @@ async def test_closed_producer_reports_abandoned_records() -> None:
 
 
 class Raising(Hooks):
-    """Raises an error in each call."""
+    """A hook that raises an error in each call."""
 
     def on_request(self, event: object) -> None:
         raise RuntimeError("on_request")
@@ -197,7 +196,7 @@ class Raising(Hooks):
 
 
 class WrongTypes(Hooks):
-    """Returns values of a wrong type."""
+    """An interceptor that returns values of a wrong type."""
 
     def on_send(self, topic: str, record: kproto.ProducerRecord) -> Any:
         return None
@@ -207,7 +206,7 @@ class WrongTypes(Hooks):
 
 
 class Cancelled(Hooks):
-    """Raises CancelledError, as the result of a cancelled future does."""
+    """A hook that raises CancelledError, as the result of a cancelled future does."""
 
     def on_request(self, event: object) -> None:
         raise asyncio.CancelledError
@@ -245,7 +244,7 @@ async def test_failing_hooks_change_nothing(hooks: Hooks, caplog: pytest.LogCapt
 
 
 class EveryOther(Hooks):
-    """Drops records with odd offsets, and changes the values of the others."""
+    """An interceptor that drops records with odd offsets, and changes the other values."""
 
     def __init__(self) -> None:
         self.seen: list[int] = []
@@ -266,7 +265,7 @@ async def test_records_returned_by_on_records_reach_the_user(kind: str) -> None:
     async with Broker() as broker, client_of(broker, hooks) as client:
         broker.create_topic("t")
         async with client.producer() as producer:
-            for _ in range(10):  # some batches are dropped as a whole
+            for _ in range(10):  # no record of some batches is left
                 await producer.send_many("t", [b"v"] * 10)
         consumer = client.consumer("t", stop_at_end=True, max_partition_fetch_bytes=200)
         values: list[bytes | None] = []

@@ -1,4 +1,4 @@
-"""Tests the log lines of a client: one line for each change of state, at its level."""
+"""Tests the client's log: one line, at its level, for each change of state."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_cluster_changes_are_reported() -> None:
     assert changes.log_lines(cluster((2,))) == ["topic t: leaders moved: [0] from 1 to 2 (epoch 7)"]
     assert (
         changes.log_lines(Cluster("c", 1, cluster().brokers)) == []
-    )  # forgotten by the client, not deleted
+    )  # the client forgot the topic; it is not deleted
     assert changes.log_lines(cluster((1, 1))) == [
         "topic t: leaders moved: [0] from 2 to 1 (epoch 6)",
         "topic t has 2 partitions, before it had 1",

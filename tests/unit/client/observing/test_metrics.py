@@ -1,5 +1,4 @@
-"""Tests `Client.metrics`: the names in docs/how-to/observability.md, and the moments of
-counting."""
+"""Tests when `Client.metrics` counts, and that docs/how-to/observability.md has each name."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ from tests.support.pages import page_text
 PAGE = page_text("docs/how-to/observability.md")
 HISTOGRAM = {"count", "sum", "buckets"}
 
-#: Placeholders for names that depend on the run, by their path.
+#: The placeholder in the docs for each name that depends on the run, by path.
 NAMED = {
     ("requests",): "API",
     ("requests", "API", "errors"): "ERROR",
@@ -50,7 +49,7 @@ NAMED = {
 
 
 def paths(metrics: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yields the paths of the values, in the notation of the page."""
+    """Yields the path of each metric, as docs/how-to/observability.md writes it."""
     for name, value in metrics.items():
         path = (*above, NAMED.get(above, name))
         if isinstance(value, dict) and value.keys() != HISTOGRAM:
@@ -183,8 +182,10 @@ async def test_retries_and_missing_responses_are_counted() -> None:
 
 
 async def test_batch_is_counted_when_it_is_written() -> None:
-    """A batch is not counted when it is built, or while it waits for its connection or its
-    throttle."""
+    """A batch counts when it is written to the socket.
+
+    It does not count when it is built, or while a throttle delays it.
+    """
     settings = kproto.ClientSettings(retry_backoff_ms=1)
     async with Brokers(brokers=3) as brokers, kproto.Client(brokers.bootstrap, settings) as client:
         brokers.create_topic("t", partitions=3)
@@ -337,7 +338,7 @@ async def test_batch_that_waits_for_its_connection_is_counted_once() -> None:
     async with Broker() as broker:
         broker.create_topic("t")
         port = broker.bootstrap.rpartition(":")[2]
-        # Another host name, so that the client opens a connection for the batch.
+        # With another host name, the client opens a new connection for the batch.
         async with kproto.Client(f"localhost:{port}") as client, client.producer() as producer:
             await producer.send("t", b"v")
             await producer.send("t", b"w")
@@ -362,7 +363,7 @@ def test_number_of_counted_addresses_is_limited() -> None:
 
 @pytest.mark.parametrize("order", ["partition", "none"])
 async def test_run_counts_each_handled_record_at_once(order: Any) -> None:
-    """The counter rises even within a list of records that fast handlers get at once."""
+    """The counter also rises between records of one list, which fast handlers process together."""
     async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
         await client.create_topics("t")
         async with client.producer() as producer:
@@ -380,7 +381,7 @@ async def test_run_counts_each_handled_record_at_once(order: Any) -> None:
 
 
 async def test_runs_count_processed_and_in_flight_records() -> None:
-    """Counts cover the present run and the former ones."""
+    """The counts are sums over the current run and all former runs."""
     async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
         await client.create_topics("t", kproto.NewTopic("dead", 1))
         async with client.producer() as producer:
