@@ -1,7 +1,8 @@
-"""Fetch sessions of a broker (KIP-227), with the rules of Kafka's FetchManager.
+"""Simulates a broker's fetch sessions (KIP-227) by the rules of Kafka's FetchManager.
 
-`BrokerSessions.fetch` answers a Fetch with the result of a function for each partition. A test can
-remove sessions, and none is opened beyond the limit.
+`BrokerSessions.fetch` answers a Fetch; a function of the caller returns the data of each partition.
+The broker opens no session beyond its limit. A test may delete entries of `sessions`, as an
+eviction does.
 """
 
 from __future__ import annotations
@@ -37,8 +38,7 @@ class Session:
 
 
 class BrokerSessions:
-    """The fetch sessions of one broker, at most `room`; `closed` has the ids that clients
-    closed."""
+    """Holds at most `room` fetch sessions; `closed` lists the session ids that clients closed."""
 
     def __init__(self, room: int = 1000) -> None:
         self.room = room

@@ -1,6 +1,7 @@
-"""The scenes of `test_cancellation`: some for each public coroutine of the client.
+"""Prepares the coroutines that `test_cancellation` cancels: every public one of the client.
 
-A row of `ROWS` prepares a client and returns the coroutine under test.
+`ROWS` maps the name of a coroutine to functions. Each function prepares a client and returns the
+coroutine under test.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Event:
 
 @dataclass(eq=False)
 class Scene:
-    """A client and the objects that a row has created with it."""
+    """A client, and the producer, consumer and iteration that a row has created with it."""
 
     bootstrap: str
     client: kproto.Client
@@ -49,7 +50,7 @@ class Scene:
     iteration: AsyncIterator[Any] | None = None
     consumer: kproto.Consumer | None = None
     count: Callable[[Any], int] = lambda record: 1
-    found: int = 0  #: Number of records that the coroutine under test has read.
+    found: int = 0  #: Records that the coroutine under test has read.
     made: list[str] = field(default_factory=list)
 
     def produce(self, **options: Any) -> kproto.Producer:
@@ -223,7 +224,7 @@ def producing(scene: Scene) -> Awaitable[object]:
 
 
 async def enqueued(scene: Scene, **options: Any) -> kproto.Producer:
-    """Returns a producer with enqueued records, none of which was sent."""
+    """Returns a producer whose records are enqueued and not yet sent."""
     producer = scene.produce(linger_ms=100_000, **options)
     for at in range(3):
         await producer.enqueue(WRITTEN, b"%d" % at, partition=at % 2)
@@ -330,7 +331,7 @@ def consuming(scene: Scene) -> Awaitable[object]:
 
 
 async def started(scene: Scene) -> kproto.Consumer:
-    """Returns a consumer whose next fetch waits for seconds."""
+    """Returns a started consumer whose next fetch waits at the broker for several seconds."""
     consumer = scene.client.consumer(FIXED, max_wait_ms=5_000)
     async for _ in consumer:
         break

@@ -1,4 +1,4 @@
-"""No test of the client waits for ever, leaves a task behind or fails as its machine paused."""
+"""Limits each client test to two minutes, checks for tasks left behind, and steadies time."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LONGEST_S = 120.0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Limit the tests of this folder."""
+    """Limits the async tests of this folder to `LONGEST_S` seconds each."""
     limit_async_tests(below(items, HERE), LONGEST_S)
 
 
 @pytest.fixture(autouse=True)
 def _steady(steady_time: None) -> None:
-    """No pause of the machine uses up the time that a test, or its client, gives."""
+    """Requests `steady_time`: a pause of the machine then uses up no timeout."""

@@ -1,9 +1,9 @@
-"""A broker with scripted answers, over real sockets and with a minimum of Kafka.
+"""Provides a broker with scripted answers, over real sockets.
 
 It uses `ServerConnection`, handles one request of a connection at a time as brokers do, and records
 the requests in `asked`. By default it offers every API and leads every partition of its topics. A
 test sets `answers[SomeRequest]` to a function from the received request to a response, to raw
-bytes, to `HANG_UP` or to None for silence; the function may be async.
+bytes, to `HANG_UP` or to None for no answer; the function may be async.
 """
 
 from __future__ import annotations
@@ -40,15 +40,14 @@ from kproto.records import RecordBatch, read_batches
 
 __all__ = ["HANG_UP", "Answer", "ScriptedBroker", "Stored", "produced", "quick"]
 
-#: Closes the connection instead of answering.
+#: As an answer: the broker closes the connection.
 HANG_UP: Final = "hang up"
 
 Answer = Callable[[ReceivedRequest], Any]
 
 
 def quick(*, metadata_wait_ms: int, delivery_timeout_ms: int, **others: int) -> ClientSettings:
-    """Returns settings of a client that retries within milliseconds and fails at the given
-    timeouts."""
+    """Returns client settings that retry within milliseconds, with these timeouts."""
     return ClientSettings(
         retry_backoff_ms=1,
         retry_backoff_max_ms=5,
@@ -62,7 +61,7 @@ def quick(*, metadata_wait_ms: int, delivery_timeout_ms: int, **others: int) -> 
 
 
 class ScriptedBroker:
-    """Node 0 of a single-node cluster, at `bootstrap` within `async with`."""
+    """The only node, 0, of a cluster; `bootstrap` is its address within `async with`."""
 
     def __init__(self, topics: dict[str, int] | None = None) -> None:
         self.topics = topics or {}
@@ -87,7 +86,7 @@ class ScriptedBroker:
         await self.stop()
 
     async def stop(self) -> None:
-        """Closes the port and every connection."""
+        """Closes the listener and every connection."""
         self._server.close()
         for task in self._tasks:
             task.cancel()
@@ -95,11 +94,11 @@ class ScriptedBroker:
         await self._server.wait_closed()
 
     async def start_again(self) -> None:
-        """Listens at the same port as before."""
+        """Listens on the same port as before."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
 
     def hang_up(self) -> None:
-        """Closes every connection; the port stays open."""
+        """Closes every connection; the listener stays open."""
         for writer in self.writers:
             writer.transport.abort()
 
@@ -113,7 +112,7 @@ class ScriptedBroker:
         return sum(isinstance(asked.message, request) for asked in self.asked)
 
     def metadata(self, asked: ReceivedRequest) -> MetadataResponse:
-        """Returns topics by name, or all topics; unknown ones have UNKNOWN_TOPIC_OR_PARTITION."""
+        """Returns topics by name, or all topics; unknown topics have UNKNOWN_TOPIC_OR_PARTITION."""
         request = asked.message
         assert isinstance(request, MetadataRequest)
         wanted = request.topics
@@ -190,7 +189,7 @@ def api_versions() -> ApiVersionsResponse:
 
 
 def produced(asked: ReceivedRequest, error_code: int = 0, base_offset: int = 0) -> ProduceResponse:
-    """Returns a Produce response: every partition is stored, or has that error."""
+    """Returns a Produce response in which every partition has this error code, 0 for none."""
     request = asked.message
     assert isinstance(request, ProduceRequest)
     return ProduceResponse(

@@ -1,5 +1,4 @@
-"""`ScriptedCluster`: several scripted brokers with common metadata, each leading some
-partitions."""
+"""Provides `ScriptedCluster`: scripted brokers that share metadata and lead some partitions."""
 
 from __future__ import annotations
 
@@ -25,14 +24,14 @@ NO_SUCH_ID = 100
 
 
 class ScriptedCluster:
-    """Nodes 0, 1, …; a test changes `leaders` and removes nodes from `up`."""
+    """Nodes 0, 1, …; a test changes `leaders`, and removes stopped nodes from `up`."""
 
     def __init__(self, brokers: list[ScriptedBroker]) -> None:
         self.brokers = brokers
         self.cluster_id = "scripted"
         self.error_code = 0
         self.up = list(range(len(brokers)))
-        self.leaders: dict[str, list[int]] = {}  # by partition of a topic
+        self.leaders: dict[str, list[int]] = {}  # leader nodes by partition, for each topic
         self.epochs: dict[str, list[int]] = {}
         self.ids: dict[str, Uuid] = {}
         for broker in brokers:
@@ -60,7 +59,7 @@ class ScriptedCluster:
         self.epochs[name][partition] += 1
 
     def asked_for(self) -> list[list[str] | None]:
-        """Returns the topic names of each Metadata request; None requests all topics."""
+        """Returns the topic names of each Metadata request; None stands for all topics."""
         asked = [each for broker in self.brokers for each in broker.asked]
         found: list[list[str] | None] = []
         for each in asked:
@@ -70,11 +69,11 @@ class ScriptedCluster:
         return found
 
     def count(self, request: type[Request[Any]]) -> list[int]:
-        """Returns for each node how many requests of this class it received."""
+        """Returns how many requests of this class each node has received."""
         return [broker.count(request) for broker in self.brokers]
 
     def metadata(self, asked: ReceivedRequest) -> MetadataResponse:
-        """Returns the running nodes and the requested topics."""
+        """Returns the nodes in `up` and the requested topics."""
         request = asked.message
         assert isinstance(request, MetadataRequest)
         if request.topics is None:

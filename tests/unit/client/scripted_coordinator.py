@@ -1,6 +1,7 @@
-"""The offsets of one group at a scripted broker: FindCoordinator, OffsetCommit and OffsetFetch.
+"""Provides the coordinator of one group's offsets, at a scripted broker.
 
-A test reads and sets `offsets`, and has commits refused, held or unanswered.
+It answers FindCoordinator, OffsetCommit and OffsetFetch. A test reads and sets `offsets`, and makes
+commits fail or wait.
 """
 
 from __future__ import annotations
@@ -37,19 +38,22 @@ __all__ = ["ScriptedCoordinator"]
 
 
 class ScriptedCoordinator:
-    """`offsets` by partition: offset, leader epoch and metadata; `names` of topics with an id."""
+    """Stores `offsets` by partition: offset, leader epoch and metadata.
+
+    `names` maps topic ids to topic names.
+    """
 
     def __init__(self, broker: ScriptedBroker) -> None:
         self.broker = broker
         self.offsets: dict[tuple[str, int], tuple[int, int, str]] = {}
         self.names: dict[Uuid, str] = {}
         self.commits: list[OffsetCommitRequest] = []
-        #: Names of errors: one for each commit or fetch of offsets, before any is answered well.
+        #: Errors by name: each fails one commit or fetch; later requests succeed.
         self.commit_errors: list[str] = []
         self.fetch_errors: list[str] = []
-        #: Of partitions, at each commit.
+        #: Errors by partition, for every commit.
         self.refused: dict[tuple[str, int], str] = {}
-        #: Answers of commits wait for it while it is clear.
+        #: Responses to commits wait until this event is set.
         self.answers = asyncio.Event()
         self.answers.set()
         broker.answers[FindCoordinatorRequest] = self.find

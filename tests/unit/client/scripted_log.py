@@ -1,7 +1,7 @@
-"""Fetch and ListOffsets of a scripted broker, from batches that a test provides.
+"""Answers Fetch and ListOffsets of a scripted broker, from batches that a test provides.
 
 A log can contain any bytes: control batches, aborted batches, gaps, malformed data. A fetch returns
-whole batches up to its limits and cuts off the next one, as brokers do; the first batch is always
+whole batches up to its limits and cuts off the next batch, as brokers do; the first batch is always
 whole.
 """
 
@@ -46,7 +46,7 @@ _OUT_OF_RANGE: Final = 1
 
 
 def batch(base_offset: int, values: Sequence[bytes], **settings: Any) -> bytes:
-    """Returns a batch of values; each value is its own key, too."""
+    """Returns a batch of these values; each value is also the key of its record."""
     records = [(value, value, (), 1000) for value in values]
     return encode_batch(records, base_offset=base_offset, **settings)
 
@@ -76,17 +76,17 @@ class ScriptedLog:
         self.stable: dict[tuple[str, int], int] = {}
         self.aborted: list[AbortedTransaction] = []
         self.fetches: list[FetchRequest] = []
-        #: Error codes of the next fetches, one for each fetch, which then returns no records.
+        #: Error codes of the next fetches, one each; such a fetch returns no records.
         self.errors: list[int] = []
         #: Topic names by topic id.
         self.names: dict[Uuid, str] = {}
-        #: Fetch sessions: none, unless a test sets a larger limit.
+        #: Fetch sessions; a test sets a larger limit to allow some.
         self.sessions = BrokerSessions(room=0)
-        #: Last leader epoch and its end offset, by partition: logs diverge for consumers of later
-        #: epochs.
+        #: Last leader epoch and its end offset, by partition; the log of a consumer with a later
+        #: epoch diverges there.
         self.epochs: dict[tuple[str, int], tuple[int, int]] = {}
         self.asked_for_epochs: list[OffsetForLeaderEpochRequest] = []
-        #: More fields of the partition responses, in the order of fetches.
+        #: Additional fields of the partition responses, one dict per fetch.
         self.sayings: list[dict[str, Any]] = []
         #: Error codes by partition, for every fetch.
         self.failing: dict[tuple[str, int], int] = {}
@@ -95,13 +95,13 @@ class ScriptedLog:
         broker.answers[OffsetForLeaderEpochRequest] = self.epoch_ends
 
     def append(self, data: bytes, topic: str = "t", partition: int = 0) -> None:
-        """Appends a batch."""
+        """Appends a batch to a partition's log."""
         self.batches.setdefault((topic, partition), []).append(data)
         following = self.following.setdefault((topic, partition), [])
         following.append(RecordBatch(data).next_offset)
 
     def damage(self, at: int, data: bytes, topic: str = "t", partition: int = 0) -> None:
-        """Overwrites bytes of the last batch."""
+        """Overwrites bytes of the last batch, from index `at` on."""
         batches = self.batches[topic, partition]
         batches[-1] = batches[-1][:at] + data + batches[-1][at + len(data) :]
 

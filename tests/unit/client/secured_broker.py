@@ -1,7 +1,7 @@
-"""A scripted broker behind TLS and SASL, with the server exchanges of kproto.protocol.
+"""Provides a scripted broker with TLS and SASL, by the server exchanges of kproto.protocol.
 
-Like Kafka, it answers only ApiVersions to an unauthenticated connection, answers error 58 after a
-failed authentication, and then closes. `lifetime_ms` bounds sessions (KIP-368).
+Like Kafka, it answers only ApiVersions before authentication. It answers a failed authentication
+with error 58 and then closes the connection. `lifetime_ms` limits sessions (KIP-368).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["SECRET", "USER", "SecuredBroker", "client_ca", "sasl_of", "server_tl
 USER = "alice"
 SECRET = "open-sesame-4711"
 
-#: Salted once, because 4096 rounds in each test would take longer than the tests.
+#: Computed once, because 4096 rounds in each test would take longer than the test.
 SALTED = {
     name: SaltedCredential.derive(
         SECRET, hash_name=name, salt=b"salt of alice", prepare_strings=False
@@ -49,15 +49,17 @@ SALTED = {
 
 
 def client_ca(ca: trustme.CA) -> str:
-    """Returns the certificate of a CA as PEM."""
+    """Returns the PEM certificate of a CA."""
     return ca.cert_pem.bytes().decode()
 
 
 def server_tls(
     ca: trustme.CA, *names: str, client_ca: trustme.CA | None = None, issued: Any = None
 ) -> ssl.SSLContext:
-    """Returns a server's context with a certificate for `names`; with `client_ca` it requires
-    a client certificate."""
+    """Returns the server's TLS context, with a certificate for `names`.
+
+    If `client_ca` is given, the server requires a client certificate.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     (issued or ca.issue_cert(*names)).configure_cert(context)
     if client_ca is not None:
@@ -67,7 +69,7 @@ def server_tls(
 
 
 def sasl_of(mechanism: str, secret: str = SECRET) -> ServerExchange:
-    """Returns the server's side of a mechanism with one known user."""
+    """Returns the server side of a mechanism, with one known user."""
 
     def lookup(name: str) -> SaltedCredential | None:
         salted = SALTED["sha512" if mechanism.endswith("512") else "sha256"]
@@ -94,8 +96,10 @@ class _Session:
 
 
 class SecuredBroker(ScriptedBroker):
-    """Offers `mechanisms`, each with a factory of its server side; without any it requires no
-    authentication."""
+    """Offers `mechanisms`: each name has a factory of the server side.
+
+    If `mechanisms` is empty, the broker requires no authentication.
+    """
 
     def __init__(
         self,
@@ -128,7 +132,7 @@ class SecuredBroker(ScriptedBroker):
 
     @property
     def authentications(self) -> int:
-        """Counts the authentications of all connections."""
+        """The number of authentications on all connections."""
         return sum(session.authenticated for session in self.sessions.values())
 
     async def __aenter__(self) -> Self:

@@ -1,8 +1,7 @@
-"""Cancels every public coroutine at every point at which it waits: no task is left and no record
-lost.
+"""Cancels every public coroutine of the client at each point where it waits.
 
-The scenes are in `cancellation_scenes`; a public coroutine without a scene fails a test. After the
-cancellation, the client and its producer and consumer must still work.
+No task is left and no record is lost; the client, its producer and its consumer still work. The
+scenes are in `cancellation_scenes`; a public coroutine without a scene fails a test.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from tests.support.embedded import ThreadedBroker, threaded_broker
 from tests.support.suspensions import CancelAt, points
 from tests.unit.client.cancellation_scenes import FIXED, RECORDS, ROWS, WRITTEN, Row, Scene
 
-#: Public only for other modules of the client, for SASL.
+#: Public only because other modules of the client use them for SASL.
 INTERNAL = {"BrokerConnection.send_step", "BrokerConnection.exclusive"}
 
 PUBLIC = (
@@ -97,7 +96,7 @@ async def works(scene: Scene, before: list[Any]) -> None:
     if scene.made:
         assert len(await client.refresh(scene.made)) == len(scene.made)
     if scene.iteration is not None:
-        # An iteration loses no record; records read before the check belong to it.
+        # The iteration loses no record, including those read before this check.
         found = scene.found
         found += sum(scene.count(it) for it in before if not isinstance(it, NOT_RECORDS))
         async for it in scene.iteration:
@@ -148,8 +147,10 @@ def test_every_public_coroutine_has_a_scene() -> None:
 
 
 def test_harness_detects_leftovers() -> None:
-    """The harness detects a task, a timer, an unhandled exception, and a coroutine that swallows
-    its cancellation."""
+    """The harness must detect a task, a timer and an unhandled exception.
+
+    It must also detect a coroutine that swallows its cancellation.
+    """
 
     async def leaves_a_task(cancel: CancelAt) -> None:
         async def work() -> None:

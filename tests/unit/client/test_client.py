@@ -196,7 +196,7 @@ async def test_topic_is_requested_once_and_cached() -> None:
         found = await asyncio.gather(*(client.topic("t") for _ in range(20)))
         assert {id(info) for info in found} == {id(found[0])}
         assert list(found[0].partitions) == [0, 1, 2]
-        assert broker.count(MetadataRequest) == 2  # the first one is for the brokers only
+        assert broker.count(MetadataRequest) == 2  # the first request asks only for brokers
         assert await leader_of(client, "t", 2) == 0
         assert broker.count(MetadataRequest) == 2
 

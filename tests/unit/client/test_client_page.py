@@ -1,6 +1,6 @@
-"""Tests that the pages list each setting, error and route of the client.
+"""Tests that the docs list each setting, error and route of the client.
 
-`tests/unit/test_pages.py` runs the programs of the pages.
+`tests/unit/test_pages.py` runs the programs in the docs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REQUESTS = page_text("docs/how-to/requests.md")
 
 
 def rows(of: str) -> dict[str, str]:
-    """Returns the defaults in a settings table, by name."""
+    """Returns the default of each setting in a settings table, by name."""
     table = settings_table(of).replace("\\|", "or")
     return {
         name: default.strip('"').replace(",", "")
@@ -49,7 +49,7 @@ def test_page_lists_every_error() -> None:
 
 
 def cells(heading: str) -> list[list[str]]:
-    """Returns the rows of a table by its first heading; a bar within a cell is escaped."""
+    """Returns the rows of the table with this first heading; a bar within a cell is escaped."""
     table = REQUESTS[REQUESTS.index(f"| {heading} |") :].partition("\n\n")[0]
     rows_of_table = table.replace("\\|", "\0").splitlines()[2:]
     return [

@@ -1,7 +1,7 @@
-"""Replaces each response of a session by a hostile one: the client raises one error or retries, and
-never hangs.
+"""Replaces each response of a session by a hostile one.
 
-Its memory stays within the bytes received, whatever lengths the responses claim.
+The client retries or raises one error, and never hangs. Its memory use is limited by the bytes
+received, whatever lengths the responses claim.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ TOPIC = "t"
 REQUEST_MS = 100
 DELIVERY_MS = 250
 
-#: The longest time of one operation in seconds: its deadline, one more attempt, and a margin for a
+#: Time limit of one operation in seconds: its deadline, one more attempt, and a margin for a
 #: busy machine.
 LONGEST_S = 6.0
 
-#: The memory of a session in bytes beyond the bytes received: its own buffers.
+#: Memory limit of a session in bytes, on top of the bytes received.
 MOST_MEMORY = 16_000_000
 
 TIME_OUTS = (kproto.RequestTimeoutError, kproto.BrokerConnectionError)
 
-#: The least number of responses in a session, with a margin for repeated requests.
+#: An honest session has at most this many responses; a margin covers repeated requests.
 RESPONSES = 22
 
 EXPECTED = {
@@ -64,7 +64,7 @@ EXPECTED = {
     "DeleteTopicsResponse",
 }
 
-#: A quick selection: a connection that ends early or late, and a response of another request.
+#: A quick selection of attacks: a connection that ends early or late, another request's response.
 FEW = {another_id, closed, half}
 
 
@@ -93,7 +93,7 @@ def impatient() -> kproto.ClientSettings:
 
 
 class Session:
-    """A client session of several operations; each runs although earlier ones failed."""
+    """A client session of several operations, each of which runs even if others failed."""
 
     def __init__(
         self,
@@ -132,16 +132,17 @@ class Session:
 
     async def read(self) -> None:
         consumer = self.client.consumer(TOPIC, stop_at_end=True, max_wait_ms=5)
-        # A consumer waits for a false end offset, because records may still arrive.
+        # With a false end offset the consumer waits, because records may still arrive.
         with contextlib.suppress(*[TimeoutError] * self.is_under_attack):
             async with asyncio.timeout(1.5), consumer:
                 async for _ in consumer:
                     pass
 
     async def works(self) -> None:
-        """Checks that the client works once the broker is honest again.
+        """Checks that the client works when the broker is honest again.
 
-        On a busy machine its short timeouts may expire at a sound broker, too; then it tries again.
+        On a busy machine the client's short timeouts may expire at an honest broker, too; then it
+        tries again.
         """
         async with asyncio.timeout(15):
             for number in itertools.count():
@@ -164,7 +165,7 @@ class Session:
 
 
 def no_names(loop: asyncio.AbstractEventLoop) -> None:
-    """Refuses all name look-ups, because names in hostile responses would reach DNS servers."""
+    """Fails all name lookups, because names in hostile responses would reach DNS servers."""
 
     async def refuse(host: object, port: object, **_: object) -> Any:
         raise socket.gaierror(socket.EAI_NONAME, f"{host!r} is no name here")
@@ -175,7 +176,7 @@ def no_names(loop: asyncio.AbstractEventLoop) -> None:
 async def attacked(
     broker: Broker, attack: Attack, number: int, seed: object = 0, times: int = 1
 ) -> Hostile:
-    """Runs a session and returns its hostile broker."""
+    """Runs a session, and returns its hostile broker."""
     loop = asyncio.get_running_loop()
     no_names(loop)
     unhandled: list[dict[str, Any]] = []
@@ -203,7 +204,7 @@ async def attacked(
 
 
 async def every_response(broker: Broker, attack: Attack, seed: object, step: int = 1) -> set[str]:
-    """Attacks one response after the other; returns the names of these responses."""
+    """Attacks each response in turn; returns the names of the attacked responses."""
     found: set[str] = set()
     for number in range(1, RESPONSES + 1, step):
         found.update((await attacked(broker, attack, number, seed)).attacked)
@@ -212,7 +213,7 @@ async def every_response(broker: Broker, attack: Attack, seed: object, step: int
 
 @pytest.mark.parametrize("port", [-1, 65_536, 2**31 - 1])
 async def test_invalid_port_is_refused(port: int) -> None:
-    """A Metadata response may contain such a port."""
+    """A Metadata response may contain an invalid port."""
     address = Address("127.0.0.1", port)
     with pytest.raises(kproto.BrokerConnectionError, match="is no port"):
         await BrokerConnection.open(address, kproto.ClientSettings())
@@ -222,7 +223,7 @@ async def test_invalid_port_is_refused(port: int) -> None:
 @pytest.mark.slow
 async def test_session_survives_each_hostile_response(broker: Broker, attack: Attack) -> None:
     found = await every_response(broker, attack, seed=0)
-    # On a busy machine a session may end early.
+    # On a busy machine a session may end before the attack.
     assert len(found & EXPECTED) >= len(EXPECTED) - 2
 
 
@@ -241,8 +242,10 @@ async def test_honest_session_has_no_errors(broker: Broker) -> None:
 async def test_session_survives_a_permanently_hostile_broker(
     broker: Broker, attack: Attack
 ) -> None:
-    """All responses from the third one on are hostile; the third is a Metadata response or a
-    later one."""
+    """The third response and all later ones are hostile.
+
+    The third one is a Metadata response, or on a busy machine a later response.
+    """
     hostile = await attacked(broker, attack, 3, times=1_000_000)
     assert len(hostile.attacked) > 1
 
@@ -252,7 +255,7 @@ async def test_session_survives_a_permanently_hostile_broker(
     "attack", [giant_frame, giant_inside, largest_frame], ids=lambda attack: attack.__name__
 )
 async def test_memory_is_bounded_by_the_bytes_received(broker: Broker, attack: Attack) -> None:
-    await attacked(broker, silence, 1_000)  # loads the modules and caches of a session
+    await attacked(broker, silence, 1_000)  # loads modules and fills caches before the measurement
     tracemalloc.start()
     try:
         for seed in range(2):

@@ -1,4 +1,4 @@
-"""Tests Kafka's names of settings: they equal the short names, and both at once are refused."""
+"""Tests Kafka's names of settings: each equals a short name; setting both is an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests brokers with the versions of an old release: the client requests nothing newer."""
+"""Tests that the client sends an old broker only versions of the broker's release."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored
 
 
 def capped(broker: ScriptedBroker, release: str) -> ScriptedBroker:
-    """Limits the broker to the versions of a release; before 0.10 it closes the connection on
-    ApiVersions."""
+    """Limits the broker to the versions of a release.
+
+    Before 0.10, the broker closes the connection on ApiVersions.
+    """
     ranges = version_ranges_of(release)
     broker.answers[ApiVersionsRequest] = lambda asked: (
         ApiVersionsResponse(
@@ -60,7 +62,7 @@ async def test_apiversions_is_not_sent_to_a_broker_of_0_9() -> None:
 
 @pytest.mark.parametrize("configured", [True, False])
 async def test_broker_of_0_10_gets_message_sets(configured: bool) -> None:
-    """The client knows the release from its settings, or the versions from the broker."""
+    """The client gets the release from its settings, or the versions from the broker."""
     async with (
         ScriptedBroker({"t": 1}) as broker,
         Client(

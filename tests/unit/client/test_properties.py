@@ -75,7 +75,7 @@ def test_wrong_property_or_argument_is_refused(
 
 
 def codecs(batches: bytes) -> list[int]:
-    """Returns the compression codec of each batch, from the bits of its attributes."""
+    """Returns the compression codec of each batch, from the batch attributes."""
     found = []
     while batches:
         (length,) = struct.unpack_from(">i", batches, 8)
@@ -156,7 +156,7 @@ async def test_member_properties_are_checked_with_a_group_only() -> None:
 
 KAFKA = "org.apache.kafka.common.security."
 
-#: Files as vendors offer them, without the address; {secret}, {token} and {ca} are filled in.
+#: Property files as vendors offer them, without the address; tests fill in {secret}, {token}, {ca}.
 FILES = {
     "PLAIN": f"""
 security.protocol=SASL_SSL
@@ -199,7 +199,7 @@ async def test_unchanged_vendor_file_connects(
     token = tmp_path / "token"
     token.write_text(secret)
     path = tmp_path / "client.properties"
-    inline = client_ca(ca).replace("\n", " ")  # in one line, as Java clients accept it
+    inline = client_ca(ca).replace("\n", " ")  # PEM in one line, which Java clients accept
     words = FILES[mechanism].format(secret=secret, token=token.as_uri(), ca=inline)
     async with SecuredBroker(
         {"greetings": 1}, tls=server_tls(ca, "127.0.0.1"), mechanisms=(mechanism,)

@@ -1,4 +1,4 @@
-"""Tests the features of a Kafka release by its name."""
+"""Tests which features a Kafka release has, by the release's name."""
 
 from __future__ import annotations
 

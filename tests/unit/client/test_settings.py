@@ -1,4 +1,4 @@
-"""Tests settings and bootstrap addresses: valid values, and the errors of wrong ones."""
+"""Tests settings and bootstrap addresses: valid values, and the errors of invalid ones."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Tests creating topics, listing offsets and fetching: the requests, and the meaning of
-responses."""
+"""Tests the requests and responses of creating topics, listing offsets and fetching."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of topic `orders` on an embedded broker, and a log of the handler's calls."""
+"""Provides topic `orders` on an embedded broker, and a log of the handler's calls."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def orders(
 ) -> AsyncIterator[Orders]:
     """Yields a topic with `counts[n]` records in partition `n`.
 
-    The values are the offsets; the keys alternate between `k0`, `k1` and `k2`.
+    The values are the offsets; the keys repeat `k0`, `k1`, `k2`.
     """
     async with (
         Broker(broker_settings) as broker,
@@ -84,7 +84,7 @@ async def orders(
 
 
 def until(it: Orders, count: int) -> Callable[[Record], Awaitable[None]]:
-    """Returns a handler that notes `count` records and ends `run` after the last."""
+    """Returns a handler that notes each record, and ends `run` after `count` records."""
 
     async def handle(record: Record) -> None:
         it.note(record)

@@ -1,4 +1,4 @@
-"""`run` is cancelled wherever it waits, from its checks to its last commit: nothing is lost."""
+"""Cancels `run` at each point where it waits, and checks that no record is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records whose handler fails: retries, retry topics and dead letters."""
+"""Tests records whose handler fails: retries, retry topics and dead letters."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def test_record_waiting_for_a_retry_blocks_only_records_after_it_in_order(
             if len(it.handled) == 15:
                 raise Stop(done=True)
 
-        # The records that are processed meanwhile: the other partition, other keys, all others.
+        # Records processed meanwhile: of the other partition, of other keys too, or all.
         limit = {"partition": 3, "key": 3 + 8, "none": 14}[order]
         await consumer.run(handle, order=order, retries=Retries(10_000, backoff_ms=1))
         assert failures > 0
@@ -323,7 +323,7 @@ async def test_retry_topics_are_read_from_the_beginning_with_any_start(start: An
     async with orders(1, topics=["later.0ms"]) as it:
         async with it.consumer([(TOPIC, 0)]) as consumer:
             await consumer.commit({(TOPIC, 0): 1})
-        await it.send([b"put off"], topic="later.0ms")  # as an earlier member has sent it
+        await it.send([b"put off"], topic="later.0ms")  # an earlier member has sent the record
 
         async def handle(record: Record) -> None:
             assert record.value == b"put off"

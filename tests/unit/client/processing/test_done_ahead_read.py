@@ -1,4 +1,4 @@
-"""Records processed after an incomplete one are listed in the commit, and not redelivered."""
+"""Tests that a commit lists records processed after an incomplete one: none is redelivered."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ async def test_commit_in_between_keeps_the_offsets_processed_ahead(by_record: bo
 
 
 async def test_commit_of_the_user_stays_without_later_records() -> None:
-    """The metadata of an earlier commit lists processed offsets after it."""
+    """The caller commits an offset before those that an earlier commit lists as processed."""
     async with orders(12) as it:
         await commit(it, 3, build_bitmap(10, [3, 4, 8], 0))
         async with it.consumer([P0]) as consumer:
@@ -123,7 +123,7 @@ async def test_commit_of_the_user_stays_without_later_records() -> None:
 
 
 async def test_offsets_processed_ahead_are_committed_at_the_start_position() -> None:
-    """The handler of the first record hangs, so the committed offset is the start position."""
+    """The handler of the first record hangs, so the committed offset stays the start position."""
     async with orders(12) as it, it.consumer() as consumer:
         stuck = asyncio.Event()
 
@@ -146,7 +146,7 @@ def ahead_or_empty(its: CommittedOffset) -> IncompleteOffsets:
 
 @pytest.mark.parametrize("read", READERS)
 async def test_processed_records_stay_processed_after_retention(read: Any) -> None:
-    """Retention may delete records whose handler still hangs."""
+    """The incomplete records are deleted; the processed records after them are not redelivered."""
     async with orders(12) as it:
         await commit(it, 3, build_bitmap(10, [3, 4, 8], 0))
         partition = DeleteRecordsPartition(partition_index=0, offset=6)
@@ -215,7 +215,7 @@ async def test_after_a_kill_only_records_in_flight_are_redelivered(order: Any) -
 async def test_offsets_rewritten_by_another_leader_are_not_processed(
     read: Any,
 ) -> None:
-    """After an unclean election the new leader assigns the same offsets again (KIP-320)."""
+    """After an unclean election, the same offsets belong to other records (KIP-320)."""
     async with cluster() as (its, client):
         async with client.consumer([P0], group="billing", auto_commit=False) as before:
             epoch = client._view.cluster.topics[TOPIC].partitions[0].leader_epoch

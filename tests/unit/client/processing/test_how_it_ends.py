@@ -1,4 +1,7 @@
-"""`run` ends by `Stop`, a signal, a cancellation or `close`, and finishes records in flight."""
+"""Tests the end of `run` by `Stop`, a signal, a cancellation or `close`.
+
+Records in flight are finished.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ async def test_stop_commits_its_record_only_if_done() -> None:
 
 
 async def test_records_in_flight_are_finished_and_none_is_redelivered() -> None:
-    """This includes records processed after an incomplete record of another key."""
+    """Some records are processed while an earlier record of another key is not."""
     async with orders(300) as it:
         for _ in range(5):
             async with it.consumer() as consumer:
@@ -237,7 +240,7 @@ async def test_last_commit_has_the_drain_timeout_for_every_end(end: str) -> None
 async def test_unanswered_commit_does_not_block_the_end(
     cancelled: int, drain_timeout_ms: int
 ) -> None:
-    """After a second cancellation `run` waits at most `error_flush_ms` for the commit."""
+    """After an error or a cancellation, `run` waits at most `error_flush_ms` for the commit."""
     settings = replace(SETTINGS, error_flush_ms=20)
     async with orders(9, settings=settings) as it:
         it.broker.control(lambda received: Delay(60_000), request=OffsetCommitRequest)

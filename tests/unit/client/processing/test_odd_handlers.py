@@ -1,4 +1,4 @@
-"""Unusual handlers: errors without a text, BaseException, their own cancellation, seeks."""
+"""Tests unusual handlers: errors without a text, BaseException, cancellation, seeks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class OddError(Exception):
     __repr__ = __str__
 
 
-# Seeks: records of the partition that were polled before the seek are ignored
+# Seeks: `run` ignores records of the partition that were polled before the seek
 
 
 @pytest.mark.parametrize("end", [Stop(), Stop(done=True), SystemExit(3)])
@@ -166,7 +166,7 @@ async def test_error_raised_on_cancellation_makes_no_dead_letter(order: Any) -> 
 
 @ORDERS
 async def test_cancelling_all_tasks_makes_no_dead_letters(order: Any) -> None:
-    """Programs cancel all tasks at their end, including the tasks of the handlers."""
+    """A program that ends may cancel all tasks, including those of the handlers."""
     async with orders(9) as it:
         async with it.consumer() as consumer:
             begun = asyncio.Event()

@@ -1,4 +1,4 @@
-"""The pages tell the settings of `run`, and the headers of a failed record."""
+"""Tests that the docs list the settings of `run`, and the headers of a failed record."""
 
 from __future__ import annotations
 

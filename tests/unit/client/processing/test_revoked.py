@@ -1,4 +1,4 @@
-"""Revocation and loss of partitions while `run` processes their records."""
+"""Tests revocation and loss of partitions while `run` processes their records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE
 
 @dataclass
 class Handled:
-    """A running `consumer.run` whose handler waits at a gate for some of the records.
+    """A running `consumer.run`, whose handler waits for the event of each record in `gates`.
 
     `begun`, `ended` and `cancelled` are (partition, offset) pairs of handler calls, in order.
     """
@@ -63,7 +63,7 @@ class Handled:
 async def handled(
     *partitions: list[bytes], gates: list[tuple[int, int]], given: Any = None, **settings: Any
 ) -> AsyncIterator[Handled]:
-    """Yields a running handler of all partitions; `gates` are the records that wait."""
+    """Yields a running handler of all partitions, which waits at the records in `gates`."""
     async with group(*partitions) as it, it.consumer(**settings) as consumer:
         await it.owner.assign([("t", at) for at in range(len(partitions))])
         scene = Handled(it, consumer)
@@ -98,7 +98,7 @@ async def test_revocation_waits_for_handlers_in_flight_and_commits(order: Any) -
 
 
 async def test_revocation_finishes_records_before_a_processed_one() -> None:
-    """The first record is in flight; later records are processed and would be redelivered."""
+    """While the first record is incomplete, the processed records after it stay uncommitted."""
     async with handled(TEN, gates=[(0, 0)], given={"order": "none", "workers": 2}) as it:
         await it.until((0, 9))
         await asyncio.sleep(0)
@@ -149,7 +149,7 @@ async def test_reassigned_partition_starts_at_its_commit_despite_an_old_handler(
 
 
 async def test_poll_interval_is_exceeded_by_the_slowest_handler() -> None:
-    """A hanging handler exceeds it even if other handlers finish; handlers in time never do."""
+    """One hanging handler exceeds the interval, although other handlers finish in time."""
     clock = ManualClock()
     async with (
         group(TEN, [b"x"] * 30, clock=clock) as it,
@@ -177,7 +177,7 @@ async def test_poll_interval_is_exceeded_by_the_slowest_handler() -> None:
         assert not it.owner.poll_interval_exceeded(clock.monotonic())
         await clock.advance(1)
         assert it.owner.poll_interval_exceeded(clock.monotonic())
-        # The member then leaves. It rejoins after the handler has ended, and not before.
+        # The member then leaves, and does not rejoin before the handler has ended.
         await it.owner.on_partitions_lost([P0, P1])
         assert not it.owner.poll_interval_exceeded(clock.monotonic())
         assert it.member.polls == polls
@@ -192,7 +192,7 @@ async def test_poll_interval_is_exceeded_by_the_slowest_handler() -> None:
 async def test_record_waiting_for_a_retry_does_not_block_a_revocation(
     order: Any,
 ) -> None:
-    """It would block the revocation only if a later record were already processed."""
+    """No later record of the partition is processed, so the retry can be left to the next owner."""
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         failed = asyncio.Event()
@@ -250,9 +250,9 @@ async def test_failure_in_a_lost_partition_does_not_end_run() -> None:
 
 
 async def test_no_handler_starts_while_the_session_may_have_expired() -> None:
-    """After a suspend of the machine the member must first confirm its assignment.
+    """After a suspend of the machine, a heartbeat must confirm the session first.
 
-    The first record is a batch of its own for `run`.
+    `run` gets the first record alone, so that it polls again before the second record.
     """
     async with handled(TEN, gates=[(0, 0)], given={"workers": 1}) as it:
         it.it.member.assignment_valid_until = 0.0
@@ -306,7 +306,7 @@ async def test_stop_during_a_revocation_commits_earlier_records() -> None:
 async def test_failed_record_is_not_committed_when_run_ends_during_a_revocation(
     order: Any, is_cancelled: bool
 ) -> None:
-    """The last commit of the partition may come after `run` has ended."""
+    """The revocation may commit the partition after `run` has ended."""
     over = asyncio.Event()
 
     async def on_revoked(partitions: object) -> None:

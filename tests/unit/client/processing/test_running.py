@@ -1,4 +1,4 @@
-"""`run` processes records concurrently in the requested order, and commits processed ones."""
+"""Tests that `run` processes records concurrently in order, and commits processed records."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ async def test_records_are_processed_in_the_order_of_their_partition() -> None:
 async def test_processed_records_are_committed_in_time_although_handlers_become_slow(
     order: Any,
 ) -> None:
-    """Fast handlers run in batches between two commit checks; slow ones must not delay a check."""
+    """Fast handlers process many records between two commit checks.
+
+    When they become slow, the next check must not be late.
+    """
     slow, more = 3_000, 3
     async with orders(4_000) as it, it.consumer(auto_commit_interval_ms=10**8) as consumer:
         may_end = asyncio.Semaphore(0)

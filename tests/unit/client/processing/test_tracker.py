@@ -1,6 +1,6 @@
-"""The record tracker of `run`: it keeps the order and knows the incomplete offsets at any time.
+"""Tests the record tracker of `run`: the order of records, and the incomplete offsets.
 
-The oracle of the state machine knows only the records that were added, and the outcome of each.
+The model of the state machine has only the added records and the outcome of each.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _taken_of(shard: Shard) -> Record:
 
 
 class State:
-    """An assigned partition; each assignment has a new state."""
+    """An assigned partition; each new assignment creates a new state."""
 
     def __init__(self, place: tuple[str, int], position: int) -> None:
         self.place = place
@@ -163,7 +163,7 @@ class Machine(RuleBasedStateMachine):
         assert self.tracker.first_incomplete(state) is None
 
     def everything_drains(self, chance: Random) -> None:
-        """Drains all partitions; the tracker is idle as soon as no record is in flight."""
+        """Drains all partitions; the tracker is idle once no record is in flight."""
         self.tracker.drain_all()
         for _ in range(10_000):
             if self.tracker.is_idle and not self.in_flight:
@@ -220,7 +220,7 @@ class Machine(RuleBasedStateMachine):
         return found
 
     def must_offer_a_record(self) -> bool:
-        """Returns whether the tracker must offer a record that does not wait for a retry."""
+        """Returns whether a record may start now that does not wait for a retry."""
         waiting = {id(record) for _, _, record in self.retry_later}
         return any(
             {each.offset for each in state.taken if id(each) not in waiting} & self.allowed(state)
@@ -311,7 +311,7 @@ def test_partition_is_held_back_by_the_total_size_of_its_queue(
     state = State(("t", 0), 0)
     value = bytes(size)
     shard = tracker.add(state, state, state.place, [Record(0)])
-    tracker.pause(state)  # the tracker does not look at records of a paused partition
+    tracker.pause(state)  # the tracker starts no record of a paused partition
     offset = 0
     while not offset or shard.queued < most:
         assert not offset or not tracker.needs_backpressure(shard)
@@ -353,7 +353,7 @@ def test_retry_topic_delay_is_not_longer_after_the_clock_is_set_back(
     tracker.move_due(0.0, hour_ms)
     assert tracker.next_due == 2.0
     tracker.add(state, state, state.place, [Record(1)], [1_500 + 2_000], 3.5)
-    tracker.move_due(1.5, 1_500)  # it was set back by an hour
+    tracker.move_due(1.5, 1_500)  # the clock was set back by an hour
     tracker.move_due(1.9, 1_900)
     assert tracker.acquire_shard() is None
     for now, offset, then in ((2.0, 0, 3.5), (3.5, 1, float("inf"))):
@@ -375,7 +375,7 @@ def test_new_records_of_a_retry_topic_recheck_the_time_of_day() -> None:
     tracker.move_due(0.0, 0)
     assert tracker.next_due == 60.0
     tracker.add(state, state, state.place, [Record(1)], [60_000 + 70_000], 61.0)
-    tracker.move_due(1.0, 70_000)  # it was set forward by 69 s
+    tracker.move_due(1.0, 70_000)  # the clock was set forward by 69 s
     shard = tracker.acquire_shard()
     assert shard is not None
     assert _taken_of(shard).offset == 0

@@ -1,4 +1,4 @@
-"""Logs that are truncated (KIP-320) or recreated while `run` processes their records."""
+"""Tests logs that are truncated (KIP-320) or recreated while `run` processes their records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def cluster() -> AsyncIterator[tuple[Cluster, Client]]:
     async with Cluster(brokers=2) as cluster, Client(cluster.bootstrap, SETTINGS) as client:
         cluster.create_topic(TOPIC)
         async with asyncio.timeout(30):
-            for at in range(10):  # a batch each: logs are truncated by whole batches
+            for at in range(10):  # one batch each: logs are truncated by whole batches
                 await send(client, at)
             yield cluster, client
 
@@ -39,7 +39,7 @@ async def send(client: Client, *values: int) -> None:
 async def test_record_in_flight_is_retried_after_a_truncation(
     order: Any, left: int, max_offset_gap: int
 ) -> None:
-    """This includes a truncated record: the log has another record at its offset."""
+    """The record is retried even if it was truncated, and its offset belongs to another record."""
     async with cluster() as (its, client), client.consumer(TOPIC, group="billing") as consumer:
         handled: list[bytes | None] = []
         in_flight: set[int] = set()
@@ -86,13 +86,13 @@ async def test_record_in_flight_is_retried_after_a_truncation(
 
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
 async def test_recreated_topic_without_an_id_is_read_from_its_start(order: Any) -> None:
-    """Before Kafka 2.8 topics have no id: only OFFSET_OUT_OF_RANGE shows the recreation."""
+    """Topics before Kafka 2.8 have no id: only OFFSET_OUT_OF_RANGE shows the recreation."""
     brokers = BrokerSettings(release="2.6")
     async with orders(10, broker_settings=brokers) as it, it.consumer() as consumer:
         begun, may_end = asyncio.Event(), asyncio.Event()
 
         async def handle(record: Record) -> None:
-            if record.key is not None:  # a record of the deleted topic
+            if record.key is not None:  # records of the deleted topic have keys
                 if record.offset == 3:
                     begun.set()
                     await may_end.wait()

@@ -1,5 +1,4 @@
-"""A record accumulator without a broker, with records for it, its next batches, and a manual
-clock."""
+"""Provides a record accumulator without a broker, its records and batches, and the time."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ def accumulator(
     max_in_flight: int = 5,
     idempotent: bool = True,
 ) -> RecordAccumulator:
-    SHOWN.now = 0.0  # a former test may have changed it
+    SHOWN.now = 0.0  # an earlier test may have set it
     made = RecordAccumulator(
         SETTINGS,
         batch_bytes=batch_bytes,
@@ -54,7 +53,7 @@ def accumulator(
 def add(
     to: RecordAccumulator, count: int = 1, partition: int = 0, now: float = 0.0
 ) -> list[ProducerBatch]:
-    """Adds records of which no two fit into one batch; returns the batch of each record."""
+    """Adds records so large that each needs a batch; returns the batch of each record."""
     SHOWN.now = now
     return [to.add("t", partition, None, sized(at, 70), (), 0)[0] for at in range(count)]
 
@@ -65,7 +64,7 @@ def sized(number: int, size: int) -> bytes:
 
 
 def number_of(value: bytes | None) -> int:
-    """Returns the number in a value of `sized`."""
+    """Returns the number at the start of a value that `sized` made."""
     return int((value or b"").split(b" ")[0])
 
 
@@ -78,7 +77,7 @@ def plan(of: RecordAccumulator, now: float = 0.0, in_flight: int = 0) -> SendPla
 
 
 def take_all(of: RecordAccumulator, now: float = 0.0) -> list[ProducerBatch]:
-    """Takes all batches that can be sent at once, in their order."""
+    """Takes all batches that can be sent at once, in order."""
     taken: list[ProducerBatch] = []
     while queues := plan(of, now).requests.get(0):
         taken += [of.take(queue, 0) for queue in queues]

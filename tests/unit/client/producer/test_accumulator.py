@@ -1,4 +1,4 @@
-"""Tests the decisions of the record accumulator without a broker: batches to send, and failures."""
+"""Tests which batches the record accumulator sends, and how it handles failed batches."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_partition_restarts_its_sequence_after_a_fatal_failure(make: Make) -> No
     too_large = error("MESSAGE_TOO_LARGE")
     accumulated.on_failure(first, too_large, 0.0)
     assert outcome(first) is too_large
-    # The broker refused `third`; the result of `second` is unknown, so it is sent again with its
+    # The broker refused `third`. The result of `second` is unknown: it is sent again with its
     # old sequence number.
     accumulated.on_failure(third, error("OUT_OF_ORDER_SEQUENCE_NUMBER"), 0.0)
     assert not third.has_sequence
@@ -329,8 +329,7 @@ def test_oversized_batch_is_split_down_to_single_records(make: Make) -> None:
 def test_unresolved_batch_after_a_failure_keeps_its_sequence_number(
     make: Make, first: KprotoError, second: KprotoError
 ) -> None:
-    """If both copies arrived late, the log would store both batches, and the second one again
-    under its new number."""
+    """A new number could store the batch twice, if the old copies arrive late."""
     accumulated = make(batch_bytes=100)
     (known,) = add(accumulated)
     take_all(accumulated)
@@ -443,8 +442,7 @@ def appended_at(accumulated: RecordAccumulator, *at_ms: int) -> ProducerBatch:
 
 @pytest.mark.parametrize("earlier_answer", [None, -1, 99])
 def test_timestamps_of_a_duplicate_batch(make: Make, earlier_answer: int | None) -> None:
-    """The broker answers a duplicate with the largest timestamp of the batch, even with create
-    time."""
+    """Even with create time, the broker returns the largest timestamp of a duplicate batch."""
     accumulated = make(batch_bytes=10_000)
     if earlier_answer is not None:
         appended_at(accumulated, 1)

@@ -1,5 +1,4 @@
-"""Tests calls that wait for metadata or buffer space: their order, and their end by flush and
-close."""
+"""Tests calls that wait for metadata or buffer space: their order, and flush and close."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ def delay_answers(broker: ScriptedBroker, request: Any) -> asyncio.Event:
 
 
 async def loop_turn() -> None:
-    """Lets new tasks start."""
+    """Lets the event loop run once, so that new tasks start."""
     await asyncio.sleep(0)
 
 
@@ -66,7 +65,7 @@ async def test_slow_iterator_does_not_block_sending() -> None:
             end = time.monotonic() + 20
             while not broker.count(ProduceRequest):
                 assert time.monotonic() < end, "records are sent while the iterator runs"
-                time.sleep(0.002)  # like a file or a database
+                time.sleep(0.002)  # iterates lazily, like a file
                 yield b"many"
             yield b"last"
 
@@ -200,7 +199,7 @@ def test_records_of_a_partition_keep_the_order_of_the_calls(seed: int) -> None:
 
 
 async def play(chance: random.Random) -> None:
-    """Runs calls of all kinds; some wait, lose their connection or are cancelled."""
+    """Runs random calls, some of which wait, lose their connection or are cancelled."""
     topics = {"t": chance.choice([1, 2]), "u": 1}
     expected: dict[tuple[str, int], list[bytes]] = {}
     cancelled_values: set[bytes] = set()

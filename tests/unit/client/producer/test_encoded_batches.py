@@ -1,4 +1,4 @@
-"""Tests batches that the caller has encoded: they are sent like others, in order."""
+"""Tests that batches which the caller has encoded are sent in order with other batches."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Tests leader hints (KIP-951): a former leader names the new one, so that no metadata request
-is needed."""
+"""Tests leader hints: a former leader names the new one, without a Metadata request (KIP-951)."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from tests.unit.client.scripted_cluster import ScriptedCluster, scripted_cluster
 
 NOT_LEADER = 6
 
-#: The manual clock never advances, so that a test with a backoff would not end.
+#: The manual clock never advances: a test in which the client waits for a backoff would not end.
 PATIENT = ClientSettings(retry_backoff_ms=10_000, retry_backoff_max_ms=10_000)
 
 
@@ -60,8 +59,10 @@ async def test_new_leader_gets_the_batch_at_once(known: bool) -> None:
 
 @pytest.mark.parametrize("epoch", [0, -1])
 async def test_outdated_hint_is_ignored(epoch: int) -> None:
-    """The leader epoch is not above the epoch in the metadata: the client requests metadata
-    again, after a backoff."""
+    """The hint's leader epoch is not newer than that of the metadata.
+
+    The client refreshes metadata after a backoff.
+    """
     async with scripted_cluster(2) as cluster:
         cluster.topic("t", [0])
         clock = ManualClock()

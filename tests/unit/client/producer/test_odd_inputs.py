@@ -1,4 +1,4 @@
-"""Tests unusual values of callers: no record is lost, and errors name the cause."""
+"""Tests unusual arguments: no record is lost, and each error names its cause."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=300)
 
 
 class OneShot:
-    """A collection that, like a progress bar, can be iterated only once."""
+    """A collection that can be iterated only once, like a progress bar."""
 
     def __init__(self, count: int) -> None:
         self.left = iter([b"%d" % at for at in range(count)])
@@ -80,7 +80,7 @@ async def test_timeout_names_the_earlier_call_and_not_the_buffer() -> None:
     def blocking() -> Iterator[bytes]:
         yield b"1"
         hold_up(0.02)
-        yield b"2"  # a pass ends here, and the other call waits in the queue
+        yield b"2"  # the producer pauses here; the other call waits
         hold_up(0.5)
         yield b"3"
 
@@ -117,7 +117,7 @@ async def test_single_record_is_refused_by_send_many() -> None:
 
 
 async def test_batch_expired_before_the_connection_opens_is_not_sent_empty() -> None:
-    """The batch of the first partition expires before the connection opens."""
+    """The batch of the first partition expires while the connection is opening."""
     async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         async with client.producer() as producer:

@@ -1,4 +1,4 @@
-"""Tests that a key has the partition that Kafka's Java client chooses."""
+"""Tests that a key gets the partition that Kafka's Java client chooses."""
 
 from __future__ import annotations
 
@@ -36,15 +36,18 @@ def test_murmur2_equals_java(key: bytes) -> None:
 
 
 def test_murmur2_of_ten_thousand_keys_equals_java() -> None:
-    """Folds the hashes of `key-0` to `key-9999` into one long as Java does: sum * 31 + hash."""
+    """Compares one sum of the hashes of `key-0` to `key-9999` with that of Java.
+
+    For each hash: sum = sum * 31 + hash, as a Java long.
+    """
     folded = 0
     for number in range(10_000):
         folded = (folded * 31 + signed(murmur2(b"key-%d" % number))) & 0xFFFFFFFFFFFFFFFF
     assert folded - (1 << 64) == -6834933878394171568
 
 
-# Utils.toPositive(Utils.murmur2(key)) % 6 of kafka-clients 4.4.0 for key-0, key-1 …; its
-# BuiltInPartitioner computes the same.
+# Utils.toPositive(Utils.murmur2(key)) % 6 of kafka-clients 4.4.0 for key-0, key-1, …;
+# Kafka's BuiltInPartitioner computes the same.
 JAVA_PARTITIONS = [1, 0, 2, 5, 3, 2, 2, 1, 1, 3, 2, 1, 2, 1, 4, 3, 1, 0, 5, 0, 1, 3, 1, 2]
 
 
@@ -61,7 +64,7 @@ def test_partition_of_any_key_is_its_hash_modulo_the_count(key: bytes, count: in
 
 
 def test_large_keys_are_not_cached() -> None:
-    """A cache of 16,384 keys of a megabyte would be 16 GB."""
+    """A cache of 16,384 keys of a megabyte each would take 16 GB."""
     from kproto.client.producer import partitioner
 
     partitioner._positive_hash.cache_clear()

@@ -61,7 +61,7 @@ async def test_concurrent_calls_share_a_batch_with_their_own_offsets() -> None:
 
 
 async def test_calls_that_fill_one_batch_alternately_get_their_offsets() -> None:
-    """`send_many` pauses when the buffer is full, so that records of another call may follow."""
+    """`send_many` pauses when the buffer is full; then another call may append records."""
 
     def paused(name: bytes) -> Iterator[bytes]:
         for at in range(40):
@@ -134,8 +134,10 @@ async def test_records_without_a_key_use_every_partition() -> None:
 
 
 async def test_partition_without_a_leader_blocks_no_other_partition() -> None:
-    """Records without a key avoid it; records for it wait for a leader until the delivery
-    timeout."""
+    """Records without a key go to other partitions.
+
+    Records for this partition wait for a leader until the delivery timeout.
+    """
     async with ScriptedBroker({"t": 3}) as broker, Client(broker.bootstrap, IMPATIENT) as client:
         Stored(broker)
 

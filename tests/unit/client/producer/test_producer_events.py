@@ -1,5 +1,4 @@
-"""Tests `send_event` and `send_events`: an event provides its own record, and the client knows
-no event format."""
+"""Tests `send_event` and `send_events`: `event.to_kafka_record` returns the record to send."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ HEADERS = (("h", b"1"), ("h", None), ("a", b""))
 
 
 class Order:
-    """A custom event class that notes the arguments of its calls."""
+    """A custom event class that stores the arguments of its calls."""
 
     def __init__(self, value: Any = b"v") -> None:
         self.value = value
@@ -73,7 +72,7 @@ async def test_event_that_cannot_be_encoded_sends_nothing() -> None:
 
 
 def invalid_event() -> Any:
-    """Returns the result of reading a record that claims to be an event and is malformed."""
+    """Returns the result of decoding a malformed CloudEvents record."""
     (outcome,) = from_kafka_many([(None, b"x", (("ce_specversion", b"1.0"),))])
     assert isinstance(outcome, InvalidEvent)
     return outcome

@@ -189,7 +189,7 @@ async def test_silent_broker_fails_the_send() -> None:
 
 
 async def test_produce_timeout_is_shorter_than_the_request_timeout() -> None:
-    """The broker can answer that its replicas are slow before the client closes the connection."""
+    """The broker can report slow replicas before the client closes the connection."""
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap) as client:
         async with client.producer() as producer:
             await producer.send("t", b"")
@@ -229,7 +229,7 @@ async def test_unknown_topic_fails_the_send() -> None:
 async def test_unexpected_exception_fails_the_send_and_is_reported(
     monkeypatch: pytest.MonkeyPatch, name: str, partitions: int
 ) -> None:
-    """A bug must become visible, and no call may wait for ever."""
+    """A bug in the client must be logged, and must not leave a call waiting for ever."""
     faults: list[dict[str, Any]] = []
 
     def broken(*args: Any, **kwargs: Any) -> bytes:
@@ -269,7 +269,7 @@ async def test_refused_connection_is_retried_until_the_delivery_timeout() -> Non
 
 @pytest.mark.parametrize("silent_request", [MetadataRequest, ProduceRequest, InitProducerIdRequest])
 async def test_silent_broker_fails_the_send_at_the_delivery_timeout(silent_request: Any) -> None:
-    """The send does not wait for the request timeout, which is more than ten times as long."""
+    """The request timeout is more than ten times as long."""
     clock = ManualClock()
     settings = ClientSettings(delivery_timeout_ms=3_000, request_timeout_ms=40_000)
     async with (

@@ -1,4 +1,4 @@
-"""Tests Produce requests and responses as plain data, and the effects of error codes."""
+"""Tests Produce requests and responses as plain data, and the handling of error codes."""
 
 from __future__ import annotations
 

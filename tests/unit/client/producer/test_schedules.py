@@ -1,7 +1,6 @@
-"""Tests the producer with thousands of random schedules against a model of a partition leader
-(KIP-98).
+"""Tests the producer with random schedules against a model of a partition leader (KIP-98).
 
-Each acknowledged record is stored once and in order, whatever messages are lost or refused.
+Each acknowledged record is stored once and in order, whichever messages are lost or refused.
 """
 
 from __future__ import annotations
@@ -30,8 +29,7 @@ from tests.unit.client.producer.accumulators import (
 
 @dataclass
 class Leader:
-    """A partition leader as producers see it: epochs, sequence numbers, and the last five
-    batches."""
+    """Checks epochs and sequence numbers as a partition leader does, with the last five batches."""
 
     most_records: int = 100
     stored: list[bytes | None] = field(default_factory=list)
@@ -60,7 +58,7 @@ class Leader:
 
 
 class Sent(NamedTuple):
-    """The bytes of a batch, which may be in flight while the producer renumbers the batch."""
+    """The bytes of a batch as it was sent; the producer may renumber the batch meanwhile."""
 
     identity: ProducerIdAndEpoch
     sequence: int
@@ -100,7 +98,7 @@ def play(
     remaining = 40
     next_id = 8
     written: dict[ProducerBatch, Sent] = {}
-    delayed: list[Sent] = []  # copies still in flight of batches that the producer takes for lost
+    delayed: list[Sent] = []  # copies in flight of batches that are lost for the producer
     while remaining or accumulated.active_queues or delayed:
         now += chance.random() / 5
         SHOWN.now = now
@@ -149,7 +147,7 @@ def answer(
     chance: random.Random,
     fault_rate: float,
 ) -> list[tuple[ProducerBatch, KprotoError | None]]:
-    """Decides the fate of the oldest request; a lost connection loses all requests in flight."""
+    """Chooses the result of the oldest request; a lost connection loses all requests in flight."""
     fault = chance.choice(FAULTS) if chance.random() < fault_rate else "none"
     if fault == "delayed" and delayed is not None:
         delayed += [written[batch] for batch in sent]

@@ -1,4 +1,4 @@
-"""Tests the sender: one Produce request per broker, requests in flight, linger, and `enqueue`."""
+"""Tests the sender: Produce requests, requests in flight, linger and `enqueue`."""
 
 from __future__ import annotations
 
@@ -70,8 +70,7 @@ async def test_each_broker_gets_the_partitions_that_it_leads() -> None:
 
 
 async def test_five_requests_are_in_flight_once_the_first_is_acknowledged() -> None:
-    """The scripted broker answers the requests of a connection one after the other, so they
-    queue."""
+    """The scripted broker answers the requests of a connection one after another."""
     release = asyncio.Event()
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
@@ -120,7 +119,7 @@ async def test_order_is_kept_when_connections_with_several_requests_are_lost() -
 
 
 class Sequenced:
-    """Stores batches in sequence, recognizes the last five, and refuses the others (KIP-98)."""
+    """Stores batches in sequence, recognizes the last five, and refuses others (KIP-98)."""
 
     def __init__(self, broker: ScriptedBroker, log: dict[tuple[int, int], Any]) -> None:
         self.values: list[bytes | None] = []
@@ -415,7 +414,7 @@ async def test_delivery_whose_wait_was_cancelled_is_raised_at_close() -> None:
 
 @pytest.mark.slow
 async def test_error_has_every_record_that_was_not_sent() -> None:
-    """Some records fail with their batch, others because their partition never appears."""
+    """The batch of some records fails; the partition of the other records never appears."""
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[ProduceRequest] = lambda asked: produced(asked, error_code=29)
         async with client.producer() as producer:
@@ -456,7 +455,7 @@ async def test_wait_for_buffer_space_ends_at_the_delivery_timeout() -> None:
         broker.answers[ProduceRequest] = lambda asked: None
         producer = client.producer(buffer_bytes=10)
         await client.topic("t")
-        producer._accumulator.buffered = 1_000_000  # none of these bytes is ever released
+        producer._accumulator.buffered = 1_000_000  # never released
         sending = asyncio.create_task(producer.send("t", b"kept"))
         await clock.advance(2_999)
         assert not sending.done()
@@ -581,7 +580,7 @@ async def test_request_size_is_limited() -> None:
 async def test_large_batches_of_several_partitions_keep_their_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The broker reads more slowly than the producer writes, so that some batches wait."""
+    """The broker reads more slowly than the producer writes, so some batches must wait."""
     codes: list[int] = []
 
     def noted(answer: Any, batch: Any) -> Any:

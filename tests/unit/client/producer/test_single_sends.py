@@ -1,5 +1,7 @@
-"""Tests the fast path of `send`: a single record without predecessors is written in the same
-loop turn."""
+"""Tests the fast path of `send`.
+
+It writes a single record to the socket at once if no earlier record is waiting.
+"""
 
 from __future__ import annotations
 

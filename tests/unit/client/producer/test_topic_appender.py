@@ -1,4 +1,4 @@
-"""Compares the fast path for many records with appending one by one, and tests where it stops."""
+"""Compares the fast path for many records with appending one by one, and tests its limits."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Side:
         )
 
     def add(self, record_or_value: bytes | ProducerRecord | None) -> None:
-        """Appends one record by the slow path, without its checks."""
+        """Appends one record by the slow path, without the slow path's checks."""
         record = (
             record_or_value
             if isinstance(record_or_value, ProducerRecord)
@@ -83,13 +83,13 @@ class Side:
         self.acks.add(*self.accumulator.add("t", at, key, value, headers, stamp))
 
     def send_many(self, values: list[Any]) -> None:
-        """Sends like the producer: the slow path appends each record that the fast path returns."""
+        """Appends all values; the slow path appends each record that the fast path returns."""
         remaining = iter(values)
         while (returned := self.take(remaining, every=3)) is not AppendOutcome.END:
             self.add(returned)
 
     def contents(self) -> dict[int, list[tuple[int, bytes]]]:
-        """Returns for each partition its batches as record counts and bytes."""
+        """Returns the record count and bytes of each batch, by partition."""
         return {
             partition: [(batch.count, batch.content.build()) for batch in queue.pending]
             for (_, partition), queue in self.accumulator.queues.items()
@@ -139,7 +139,7 @@ def test_fast_path_builds_the_same_batches_as_the_slow_path(
 
 
 def positions(side: Side) -> list[tuple[Any, int]]:
-    """Returns for each acknowledgement the batch of its record and the position in it."""
+    """Returns for each acknowledgement the record's batch and its position in the batch."""
     found = []
     for ack in side.acks:
         queue = side.accumulator.queues["t", ack.partition]
@@ -211,7 +211,7 @@ def test_sent_batch_accepts_no_records(loop: asyncio.AbstractEventLoop) -> None:
     side = Side(loop)
     side.add(b"first")
     batch = side.accumulator.queues["t", 0].pending[0]
-    batch.send_index = 0  # the batch was sent and failed
+    batch.send_index = 0  # the first batch was sent and failed
     assert side.take([b"second"]) == b"second"
 
 
@@ -271,7 +271,10 @@ def test_clock_is_read_once_for_many_records(loop: asyncio.AbstractEventLoop) ->
 
 
 def test_iterator_may_append_records_itself(loop: asyncio.AbstractEventLoop) -> None:
-    """An iterator does so if it starts eager tasks, which run at once."""
+    """The caller's iterator appends records while the fast path consumes it.
+
+    This happens if the iterator starts an eager task that sends.
+    """
     side = Side(loop, batch_bytes=10_000)
     side.add(b"first")
     accumulator = side.accumulator
@@ -281,7 +284,7 @@ def test_iterator_may_append_records_itself(loop: asyncio.AbstractEventLoop) -> 
             if at % 2:
                 accumulator.add("t", 0, None, b"of another", (), NOW_MS)
             if at == 3:
-                accumulator.queues["t", 0].pending[-1].send_index = 0  # it was sent
+                accumulator.queues["t", 0].pending[-1].send_index = 0  # as after a send
             yield b"%d" % at
 
     remaining = appending()
