@@ -1,1 +1,1 @@
-"""Tools of the source tree: set-up, a real Kafka, benchmarks. Never in the wheel."""
+"""Tools of the source tree: set-up, a real Kafka, benchmarks. The wheel does not contain them."""

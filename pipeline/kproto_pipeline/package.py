@@ -1,8 +1,8 @@
 """`python -m kproto_pipeline.package kproto.zip`: writes the packages to a zip for `--py-files`.
 
-Reads the packages from a wheel, a checkout or another such zip. The zip has Python code only, and
-the same bytes for the same files. The packages that the extra `kproto[spark]` adds must be on every
-node already, because Python cannot import compiled code from a zip.
+Reads the packages from an installed wheel, a checkout or another such zip. The zip contains Python
+code only, and the same files give the same bytes. Every node must have the packages of the extra
+`kproto[spark]` already, because Python cannot import compiled code from a zip.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ __all__ = ["PACKAGES", "main", "write_package"]
 #: The packages that `format("kproto")` needs, and the module by which Spark discovers it.
 PACKAGES: Final = ("kproto", "kproto_cloudevents", "kproto_pipeline", "pyspark_kproto")
 
-#: The suffixes of files that other Pythons cannot load, or create themselves.
+#: The suffixes of files that depend on the Python version or that Python creates.
 _EXCLUDED: Final = (".so", ".pyd", ".pyc")
 
 _OLDEST: Final = (1980, 1, 1, 0, 0, 0)
-"""The time of every file: the oldest that a zip can store."""
+"""The timestamp of every file in the zip: the oldest that the zip format can store."""
 
 
 def write_package(target: Path) -> int:
-    """Writes the zip, replaces an existing one, and returns the number of its files.
+    """Writes the zip, replaces an existing one, and returns the number of files in it.
 
     Raises:
-        OSError: the zip cannot be written. An existing one stays as it was.
+        OSError: the zip cannot be written. An existing one is not changed.
     """
     unfinished = target.with_name(f"{target.name}.unfinished")
     count = 0
@@ -64,7 +64,7 @@ def _files_of(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the command; returns the exit code."""
+    """Runs the command and returns the exit code: 1 if the zip could not be written."""
     parser = argparse.ArgumentParser(
         prog="python -m kproto_pipeline.package",
         description="Write kproto's packages to a zip, for --py-files and addArtifact.",
@@ -72,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("target", type=Path, metavar="OUT.zip")
     target: Path = parser.parse_args(arguments).target
     if target.suffix != ".zip":
-        # Besides eggs and single modules, Spark adds only zips to the path of its workers.
+        # Besides eggs and single modules, Spark adds only zips to the workers' import path.
         parser.error(f"the name must end with .zip, and {target.name!r} does not")
     try:
         count = write_package(target)

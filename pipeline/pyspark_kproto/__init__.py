@@ -1,9 +1,9 @@
-"""Lets Spark discover the data source `kproto`, without a call of `register`.
+"""Lets Spark discover the data source `kproto` without a call of `register`.
 
-When Spark first looks up a Python data source, it imports every top-level module of the driver's
-Python whose name begins with `pyspark_`, and takes the class `DefaultSource` of each. If one import
-raises, Spark skips all of them. So this module imports only what Spark has imported already; the
-data source is imported when a query uses it, and an error is raised in that query.
+When Spark first looks up a Python data source, it imports every top-level module whose name begins
+with `pyspark_` in the driver's Python, and registers the class `DefaultSource` of each. If one
+import raises, Spark skips all these modules. This module therefore imports only what Spark has
+imported already. A query imports the data source when it uses it, and gets the error if that fails.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["DefaultSource"]
 
 
 class DefaultSource(DataSource):
-    """The data source `kproto` under the name that Spark looks for; creates `KprotoDataSource`."""
+    """The data source `kproto` under the class name that Spark expects."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,4 +1,4 @@
-"""`python -m tools.bench [NAME …]`: prints all tables, or the named ones.
+"""Prints all benchmark tables, or the named ones: `python -m tools.bench [NAME …]`.
 
 Each table is a module of this package with its own `main` and options.
 """
@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Final
 
-#: Name -> title of the table, in the order of printing.
+#: By name: the title of the table, in the order of printing.
 TABLES: Final = {
     "messages": "Messages: decode and encode",
     "explanations": "Messages: explanation of broken bytes",

@@ -2,12 +2,11 @@
 
     python -m tools.bench.client [--records 1000000] [--repeat 3] [--rows TEXT] [--clients NAMES]
 
-One broker, topics of one partition, 100-byte values. Each measurement is a process of its own, and
-starts after start-up: after the first acknowledgement, or after the first twentieth of the records
-read; start-up has rows of its own. Each figure has the CPU time of the client's process (all
-threads) per record. The clients alternate, in reverse order every other turn; a table has the
-medians of the turns, and of the ratios within a turn. Ratios compare across machines, absolute
-rates do not.
+One broker, topics of one partition, 100-byte values. Each measurement is a separate process. It
+starts after the first acknowledgement, or after the first twentieth of the records read; separate
+rows measure the start-up. Each figure includes the CPU time of the client's process (all threads)
+per record. The clients alternate, in reverse order every other turn. A table has the medians of the
+turns, and of the ratios within a turn. Compare ratios between machines, not absolute rates.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ from tools.kafka import KafkaNode
 
 BROKER: Final = "4.4.0"
 
-#: Records that a new broker receives and serves before any measurement.
+#: The records that a new broker receives and serves before the first measurement.
 WARMING: Final = 200_000
 
-#: More than a few fetches.
+#: The fewest records of a turn: more than a few fetches return.
 LEAST_RECORDS: Final = 50_000
 
 
@@ -91,7 +90,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 class Bench:
-    """Runs rows against one broker, and collects the measurements."""
+    """Runs the rows of the table against one broker, and collects the measurements."""
 
     def __init__(
         self, bootstrap: str, records: int, clients: Sequence[str], byte_code: Path
@@ -107,7 +106,7 @@ class Bench:
         self._filled: dict[bool, str] = {}  # with headers or without -> the topic
 
     def warm(self) -> None:
-        """Warms the broker's JIT compiler and the clients' byte code before any measurement."""
+        """Warms up the broker's JIT compiler, and writes the clients' byte code, unmeasured."""
         with self._topic("warm", partitions=1) as topic:
             asyncio.run(fill_topic(self._bootstrap, topic, WARMING, headers=False))
             for client in self._clients:
@@ -117,7 +116,7 @@ class Bench:
                     run_task(Task(client, work, self._bootstrap, topic, records), self._byte_code)
 
     def measure(self, row: Row, turn: int) -> None:
-        """Measures one turn of a row."""
+        """Measures one turn of a row, with each client."""
         clients = clients_of(row, self._clients)
         for number in range(row.times):
             for client in reversed(clients) if (turn + number) % 2 else clients:
@@ -144,7 +143,7 @@ class Bench:
 
     @contextmanager
     def _topic_for(self, row: Row, client: str) -> Iterator[str]:
-        """Returns the topic of a row: filled once for all turns and clients, or one of its own."""
+        """Yields the topic of a row: a shared filled one if the row reads, else a new one."""
         if row.reads:
             yield self._filled_topic(headers=row.headers)
             return
@@ -168,7 +167,7 @@ class Bench:
 
     @contextmanager
     def _topic(self, name: str, partitions: int) -> Iterator[str]:
-        """Yields a topic that is deleted after its use, as many of them would fill the disk."""
+        """Yields a new topic, and deletes it afterwards, because many would fill the disk."""
         topic = f"bench-{self._stamp}-{name}-{time.monotonic_ns()}"
         asyncio.run(make_topic(self._bootstrap, topic, partitions))
         try:

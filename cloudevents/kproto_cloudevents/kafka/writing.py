@@ -141,7 +141,7 @@ def partition_key(event: CloudEvent) -> bytes | None:
 
 
 def to_kafka_record(outcome: ForwardOnly, mode: Any = None, **options: Any) -> Any:
-    """Returns the record of `to_kafka`: the method `to_kafka_record` of results without an event."""
+    """Implements `to_kafka_record` of the results without an event: returns their record."""
     return to_kafka(outcome, mode, **options)
 
 

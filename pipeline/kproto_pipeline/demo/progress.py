@@ -1,6 +1,6 @@
-"""Shows a progress bar on a terminal, and one line a stage in a log.
+"""Shows a progress bar on a terminal, and one line per stage in a log.
 
-No library: the demo runs with the `spark` extra alone, and needs just one redrawn line.
+Uses no library, because the demo needs only the `spark` extra and one redrawn line.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 __all__ = ["Stage"]
 
 _WIDTH: Final = 30
-# The interval of redrawing: short enough to see, too long to cost anything.
+# The redraw interval: looks continuous, and costs little.
 _REDRAW_SECONDS: Final = 0.1
 
 
 @dataclass
 class Stage:
-    """Shows the progress of one stage, during a `with` block; `total` is in `unit`.
+    """Shows the progress of one stage during a `with` block, in `unit`.
 
-    After the block, `seconds` is its duration.
+    After the block, `seconds` is the duration of the stage.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Stage:
         self.out.flush()
 
     def advance_to(self, done: int) -> None:
-        """Shows how much of the total is done."""
+        """Sets the number of finished units, and redraws the bar at most every 0.1 s."""
         self.done = done
         if time.monotonic() - self._drawn >= _REDRAW_SECONDS:
             self._draw()

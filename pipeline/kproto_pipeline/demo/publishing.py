@@ -1,6 +1,6 @@
 """Starts the demo's broker, creates its topic, publishes to it, and deletes it.
 
-Knows neither Spark nor, of a flight, more than its record.
+Imports no Spark. Treats a flight only as a Kafka record.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ __all__ = [
 ]
 
 TOPIC_PARTITIONS: Final = 4
-# Records per call of send_many: enough to fill batches, few enough for a smooth progress bar.
+# The records per call of send_many: enough to fill batches, few enough for a smooth progress bar.
 _SLICE: Final = 10_000
-# The interval of checking whether publishing may resume, in seconds.
+# The interval in seconds of checking whether publishing may resume.
 _POLL_INTERVAL_S: Final = 0.05
 
 _NO_SUCH_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
@@ -47,7 +47,7 @@ _NO_SUCH_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
 @contextmanager
 def embedded_broker() -> Iterator[str]:
-    """Runs an embedded broker in a process of its own, beyond Ctrl-C; yields its address.
+    """Runs an embedded broker in a process that Ctrl-C does not reach; yields its address.
 
     Raises:
         BrokerConnectionError: the broker did not start.
@@ -69,7 +69,7 @@ def embedded_broker() -> Iterator[str]:
 
 
 async def create(bootstrap: str, topic: str) -> None:
-    """Creates the topic."""
+    """Creates the topic with `TOPIC_PARTITIONS` partitions."""
     async with Client(bootstrap) as client:
         await client.create_topics(NewTopic(topic, partitions=TOPIC_PARTITIONS))
 
@@ -81,9 +81,9 @@ async def publish(
     stage: Stage,
     pause: tuple[int, Event] | None = None,
 ) -> int:
-    """Sends all records to a topic, and returns how many were acknowledged.
+    """Sends all records to a topic, and returns the number of acknowledged ones.
 
-    With `pause`, waits after so many records until the event is set.
+    With `pause`, a pair of a number and an event, waits for the event after that many records.
     """
     acknowledged = 0
     first, resume = pause or (0, None)
@@ -101,10 +101,10 @@ async def publish(
 
 
 class Publisher:
-    """Publishes in a thread of its own during a `with` block, whose early end cancels it.
+    """Publishes in a thread during a `with` block; the end of the block cancels publishing.
 
-    Once `finished` is set, `published` is the number of acknowledged records. The end of the block
-    raises the error of publishing.
+    Once `finished` is set, `published` is the number of acknowledged records. An error of
+    publishing is raised by `check` or at the end of the block.
     """
 
     def __init__(
@@ -149,14 +149,14 @@ class Publisher:
             raise self._error
 
     def check(self) -> None:
-        """Raises the error of publishing, if there is one."""
+        """Raises the error that ended publishing, if any."""
         if self._error is not None:
             raise self._error
 
 
 @contextmanager
 def topic_removed(bootstrap: str, topic: str) -> Iterator[None]:
-    """Deletes the topic after the block; reports a topic that could not be deleted."""
+    """Deletes the topic after the block; prints a message if the topic cannot be deleted."""
     try:
         yield
     finally:
@@ -173,5 +173,5 @@ async def _delete_topic(bootstrap: str, topic: str) -> None:
         try:
             await client.delete_topics(topic)
         except BrokerResponseError as error:
-            if error.code != _NO_SUCH_TOPIC:  # the topic was not created yet
+            if error.code != _NO_SUCH_TOPIC:  # ignored: the topic was never created
                 raise

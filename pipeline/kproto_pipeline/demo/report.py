@@ -1,6 +1,6 @@
-"""Prints the demo's report: every count beside its expected value, and a table; draws the chart.
+"""Prints the demo's report: counts with their expected values, and a table; draws the chart.
 
-Knows no broker, and runs no Spark job.
+Connects to no broker, and runs no Spark job.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Check", "StageRate", "all_checks", "draw_delay_by_hour", "print_repo
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A count beside its expected value."""
+    """A count with its expected value."""
 
     name: str
     expected: int
@@ -35,7 +35,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class StageRate:
-    """The duration of a stage, and its number of events; None if it has no events."""
+    """The duration of a stage, and its number of events; None if it processes no events."""
 
     name: str
     seconds: float
@@ -51,7 +51,7 @@ class StageRate:
 def all_checks(
     expected: Expected, published: int, counts: JobCounts, carriers: Sequence[Row]
 ) -> list[Check]:
-    """Returns every count of every stage beside its expected value."""
+    """Returns the counts of all stages with their expected values."""
     return [
         Check("published", expected.records, published),
         Check("read by Spark", published, counts.read),
@@ -66,7 +66,7 @@ def all_checks(
 def print_report(
     checks: Sequence[Check], carriers: Sequence[Row], rates: Sequence[StageRate]
 ) -> None:
-    """Prints counts, the table of carriers, and the rate of each stage."""
+    """Prints the checks, the table of carriers, and the rate of each stage."""
     print("\ncounts")
     for check in checks:
         print(check)
@@ -80,7 +80,7 @@ def print_report(
 
 
 def draw_delay_by_hour(rows: Sequence[Row], path: Path) -> None:
-    """Writes a PNG with the mean departure delay by scheduled hour."""
+    """Writes a PNG chart of the mean departure delay by scheduled hour."""
     import matplotlib as mpl
 
     mpl.use("Agg")  # no display is needed

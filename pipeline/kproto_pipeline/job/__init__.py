@@ -1,6 +1,7 @@
-"""The job: writes topics of CloudEvents to a lake, and compares the counts of every stage.
+"""The job: writes topics of CloudEvents to a data lake, and compares the counts of every stage.
 
-The public names; each module is imported at first use, so that settings can be read without Spark.
+Defines the public names. Imports each module at first use, so that settings can be parsed without
+Spark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m kproto_pipeline.job`: the command `kproto-pipeline`."""
+"""Runs the command `kproto-pipeline` as `python -m kproto_pipeline.job`."""
 
 from .command import process
 

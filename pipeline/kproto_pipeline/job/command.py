@@ -1,7 +1,7 @@
 """The command `kproto-pipeline`: `run` a job, or `check` its settings.
 
-Merges the arguments into the content of the settings file, so that `settings_file` alone validates.
-Exit codes: 0 success, 1 an error, printed in one line, 2 wrong arguments, 130 an interrupt.
+Merges the arguments into the content of the settings file; `settings_file` validates both. Exit
+codes: 0 success, 1 an error (printed as one line), 2 wrong arguments, 130 an interrupt.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ _RUN: Final = (
 
 
 def process() -> NoReturn:
-    """Runs the command, and exits with its exit code."""
+    """Runs the command, and exits the process with its exit code."""
     run_as_process(main)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit code."""
+    """Runs the command and returns the exit code."""
     options = _parser().parse_args(arguments)
     with signals_as_interrupts():
         try:
@@ -121,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def settings_from(options: argparse.Namespace) -> JobSettings:
-    """Returns the settings of a command line: arguments override keys of the file.
+    """Returns the settings from the command line; arguments override keys of the file.
 
     Raises:
         SettingError: a setting is wrong; the message names the file and the key.
@@ -164,13 +164,13 @@ def settings_from(options: argparse.Namespace) -> JobSettings:
 def _pair(option: str, text: str) -> tuple[str, str]:
     name, found, value = text.partition("=")
     if not found or not name:
-        # No text in the message: it may be a secret whose name was forgotten.
+        # The message omits the text: it may be a secret without its name.
         raise ConfigurationError(f"{option} must be NAME=VALUE")
     return name, value
 
 
 def _toml_value(text: str) -> object:
-    """Parses a TOML value; text that is no TOML value stays text."""
+    """Parses a TOML value; returns other text unchanged."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -178,7 +178,7 @@ def _toml_value(text: str) -> object:
 
 
 def check_installed() -> None:
-    """Raises ConfigurationError unless the packages of the extra are installed."""
+    """Raises ConfigurationError if a package of the extra `kproto[spark]` is not installed."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         raise ConfigurationError(
@@ -194,6 +194,6 @@ def _run(settings: JobSettings) -> int:
     try:
         return run_command(settings)
     except PySparkException as error:
-        # Spark's message contains the data source's.
+        # Spark's message includes the message of the data source.
         print(f"kproto-pipeline: error: {error}", file=sys.stderr)
         return 1

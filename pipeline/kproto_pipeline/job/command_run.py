@@ -1,4 +1,4 @@
-"""Runs a job of the command line: starts Spark, shows the progress line, prints the summary."""
+"""Runs a job for the command line: starts Spark, shows progress, prints the summary."""
 
 from __future__ import annotations
 
@@ -27,10 +27,12 @@ __all__ = ["run_command"]
 
 
 def run_command(settings: JobSettings) -> int:
-    """Runs the job, and prints a summary; returns the exit code.
+    """Runs the job and prints a summary; returns the exit code.
+
+    A stream that an interrupt ends is no error, but the exit code is `INTERRUPTED`.
 
     Raises:
-        KprotoError: as `run`.
+        KprotoError: as in `run`.
     """
     spark_started = time.monotonic()
     stopped = threading.Event()
@@ -58,7 +60,7 @@ def run_command(settings: JobSettings) -> int:
 
 
 def _chart(spark: SparkSession, settings: JobSettings, result: RunResult) -> list[str]:
-    """Returns a chart of this run's valid events by type, if the output has those columns."""
+    """Returns a chart of this run's valid events by type; empty if the output lacks the columns."""
     output = settings.output
     columns = output.columns or ("type", "status")
     if not output.is_files or not {"type", "status"} <= set(columns) or not result.counts.valid:

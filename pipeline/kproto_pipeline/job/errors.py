@@ -1,4 +1,4 @@
-"""The errors of a job: of its settings, its output, its counts."""
+"""The errors of a job: of its settings, its output and its counts."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class SettingError(ConfigurationError):
 
 
 class CountMismatchError(KprotoError):
-    """Two stages counted different numbers of records; nothing was published."""
+    """Two stages of an increment counted different numbers of records; it was not published."""
 
 
 class OutputExistsError(KprotoError):
-    """The output path exists and must not be replaced."""
+    """The output path exists, and the settings do not allow to replace it."""
 
 
 class OutputBusyError(KprotoError):
-    """Another run writes, or wrote, to the output at the same time."""
+    """Another run writes to the output, or has written to it during this run."""
 
 
 class OutputDamagedError(KprotoError):
-    """The output contains files that no run leaves there; nothing was changed."""
+    """The output contains files that no run creates, or lacks files of a run."""

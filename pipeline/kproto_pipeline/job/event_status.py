@@ -1,6 +1,7 @@
-"""Sets the status of each event: valid, invalid or duplicate, by native column expressions.
+"""Sets the status of each event: valid, invalid or duplicate.
 
-Runs no Python code for a row. Knows neither topics nor files.
+Uses Spark's column expressions only, so that no Python code runs per row. Reads and writes no
+files.
 """
 
 from __future__ import annotations
@@ -27,16 +28,18 @@ _TIMES: Final = "kproto times before"
 def with_status(
     events: DataFrame, before: DataFrame | None = None, window_s: float = 0.0
 ) -> DataFrame:
-    """Returns events of the data source with a column `status`.
+    """Adds the column `status` to events of the data source.
 
-    A record with an `error` is invalid. Of events with the same source and id (CloudEvents 1.0:
-    together they identify an event) the first by topic, partition and offset is valid and the
-    others are duplicates, so the status does not depend on the order of reading. An event is also a
-    duplicate if `before`, the valid events written earlier (`source`, `id`, `timestamp`), has it,
-    and the record timestamps are at most `window_s` seconds apart, or one of them is unknown.
+    A record with an `error` is invalid. `source` and `id` together identify an event (CloudEvents
+    1.0). Of several records with the same event, the first by topic, partition and offset is valid
+    and the others are duplicates, so the status does not depend on the order of reading.
+
+    `before` has the `source`, `id` and `timestamp` of the valid events that were written earlier.
+    An event in it is a duplicate if the two record timestamps differ by at most `window_s` seconds,
+    or if one of them is unknown.
     """
     position = sf.struct("topic", "partition", "offset")
-    # Invalid records have no identity; their offset spreads them over the tasks.
+    # Invalid records may lack source and id; their position spreads them over the tasks.
     identity = [sf.col("source"), sf.col("id"), sf.when(sf.col("error").isNotNull(), position)]
     order = Window.partitionBy(*identity).orderBy("topic", "partition", "offset")
     first = sf.row_number().over(order) == 1
@@ -48,9 +51,9 @@ def with_status(
 
 
 def _with_written_before(events: DataFrame, before: DataFrame, window_s: float) -> DataFrame:
-    """Adds a column that tells whether each event was written before; adds no row."""
-    # An array of timestamps for each identity, so that an event written twice joins to one row.
-    # Unknown timestamps are 0, because collect_list drops nulls.
+    """Adds a column that tells whether `before` has the event; adds no row."""
+    # One array of timestamps per identity, so that an event joins at most one row. Unknown
+    # timestamps are 0, because collect_list drops nulls.
     micros = sf.coalesce(sf.unix_micros("timestamp"), sf.lit(0))
     times = before.groupBy(
         sf.col("source").alias("kproto source"), sf.col("id").alias("kproto id")
@@ -67,5 +70,5 @@ def _with_written_before(events: DataFrame, before: DataFrame, window_s: float) 
 
 
 def status_count(status: str) -> Column:
-    """Returns an aggregate that counts the rows with a status."""
+    """Returns an aggregate expression that counts the rows with this status."""
     return sf.count(sf.when(sf.col("status") == status, 1))

@@ -1,6 +1,6 @@
-"""Plans the next increment of a job: its offset ranges, new partitions, data loss, its size.
+"""Plans the next increment of a job: its offset ranges, new partitions, data loss and size limit.
 
-Works on plain data: sends no request, and knows neither Spark nor files.
+Works on plain data: sends no request, and imports no Spark.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 
 __all__ = ["Positions", "ReadPlan", "limit_plan", "plan_next", "remaining_plan"]
 
-#: Partition -> the offset at which the next increment starts, and the topic id.
+#: By partition: the offset at which the next increment starts, and the topic id.
 Positions: TypeAlias = "Mapping[TopicPartition, tuple[int, Uuid]]"
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """A range for each partition, in order, empty ones too; and a description of each loss."""
+    """A sorted range for each partition, even if empty, and a description of each data loss."""
 
     ranges: tuple[OffsetRange, ...]
     losses: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
-        """The number of offsets; there may be fewer records."""
+        """The number of offsets; compaction may leave fewer records."""
         return sum(each.size for each in self.ranges)
 
     def ends(self) -> dict[TopicPartition, tuple[int, Uuid]]:
-        """Returns the positions of the job after this plan."""
+        """Returns the positions of the job after an increment with this plan."""
         return {(each.topic, each.partition): (each.end, each.topic_id) for each in self.ranges}
 
 
@@ -48,13 +48,13 @@ def plan_next(
     positions: Positions,
     starts: Mapping[TopicPartition, int] | None = None,
 ) -> ReadPlan:
-    """Plans the ranges from the positions of the job up to the latest offsets.
+    """Plans ranges from the positions of the job up to the latest offsets.
 
-    `starts` are the offsets at which a first run starts. A partition in neither is new, and read
-    from its earliest offset. Offsets between a position and the earliest offset are lost, and so
-    are the unread ones of a deleted or recreated topic; the plan continues with what exists. The
-    position of a missing partition is kept, because brokers that have just started may not know a
-    topic for a moment.
+    `starts` are the starting offsets of the first run. A partition in neither mapping is new, and
+    is read from its earliest offset. Data loss is: offsets between a position and the earliest
+    offset, and the unread offsets of a deleted or recreated topic. The plan reports each loss and
+    continues with the offsets that exist. The position of a missing partition is kept, because
+    brokers that have just started may not know the topic yet.
     """
     ranges, losses = [], []
     for part in sorted(log_offsets.topic_ids):
@@ -98,10 +98,10 @@ def plan_next(
 
 
 def limit_plan(plan: ReadPlan, most: int | None) -> ReadPlan:
-    """Returns a plan of at most `most` offsets, in proportion to the size of each partition.
+    """Returns a plan of at most `most` offsets, divided in proportion to the partitions' sizes.
 
-    Each partition with offsets gets at least one, so that none starves; the plan may exceed `most`
-    by the number of partitions.
+    Each partition with offsets gets at least one, so that none starves. The plan may therefore
+    exceed `most`, at most by the number of partitions.
     """
     total = plan.size
     if most is None or total <= most:
@@ -119,7 +119,7 @@ def limit_plan(plan: ReadPlan, most: int | None) -> ReadPlan:
 
 
 def remaining_plan(plan: ReadPlan, done: ReadPlan) -> ReadPlan:
-    """Returns what remains of a plan after `done`, a plan of the same partitions."""
+    """Returns the offsets of a plan that `done`, a plan of the same partitions, has not read."""
     ranges = [
         OffsetRange(each.topic, each.partition, read.end, each.end, each.topic_id)
         for each, read in zip(plan.ranges, done.ranges, strict=True)

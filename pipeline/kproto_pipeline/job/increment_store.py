@@ -1,12 +1,12 @@
 """Publishes increments in a folder: `increment=000001`, `increment=000002`, ….
 
 The files of an increment and its manifest are written to a staging folder in `_kproto`, which
-readers skip, and published by one rename: an `increment=N` is complete, and its manifest has the
-positions of the next one. No other checkpoint exists that could differ. `recover` cleans up after
-a killed run. Knows no topic and no Spark job.
+readers skip. One rename publishes them, so that every `increment=N` is complete. Its manifest has
+the positions of the next increment; no separate checkpoint exists that could contradict it.
+`recover` cleans up after a killed run.
 
-On a file system without atomic renames of folders, the manifest is written last: an increment
-without a manifest does not count, and the next run removes it. Readers may see it meanwhile.
+If the file system cannot rename folders atomically, the manifest is written last. An increment
+without a manifest does not count, and the next run removes it; until then readers may see it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STAGING", "IncrementStore", "folder_name"]
 
-#: The folder with the staging folders of increments.
+#: The folder that contains the staging folders of increments.
 STAGING: Final = "_kproto"
 
 _FOLDER: Final = re.compile(r"increment=([0-9]{6,18})")
@@ -33,15 +33,15 @@ _WRITING: Final = re.compile(r"writing-([0-9]{6,18})-[0-9a-f]{32}")
 
 
 def folder_name(number: int) -> str:
-    """Returns the name of an increment's folder; Spark and pyarrow read the number as a column."""
+    """Returns the folder name of an increment; Spark reads it as a partition column."""
     return f"increment={number:06}"
 
 
 class IncrementStore:
-    """The increments of one folder.
+    """The increments in one folder.
 
-    `exclusive` means that no other run can use the folder, `allow_gaps` that numbers may be
-    missing. `on_step` is called after each step.
+    `exclusive`: no other run can use the folder. `allow_gaps`: increments may be missing. `on_step`
+    is called with the name of each finished step.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class IncrementStore:
 
     @property
     def last(self) -> Manifest | None:
-        """The manifest of the newest increment."""
+        """The manifest of the newest increment, None without one."""
         return self.manifests[max(self.manifests)] if self.manifests else None
 
     def path(self, number: int) -> str:
@@ -68,11 +68,13 @@ class IncrementStore:
         return self._files.child_path(folder_name(number))
 
     def recover(self) -> None:
-        """Reads the manifests, and removes an increment that a killed run left without one.
+        """Reads the manifests, and removes the last increments without one, left by a killed run.
+
+        Removes only if renames are not atomic.
 
         Raises:
-            OutputDamagedError: the folder has files that no run leaves there, or increments are
-                missing.
+            OutputDamagedError: the folder has files that no run creates, or lacks an increment or a
+            manifest.
         """
         numbers = []
         for name in self._files.names(self._files.root):
@@ -102,10 +104,10 @@ class IncrementStore:
             self.manifests[number] = Manifest.from_json(self._files.read(path), path=path)
 
     def remove_after(self, last: int) -> None:
-        """Removes increments after `last`: a killed run did not publish the events to them.
+        """Removes the dead letters of increments after `last`, which a killed run left.
 
         Raises:
-            OutputDamagedError: there are such increments, and another run may use the folder.
+            OutputDamagedError: such increments exist, and another run may use the folder.
         """
         for number in [each for each in self.manifests if each > last]:
             if not self._exclusive:
@@ -119,14 +121,14 @@ class IncrementStore:
         return self._files.exists(f"{self.path(number)}/{MANIFEST}")
 
     def staging(self, number: int) -> str:
-        """Returns a new staging folder for an increment."""
+        """Returns the path of a new staging folder for an increment."""
         return self._files.child_path(STAGING, f"writing-{number:06}-{uuid.uuid4().hex}")
 
     def publish(self, staging: str, manifest: Manifest) -> None:
         """Publishes a staging folder as an increment, with its manifest.
 
         Raises:
-            OutputBusyError: another run has published an increment of that number.
+            OutputBusyError: another run has published the same increment.
         """
         number, text = manifest.increment, manifest.to_json()
         if self._files.atomic:
@@ -140,12 +142,12 @@ class IncrementStore:
         self.manifests[number] = manifest
 
     def write_manifest(self, staging: str, manifest: Manifest) -> None:
-        """Writes the manifest to a staging folder, which is then ready to be published."""
+        """Writes the manifest to a staging folder, which can then be published."""
         self._files.write(f"{staging}/{MANIFEST}", manifest.to_json())
         self._on_step("manifest written")
 
     def publish_once(self, staging: str, manifest: Manifest) -> None:
-        """Publishes a staging folder with a manifest, unless that has been done.
+        """Publishes a staging folder that has a manifest, unless the increment exists already.
 
         Raises:
             OutputDamagedError: neither the staging folder nor the increment exists.
@@ -163,7 +165,7 @@ class IncrementStore:
         self.manifests[number] = manifest
 
     def remove_staging(self) -> None:
-        """Removes staging folders that can no longer be published."""
+        """Removes staging folders of published increments; if exclusive, all staging folders."""
         folder = self._files.child_path(STAGING)
         if self._exclusive:
             if self._files.exists(folder):

@@ -1,6 +1,6 @@
 """Writes one increment: reads its ranges, sets the status of each event, stages, counts, publishes.
 
-Compares the counts of each step. Reads the written events of earlier increments to find duplicates.
+Compares the counts of the steps. Reads the events of earlier increments to find duplicates.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STEPS", "IncrementWriter", "pin_offset_ranges", "reconciled_counts"]
 
-#: The steps of an increment, in order; `on_step` is called after each.
+#: The steps of an increment, in order; `on_step` is called after each of them.
 STEPS: Final = (
     "planned",
     "written aside",
@@ -44,7 +44,7 @@ STEPS: Final = (
     "cleared",
 )
 
-#: The options of the ranges to read, in lower case; an increment sets its own.
+#: The options, in lower case, that `pin_offset_ranges` replaces.
 _REPLACED: Final = frozenset(
     name.lower()
     for name in names_that_set(
@@ -61,8 +61,8 @@ _REPLACED: Final = frozenset(
 def pin_offset_ranges(source: Mapping[str, str], plan: ReadPlan) -> dict[str, str]:
     """Returns options of the data source that read exactly the ranges of a plan.
 
-    `failOnDataLoss` is set: if records are lost between plan and read, the next plan decides
-    whether to continue, and reports the loss.
+    Always sets `failOnDataLoss`: if records are lost after planning, the read fails. The next plan
+    then reports the loss and decides whether to continue.
     """
     partitions: dict[str, list[int]] = {}
     starts: dict[str, dict[str, int]] = {}
@@ -85,7 +85,7 @@ def pin_offset_ranges(source: Mapping[str, str], plan: ReadPlan) -> dict[str, st
 
 @dataclass(frozen=True, slots=True)
 class _ObservedCounts:
-    """The counts that Spark observed while it wrote an increment."""
+    """The counts that Spark observed while it wrote the events of an increment."""
 
     by_status: dict[str, int]
     read: int
@@ -93,7 +93,7 @@ class _ObservedCounts:
 
 
 class IncrementWriter:
-    """Writes the increments of one output. `on_step` is called after each step, and may raise."""
+    """Writes the increments of one output. `on_step` is called after each step and may raise."""
 
     def __init__(
         self,
@@ -114,14 +114,14 @@ class IncrementWriter:
         self._on_step = on_step
 
     def write(self, number: int, plan: ReadPlan, check_topics: Callable[[], None]) -> Manifest:
-        """Reads the ranges of a plan, and publishes them as increment `number`.
+        """Reads the ranges of a plan, and publishes their events as increment `number`.
 
-        `check_topics` raises if the topics are no longer those of the plan.
+        `check_topics` is called before publishing; it raises if a topic was recreated.
 
         Raises:
             CountMismatchError: the numbers of records read and rows written differ; nothing was
-                published.
-            OutputBusyError: another run published an increment of that number.
+            published.
+            OutputBusyError: another run published an increment with the same number.
         """
         self._on_step("planned")
         staging = self._store.staging(number)
@@ -158,7 +158,7 @@ class IncrementWriter:
     def _write_staging(
         self, staging: str, letters: str | None, plan: ReadPlan
     ) -> tuple[JobCounts, tuple[int, int] | None]:
-        """Writes the staging folder; returns its counts, and the range of its record timestamps."""
+        """Writes the staging folders; returns the counts and the timestamp range (µs)."""
         files, output = self._files, self._settings.output
         files.make_folder(staging)
         if not plan.size:
@@ -174,7 +174,7 @@ class IncrementWriter:
             needed = self._increments_within_window(observed.timestamps)
             if needed <= compared:
                 break
-            # Some records are older than those of the last increment: compare with older
+            # Some records are older than those of the last increment: compare with earlier
             # increments, too.
             compared |= needed
             files.delete(staging)
@@ -197,7 +197,7 @@ class IncrementWriter:
     def _write_events(
         self, events: DataFrame, staging: str, earlier: DataFrame | None
     ) -> _ObservedCounts:
-        """Sets the status of each event, and writes the events."""
+        """Sets the status of each event, writes the events, and returns the observed counts."""
         output = self._settings.output
         observed = Observation()
         micros = sf.unix_micros("timestamp")
@@ -228,7 +228,7 @@ class IncrementWriter:
         return _ObservedCounts(
             {status: counted[status] for status in STATUSES},
             counted["read"],
-            # A record without a timestamp is compared with all increments.
+            # If a record has no timestamp, the events are compared with all increments.
             None if least is None or counted["timeless"] else (least, greatest),
         )
 
@@ -246,7 +246,7 @@ class IncrementWriter:
         return int(observed.get["rows"])
 
     def _count_by_status(self, files: OutputFiles, path: str, output: Output) -> dict[str, int]:
-        """Counts the rows of the files, by status."""
+        """Returns the number of rows in the files at `path`, by status."""
         if not files.holds_data(path):
             return {}
         counted = _output_reader(self._spark, output, "status").load(path)
@@ -256,7 +256,10 @@ class IncrementWriter:
     # Events of earlier increments
 
     def _increments_within_window(self, timestamps: tuple[int, int] | None) -> set[int]:
-        """Returns the increments whose timestamps are within the window of this timestamp range."""
+        """Returns the increments with events within `window_s` of a range of timestamps (µs).
+
+        None for the range, or for an increment's, means unknown: all increments match.
+        """
         if not self._settings.window_s:
             return set()
         window = round(self._settings.window_s * 1_000_000)
@@ -275,14 +278,14 @@ class IncrementWriter:
         }
 
     def _recent_increments(self) -> set[int]:
-        """Returns the increments to compare with if records arrive in order of time."""
+        """Returns the increments within the window of records that are not older than the last."""
         last = self._store.last
         if last is None or last.timestamps is None:
             return self._increments_within_window(None)
         return self._increments_within_window((last.timestamps[0], 2**63))
 
     def _earlier_events(self, numbers: Iterable[int]) -> DataFrame | None:
-        """Reads the valid events of these increments; of a table, all valid events."""
+        """Returns the valid events of these increments, or of a table; None without any."""
         output = self._settings.output
         columns = ("source", "id", "timestamp")
         if not output.is_files:
@@ -298,7 +301,7 @@ class IncrementWriter:
         return counted.where(sf.col("status") == VALID).select(*columns)
 
     def _table_events(self, reader: DataFrameReader, columns: tuple[str, ...]) -> DataFrame | None:
-        """Reads the valid events of a table; None if the table does not exist yet."""
+        """Returns the valid events of a table; None if the table does not exist yet."""
         try:
             counted = reader.load(self._settings.output.path)
             counted = counted.where(sf.col("status") == VALID).select(*columns)
@@ -313,8 +316,8 @@ class IncrementWriter:
 def _output_reader(spark: SparkSession, output: Output, *columns: str) -> DataFrameReader:
     """Returns a reader of some columns of an output's files.
 
-    CSV columns are identified by position, so a CSV reader names all columns as they were written;
-    Spark compares a header with them.
+    CSV files identify columns by position, so their schema has all columns in the order of writing;
+    Spark compares it with the header.
     """
     known = from_arrow_schema(EVENT_SCHEMA).add("status", "string")
     if output.format.lower() == "csv":
@@ -327,10 +330,10 @@ def _output_reader(spark: SparkSession, output: Output, *columns: str) -> DataFr
 
 
 def reconciled_counts(observed: Mapping[str, int], counted: Mapping[str, int]) -> JobCounts:
-    """Returns the counts, after checking that each record read has exactly one outcome.
+    """Returns the job's counts after checking that each record read has exactly one outcome.
 
     Raises:
-        CountMismatchError: the counts differ; the message has them.
+        CountMismatchError: the observed and the counted rows differ; the message has the counts.
     """
     counts = JobCounts(
         read=observed["read"],

@@ -1,7 +1,7 @@
-"""Handles interrupts: Ctrl-C, and the signals by which a terminal or a service ends a program.
+"""Handles interrupts: Ctrl-C, SIGTERM and SIGHUP.
 
-The first signal raises KeyboardInterrupt in the main thread; later ones, while the program ends, do
-nothing. Blocks can defer an interrupt.
+The first signal raises KeyboardInterrupt in the main thread; later signals, while the program ends,
+are ignored. `uninterrupted` defers an interrupt.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ __all__ = [
 
 T = TypeVar("T")
 
-#: The exit code of an interrupted program, as in shells.
+#: The exit code of an interrupted program, as in a shell.
 INTERRUPTED: Final = 128 + signal.SIGINT
 
-#: The interval of checking for a deferred interrupt, in seconds.
+#: The interval in seconds of checking for a deferred interrupt.
 _POLL_INTERVAL_S: Final = 0.1
 
-#: The signals that end a program, if the system has them.
+#: The signals that end a program, besides Ctrl-C; Windows lacks SIGHUP.
 _END_SIGNALS: Final = [
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
 
 
 class _FirstSignalHandler:
-    """A signal handler that raises KeyboardInterrupt for the first signal."""
+    """A signal handler that raises KeyboardInterrupt at the first signal only."""
 
     def __init__(self) -> None:
         self.arrived = False
@@ -56,9 +56,10 @@ class _FirstSignalHandler:
 
 @contextmanager
 def signals_as_interrupts() -> Iterator[None]:
-    """Makes SIGTERM and SIGHUP interrupt as Ctrl-C does, unless they are ignored; once.
+    """Makes the first SIGINT, SIGTERM or SIGHUP in the block raise KeyboardInterrupt.
 
-    Signals after the first do nothing, so that cleanup completes.
+    Ignores later signals, so that cleanup completes. Does not change signals that are ignored or
+    have another handler.
     """
     with _first_signal_interrupts():
         yield
@@ -67,7 +68,7 @@ def signals_as_interrupts() -> Iterator[None]:
 def run_as_process(main: Callable[[], int]) -> NoReturn:
     """Runs `main`, and exits the process with the exit code that it returns.
 
-    After an interrupt, signals do nothing until the process has ended.
+    After an interrupt, signals are ignored until the process has ended.
     """
     with _first_signal_interrupts() as previous:
         code = main()
@@ -78,7 +79,7 @@ def run_as_process(main: Callable[[], int]) -> NoReturn:
 
 @contextmanager
 def _first_signal_interrupts() -> Iterator[dict[int, Any]]:
-    """Yields the previous signal handlers, which are restored at the end of the block."""
+    """Yields the replaced signal handlers, which the end of the block restores."""
     handler = _FirstSignalHandler()
     before: dict[int, Any] = {
         number: previous_handler
@@ -97,9 +98,9 @@ def _first_signal_interrupts() -> Iterator[dict[int, Any]]:
 
 @contextmanager
 def uninterrupted() -> Iterator[Sequence[int]]:
-    """Defers interrupts until the block has ended, and raises them then.
+    """Defers interrupts until the end of the block, and raises the first of them there.
 
-    Yields the signals that have arrived so far.
+    Yields the list of the signals that have arrived.
     """
     arrived: list[int] = []
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_END_SIGNALS)}
@@ -121,15 +122,16 @@ def uninterrupted() -> Iterator[Sequence[int]]:
 
 
 def enter_uninterrupted(closing: ExitStack, context: AbstractContextManager[T]) -> T:
-    """Enters a context on an exit stack, with no interrupt between entering and registering it."""
+    """Enters a context on an exit stack; no interrupt can prevent its registration."""
     with uninterrupted():
         return closing.enter_context(context)
 
 
 def run_in_thread(work: Callable[[], T], cancel_work: Callable[[], object]) -> T:
-    """Runs `work` in a thread of its own, where no interrupt reaches it, and returns its result.
+    """Runs `work` in a separate thread, which no interrupt reaches, and returns its result.
 
-    After an interrupt, calls `cancel_work` repeatedly until `work` has ended, and raises it then.
+    After an interrupt, calls `cancel_work` every 0.1 s until `work` has ended, then raises the
+    interrupt.
     """
     with uninterrupted() as arrived, ThreadPoolExecutor(1) as threads:
         working = threads.submit(work)
@@ -140,7 +142,7 @@ def run_in_thread(work: Callable[[], T], cancel_work: Callable[[], object]) -> T
 
 
 def run_coroutine_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Runs `asyncio.run` in a thread, so that a second interrupt does not abort a cancellation."""
+    """Runs a coroutine in a separate thread; the first interrupt cancels it, others do nothing."""
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
 
     async def run() -> T:

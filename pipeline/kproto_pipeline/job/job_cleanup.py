@@ -1,7 +1,7 @@
 """Cancels the Spark jobs of a failed block, waits for their tasks, and cleans up.
 
-A tag identifies the jobs. A failed or cancelled job ends before its tasks: some tasks may still
-write.
+A job tag identifies the jobs. A failed or cancelled job ends before its tasks, which may still
+write files: cleanup must wait for them.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ __all__ = ["cleanup_on_failure"]
 
 logger = logging.getLogger("kproto.pipeline")
 
-#: How long cancelled tasks may take to end, in seconds; Spark kills Python workers after two.
+#: The longest wait for cancelled tasks, in seconds; Spark kills Python workers after two.
 _CANCEL_TIMEOUT_S: Final = 60.0
 
 
 @contextmanager
 def cleanup_on_failure(spark: SparkSession, undo: Callable[[], None]) -> Iterator[None]:
-    """Cancels the jobs of the block if it fails, waits for their tasks, and calls `undo`.
+    """Cancels the Spark jobs of a failed block, waits for their tasks, and calls `undo`.
 
-    Runs the cleanup in a thread of its own: after an interrupt, the connection of the calling
-    thread to Java may still wait for a response.
+    Cleans up in a separate thread: after an interrupt, the calling thread's connection to Java may
+    still wait for a response.
     """
     tag = f"kproto-{uuid.uuid4().hex}"
 
@@ -40,7 +40,7 @@ def cleanup_on_failure(spark: SparkSession, undo: Callable[[], None]) -> Iterato
         try:
             _cancel_jobs(spark, tag)
             undo()
-        except Exception as error:  # noqa: BLE001 - the error of the block is the one to raise
+        except Exception as error:  # noqa: BLE001 - the caller raises the error of the block
             logger.warning("files of the failed job could not be removed: %s", error)
 
     context = spark.sparkContext
@@ -58,7 +58,7 @@ def cleanup_on_failure(spark: SparkSession, undo: Callable[[], None]) -> Iterato
 
 
 def _cancel_jobs(spark: SparkSession, tag: str) -> None:
-    """Cancels the jobs with a tag, and waits until none of their tasks runs."""
+    """Cancels the jobs with a tag, and waits until their tasks have ended, at most 60 s."""
     context = spark.sparkContext
     context.cancelJobsWithTag(tag)
     deadline = time.monotonic() + _CANCEL_TIMEOUT_S
@@ -67,7 +67,7 @@ def _cancel_jobs(spark: SparkSession, tag: str) -> None:
 
 
 def _running_tasks(context: SparkContext, tag: str) -> int:
-    """Returns the number of running tasks of the jobs with a tag, of ended jobs too."""
+    """Returns the number of running tasks of all jobs with a tag, including ended jobs."""
     tracker = context.statusTracker()
     tasks = 0
     for number in context._jsc.sc().statusTracker().getJobIdsForTag(tag):

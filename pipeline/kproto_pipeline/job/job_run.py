@@ -43,19 +43,19 @@ logger = logging.getLogger("kproto.pipeline")
 
 
 class RunListener(Protocol):
-    """Receives the progress of a run."""
+    """Receives the events of a run."""
 
     def on_increment_started(self, number: int, plan: ReadPlan, behind: int) -> None:
-        """Called when an increment starts; `behind` is the lag in offsets, the plan included."""
+        """Called when an increment starts; `behind` is the lag in offsets, including the plan."""
 
     def on_increment_published(self, manifest: Manifest) -> None:
         """Called when an increment was published."""
 
     def on_data_loss(self, what: str) -> None:
-        """Called when records were lost before they were read, without `failOnDataLoss`."""
+        """Called, without `failOnDataLoss`, when records were lost before the run read them."""
 
     def on_delivery_guarantee(self, what: str) -> None:
-        """Called once, before the first increment, with the delivery guarantee of the run."""
+        """Called once, before the first increment, with the output's delivery guarantee."""
 
 
 class _LossLogger:
@@ -77,14 +77,14 @@ LOG_LOSSES: Final[RunListener] = _LossLogger()
 
 @dataclass(slots=True)
 class RunResult:
-    """The sum of the counts of a run's increments, and their numbers."""
+    """The summed counts of a run's increments, and the increments' numbers."""
 
     counts: JobCounts = field(default_factory=JobCounts)
     increments: list[int] = field(default_factory=list)
 
 
 def delivery_guarantee(settings: JobSettings, files: OutputFiles) -> str:
-    """Returns the delivery guarantee of an output, in one sentence."""
+    """Returns the delivery guarantee of an output as a sentence."""
     if not settings.output.is_files:
         return (
             f"the format {settings.output.format} is written at least once: events of an increment "
@@ -107,15 +107,16 @@ def run(
     enough: Callable[[RunResult], bool] = lambda result: False,
     on_step: Callable[[str], object] = lambda step: None,
 ) -> RunResult:
-    """Runs the job. A stream runs until `stopped` is set, or `enough` returns true for its result.
+    """Runs the job and returns its counts.
 
+    A stream runs until `stopped` is set, or until `enough` returns true for the result so far.
     `on_step` is called after each of `increment_writer.STEPS`.
 
     Raises:
         CountMismatchError: the numbers of records read and rows written differ.
         OutputExistsError: the output exists and must not be replaced.
         OutputBusyError: another run writes to the output.
-        OutputDamagedError: the output contains files that no run leaves there.
+        OutputDamagedError: the output contains files that no run creates, or lacks files of a run.
         DataLossError: records were lost before they were read, with `failOnDataLoss`.
         KprotoError: any error of the client.
     """
@@ -145,7 +146,7 @@ class _JobRun:
         self._reported_losses: set[str] = set()
         output, letters = settings.output, settings.dead_letters
         state_path = output.path if output.is_files else output.state
-        if state_path is None:  # without `state`, nothing of the run is kept
+        if state_path is None:  # without `state`, the manifests are temporary
             state_path = (
                 f"file://{closing.enter_context(TemporaryDirectory(prefix='kproto-'))}/state"
             )
@@ -168,7 +169,7 @@ class _JobRun:
         return [self._output_files, *([] if self._dead_letters is None else [self._dead_letters])]
 
     def _recover_replaced(self) -> None:
-        """Restores and cleans up after a run that was killed while it replaced an output."""
+        """Restores outputs, and deletes leftovers, of a run that was killed in `run_once`."""
         for files in self._all_files():
             files.restore()
             if files.local is not None:
@@ -179,7 +180,7 @@ class _JobRun:
     # Once
 
     def run_once(self) -> RunResult:
-        """Writes everything as the only increment of a new or replaced output."""
+        """Writes all selected records as the only increment of a new or replaced output."""
         self._recover_replaced()
         for files in self._all_files():
             if files.exists(files.root) and not self._settings.output.overwrite:
@@ -210,7 +211,7 @@ class _JobRun:
     # Incremental and stream
 
     def run_incremental(self, enough: Callable[[RunResult], bool]) -> RunResult:
-        """Continues after the last increment: up to the latest offsets, or until stopped."""
+        """Reads from the last increment's positions: up to the latest offsets, or until stopped."""
         self._recover_replaced()
         store = IncrementStore(
             self._output_files,
@@ -239,7 +240,7 @@ class _JobRun:
     def _catch_up(
         self, store: IncrementStore, increments: IncrementWriter, result: RunResult
     ) -> None:
-        """Reads up to the latest offsets of now, in increments of at most `max_records` offsets."""
+        """Reads up to the latest offsets, in increments of at most `max_records` offsets."""
         plan = self._plan_next(store)
         while plan.size and not self._stopped.is_set():
             part = limit_plan(plan, self._settings.max_records)
@@ -268,7 +269,7 @@ class _JobRun:
         return plan
 
     def _has_new_loss(self, store: IncrementStore) -> bool:
-        """Returns whether a tolerated data loss made an increment fail; it is planned again."""
+        """Returns whether `failOnDataLoss` is off and new data loss is found; reports the loss."""
         if self._options.fail_on_data_loss:
             return False
         reported = len(self._reported_losses)
@@ -278,7 +279,7 @@ class _JobRun:
     def _recover_dead_letters(
         self, store: IncrementStore
     ) -> list[tuple[IncrementStore, OutputFiles]]:
-        """Recovers the folder of dead letters, and makes it agree with the output."""
+        """Recovers the folder of dead letters: it then has the same increments as the output."""
         if self._dead_letters is None:
             return []
         files = self._dead_letters
@@ -310,7 +311,7 @@ class _JobRun:
         )
 
     def _check_topic_ids(self, plan: ReadPlan) -> None:
-        """Raises DataLossError if a topic that was read is not the planned one."""
+        """Raises DataLossError if a planned topic was recreated."""
         log_offsets = list_log_offsets(self._options).topic_ids
         for each in plan.ranges:
             found = log_offsets.get((each.topic, each.partition), each.topic_id)

@@ -1,7 +1,7 @@
-"""The manifest of an increment: the offsets that it read, its counts, its timestamps.
+"""The manifest of an increment: the offsets that it read, its counts and its timestamps.
 
-Defines the file `_kproto.json` in the folder of each increment, version 1, which readers of the
-folder skip. Works on plain data: writes no file and knows no Spark.
+Defines version 1 of the file `_kproto.json` in the folder of each increment. Works on plain data:
+reads and writes no file, and imports no Spark.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MANIFEST", "JobCounts", "Manifest"]
 
-#: The name of the file; Spark and pyarrow skip files that begin with an underscore.
+#: The file name of a manifest; Spark and pyarrow skip files that begin with an underscore.
 MANIFEST: Final = "_kproto.json"
 
 _VERSION: Final = 1
@@ -29,7 +29,7 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class JobCounts:
-    """Rows at each stage of the job. `written` counts the valid and invalid rows in the files."""
+    """The numbers of rows at each stage; `written` counts the valid and invalid rows in files."""
 
     read: int = 0
     valid: int = 0
@@ -51,9 +51,9 @@ class JobCounts:
 class Manifest:
     """The manifest of one increment.
 
-    `timestamps` are the least and the greatest record timestamp, in microseconds since 1970; None
-    if a record has none. `dead_letters` is the staging folder of the dead letters, if they have a
-    folder of their own: they are published after this increment.
+    `timestamps` are the lowest and the highest record timestamp, in microseconds since 1970; None
+    if a record has no timestamp. `dead_letters` is the staging folder of the dead letters, which
+    are published after the increment; None if it has none.
     """
 
     increment: int
@@ -65,11 +65,11 @@ class Manifest:
     dead_letters: str | None = None
 
     def ends(self) -> dict[TopicPartition, tuple[int, Uuid]]:
-        """Returns the positions at which the next increment starts."""
+        """Returns the offsets and topic ids from which the next increment reads."""
         return {(each.topic, each.partition): (each.end, each.topic_id) for each in self.ranges}
 
     def to_json(self) -> str:
-        """Returns the text of the file."""
+        """Returns the content of the file."""
         topics: dict[str, dict[str, Any]] = {}
         for each in self.ranges:
             topic = topics.setdefault(each.topic, {"id": str(each.topic_id), "offsets": {}})
@@ -89,10 +89,10 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: str, *, path: str) -> Manifest:
-        """Parses the text of `to_json`; `path` is the file's path, for errors.
+        """Parses the content of the file; `path` is its path for errors.
 
         Raises:
-            OutputDamagedError: the text is no manifest of this version.
+            OutputDamagedError: the text is not a manifest of this version.
         """
         try:
             found = json.loads(text)

@@ -1,7 +1,6 @@
 """Reads, writes and renames files through Hadoop's API: local files, HDFS or an object store.
 
-Knows which file systems rename a folder atomically, and nothing of the content. Paths are strings,
-as Spark takes them.
+Distinguishes file systems that rename a folder atomically. Paths are strings in Spark's syntax.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = ["OutputFiles"]
 
-#: The schemes of file systems that rename a folder atomically. Any other is treated as an object
-#: store, which copies each object.
+#: The URI schemes of file systems that rename a folder atomically. Any other is treated as an
+#: object store, which copies each object.
 ATOMIC: Final = frozenset({"file", "hdfs", "viewfs", "abfs", "abfss"})
 
 
 class OutputFiles:
-    """An output folder, its content, and its siblings."""
+    """An output folder, its content, and the temporary folders next to it."""
 
     def __init__(self, spark: SparkSession, output: str) -> None:
         context = spark.sparkContext
@@ -41,12 +40,12 @@ class OutputFiles:
 
     @property
     def atomic(self) -> bool:
-        """Whether a folder is renamed atomically, so that no reader sees a part of it."""
+        """Whether a rename of a folder is atomic, so that no reader sees a part of the folder."""
         return self.scheme in ATOMIC
 
     @property
     def local(self) -> Path | None:
-        """The path of a local folder; None on any other file system."""
+        """The path of a folder on the local file system; None on any other file system."""
         return Path(self._output.toUri().getPath()) if self.scheme == "file" else None
 
     def exists(self, path: str) -> bool:
@@ -54,18 +53,18 @@ class OutputFiles:
         return bool(self._system.exists(self._hadoop.Path(path)))
 
     def names(self, path: str) -> list[str]:
-        """Returns the names in a folder, sorted; none if it does not exist."""
+        """Returns the sorted names in a folder; empty if the folder does not exist."""
         if not self.exists(path):
             return []
         entries = self._system.listStatus(self._hadoop.Path(path))
         return sorted(str(entry.getPath().getName()) for entry in entries)
 
     def holds_data(self, path: str) -> bool:
-        """Returns whether a folder has files other than Spark's markers."""
+        """Returns whether a folder has files that readers do not skip."""
         return any(not name.startswith(("_", ".")) for name in self.names(path))
 
     def child_path(self, *names: str) -> str:
-        """Returns a path in the output folder."""
+        """Returns the path of a file or folder in the output folder."""
         return "/".join((self.root, *names))
 
     def new_sibling(self, purpose: str) -> str:
@@ -73,7 +72,7 @@ class OutputFiles:
         return f"{self._parent()}/{self._sibling_prefix(purpose)}{uuid.uuid4().hex}"
 
     def leftover_siblings(self, purpose: str) -> list[str]:
-        """Returns the paths of `new_sibling` that earlier runs left."""
+        """Returns the paths from `new_sibling` that killed runs left."""
         parent, prefix = self._parent(), self._sibling_prefix(purpose)
         return [f"{parent}/{name}" for name in self.names(parent) if name.startswith(prefix)]
 
@@ -96,7 +95,7 @@ class OutputFiles:
             stream.close()
 
     def write(self, path: str, text: str) -> None:
-        """Writes a new file. In an object store it appears as a whole."""
+        """Writes a new file. In an object store, it appears only when complete."""
         if self.local is not None:
             with Path(self._path(path)).open("x", encoding="utf-8") as file:
                 file.write(text)
@@ -108,11 +107,11 @@ class OutputFiles:
             stream.close()
 
     def move(self, source: str, target: str) -> None:
-        """Renames a folder to a path that does not exist.
+        """Renames a folder; `target` must not exist.
 
         Raises:
-            OutputBusyError: the path exists.
-            OSError: the file system does not rename the folder.
+            OutputBusyError: `target` exists.
+            OSError: the file system cannot rename the folder.
         """
         busy = OutputBusyError(
             f"{target} appeared during this run: another run writes to the same output; end one "
@@ -133,7 +132,7 @@ class OutputFiles:
             raise OSError(f"{source} could not be moved to {target}")
 
     def _move_once(self, source: str, target: str, busy: OutputBusyError) -> None:
-        """Renames by the call that fails if the target exists, even if it has just appeared."""
+        """Renames with Hadoop's call that fails if the target exists, even if it just appeared."""
         from py4j.protocol import Py4JJavaError
 
         files = self._hadoop.FileContext.getFileContext(self._system.getUri(), self._configuration)
@@ -146,7 +145,7 @@ class OutputFiles:
             raise
 
     def replace(self, staging: str) -> None:
-        """Renames a finished folder to the output path, and then deletes the previous output."""
+        """Renames a finished folder to the output path, then deletes the previous output."""
         old = None
         if self.exists(self.root):
             old = self.new_sibling("replaced")
@@ -156,7 +155,7 @@ class OutputFiles:
             self.delete(old)
 
     def restore(self) -> None:
-        """Restores the previous output after a run was killed in `replace`."""
+        """Restores the previous output if a run was killed in `replace` between its two renames."""
         if self.exists(self.root):
             return
         left = self.leftover_siblings("replaced")

@@ -1,7 +1,7 @@
-"""Locks a local output, so that one run at a time writes to it.
+"""Locks a local output, so that only one run at a time writes to it.
 
-The operating system releases the lock when the process ends, in any way. The lock file is next to
-the output; the run removes it when it ends.
+The operating system releases the lock when the process ends, even if it is killed. The lock file is
+next to the output; the run removes it at its end.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def lock_output(output: Path) -> Iterator[None]:
             raise OutputBusyError(
                 f"another run writes to {output}; wait for its end, or end it, and start again"
             ) from None
-        os.close(file)  # the previous holder removed the file, so this lock excludes no other run
+        os.close(file)  # the previous run removed this file, so another run could lock a new one
     try:
         yield
     finally:
@@ -50,7 +50,7 @@ def lock_output(output: Path) -> Iterator[None]:
 
 
 def _names_file(path: Path, file: int) -> bool:
-    """Returns whether the path still names the open file."""
+    """Returns whether `path` still names the open file."""
     try:
         there = path.stat()
     except FileNotFoundError:

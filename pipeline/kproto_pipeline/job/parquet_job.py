@@ -1,4 +1,4 @@
-"""Writes a topic of CloudEvents to Parquet: a job with default settings, as one call."""
+"""Writes a topic of CloudEvents to Parquet: a job with default settings in one call."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["run_job"]
 def run_job(
     spark: SparkSession, options: Mapping[str, str], output: str, *, overwrite: bool = False
 ) -> JobCounts:
-    """Reads the topic that `options` (those of the data source) select; writes Parquet to `output`.
+    """Writes the events that `options` of the data source select as Parquet to `output`.
 
-    The output is a folder of one increment, partitioned by `status` and event `type`; a run in the
+    The output is a folder of one increment, partitioned by `status` and event `type`. A run in the
     mode `incremental` can continue from it.
 
     Raises:

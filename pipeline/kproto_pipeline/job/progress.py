@@ -1,7 +1,6 @@
-"""Tracks the progress of a run: offsets read, rate, lag by topic, time left; and formats it.
+"""Tracks the progress of a run (offsets read, rate, lag by topic, time left), and formats it.
 
-Works on plain data: sends no request, knows neither clock nor terminal. Times are seconds of a
-monotonic clock.
+Works on plain data: the caller passes the times, in seconds of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -21,22 +20,22 @@ if TYPE_CHECKING:
 __all__ = ["Progress", "bar_chart", "summary"]
 
 _WIDTH: Final = 20
-#: The number of samples that the rate is computed from, so that a change shows.
+#: The number of samples from which the rate is computed; few, so that changes show.
 _SAMPLES: Final = 50
-#: The most topics, and bars, that are shown; others are summed up.
+#: The most topics, and the most bars, that are shown; the others are summed up.
 _SHOWN_TOPICS: Final = 3
 _BARS: Final = 12
 
 
 @dataclass
 class Progress:
-    """The progress of a run, counted in offsets; a compacted log may have fewer records."""
+    """The progress of a run in offsets; a compacted log has fewer records than offsets."""
 
     counts: JobCounts = field(default_factory=JobCounts)
     increments: int = 0
     number: int | None = None
     fraction: float = 0.0
-    #: By topic: the sum over its partitions of the latest offset, and of the job's position.
+    #: By topic, summed over its partitions: the latest offsets, and the positions of the job.
     ends: dict[str, int] = field(default_factory=dict)
     positions: dict[str, int] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
@@ -44,7 +43,7 @@ class Progress:
     _read: int = 0
 
     def on_increment_started(self, number: int, plan: ReadPlan, now: float) -> None:
-        """Records that an increment started."""
+        """Starts an increment with its plan."""
         self.number, self.fraction = number, 0.0
         self._sizes, self.positions = {}, {}
         for each in plan.ranges:
@@ -57,12 +56,12 @@ class Progress:
             self._samples.append((now, 0))
 
     def sample(self, fraction: float, now: float) -> None:
-        """Records the finished fraction of the tasks, from 0 to 1, and a sample for the rate."""
+        """Sets the finished share of the tasks, from 0 to 1, and adds a sample for the rate."""
         self.fraction = max(self.fraction, min(fraction, 1.0))
         self._samples.append((now, self._offsets()))
 
     def on_increment_published(self, manifest: Manifest, now: float) -> None:
-        """Records that an increment was published."""
+        """Ends an increment and adds its counts."""
         self._read += sum(each.size for each in manifest.ranges)
         self.counts += manifest.counts
         self.increments += 1
@@ -74,7 +73,7 @@ class Progress:
 
     @property
     def lag(self) -> dict[str, int]:
-        """The lag of each topic, in offsets."""
+        """The lag by topic, in offsets."""
         return {
             topic: max(
                 0,
@@ -87,14 +86,14 @@ class Progress:
 
     @property
     def rate(self) -> float | None:
-        """Offsets a second over the last samples; None before the second sample."""
+        """Offsets per second over the last samples; None before the second sample."""
         if len(self._samples) < 2:
             return None
         (started, first), (now, last) = self._samples[0], self._samples[-1]
         return (last - first) / (now - started) if now > started else None
 
     def line(self) -> str:
-        """Returns one line for a terminal."""
+        """Formats the progress as one line for a terminal."""
         lag = self.lag
         parts = []
         if self.number is not None:
@@ -116,7 +115,7 @@ class Progress:
 
 
 def format_lag(lag: Mapping[str, int]) -> str:
-    """Formats the lag of the topics with the largest lag, and the sum of the others."""
+    """Formats the three topics with the largest lag, and the sum of the others."""
     order = sorted(lag, key=lambda topic: (-lag[topic], topic))
     shown = [f"{topic} {lag[topic]:,}" for topic in order[:_SHOWN_TOPICS]]
     if len(order) > _SHOWN_TOPICS:
@@ -137,7 +136,7 @@ def format_increment(manifest: Manifest, seconds: float) -> str:
 
 
 def summary(counts: JobCounts, increments: int, seconds: Mapping[str, float]) -> list[str]:
-    """Returns the lines of a summary: the count and the duration of each stage."""
+    """Returns the lines of the summary: each count, then the duration of each stage."""
     lines = [f"{name:<22} {getattr(counts, name):>13,}" for name in JobCounts.__slots__]
     lines.append(f"{'increments':<22} {increments:>13,}")
     lines += [f"{what:<22} {took:>11.1f} s" for what, took in seconds.items()]
@@ -145,7 +144,7 @@ def summary(counts: JobCounts, increments: int, seconds: Mapping[str, float]) ->
 
 
 def bar_chart(title: str, rows: Sequence[tuple[str, int]]) -> list[str]:
-    """Returns the lines of a text chart: the longest bars, and the sum of the others."""
+    """Returns the lines of a text chart: the 12 longest bars, and the sum of the others."""
     rows = sorted(rows, key=lambda row: -row[1])
     shown = list(rows[:_BARS])
     if len(rows) > _BARS:

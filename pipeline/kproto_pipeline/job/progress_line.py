@@ -1,7 +1,7 @@
-"""Shows the progress of a run: one redrawn line on a terminal, one line an increment in a log.
+"""Shows the progress of a run: one redrawn line on a terminal, one line per increment in a log.
 
-A thread polls Spark's tasks and, less often, lists the latest offsets. `progress` tracks and
-formats.
+A thread polls Spark's finished tasks and, less often, lists the latest offsets. `progress` computes
+and formats the numbers.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 __all__ = ["ProgressLine"]
 
-#: The interval of polling Spark's tasks, in seconds: short enough to see, too long to cost.
+#: The interval of polling Spark's tasks, in seconds: looks continuous, and costs little.
 _REDRAW_INTERVAL_S: Final = 0.25
 #: The interval of listing the latest offsets, in seconds.
 _LIST_OFFSETS_INTERVAL_S: Final = 2.0
 
 
 class ProgressLine:
-    """Listens to a run and shows its progress, during a `with` block.
+    """Receives the events of a run as its RunListener, and shows progress during a `with` block.
 
-    `prefix` returns a prefix of each line.
+    `prefix` is called for each line and returns the line's beginning.
     """
 
     def __init__(
@@ -78,14 +78,14 @@ class ProgressLine:
     # Methods of RunListener
 
     def on_increment_started(self, number: int, plan: ReadPlan, behind: int) -> None:
-        """Records that an increment started."""
+        """Starts the progress of an increment; `behind` is unused."""
         self._started_at = time.monotonic()
         with self._lock:
             self._partitions = [(each.topic, each.partition) for each in plan.ranges]
             self.progress.on_increment_started(number, plan, self._started_at)
 
     def on_increment_published(self, manifest: Manifest) -> None:
-        """Records that an increment was published."""
+        """Ends the progress of an increment; prints its line unless the output is a terminal."""
         now = time.monotonic()
         with self._lock:
             self.progress.on_increment_published(manifest, now)
@@ -97,7 +97,7 @@ class ProgressLine:
             self._print(f"{self._prefix()}{line}; behind {lag}")
 
     def on_data_loss(self, what: str) -> None:
-        """Prints a data loss."""
+        """Prints a data loss on its own line."""
         self._print(f"data loss: {what}")
 
     def on_delivery_guarantee(self, what: str) -> None:
@@ -124,7 +124,7 @@ class ProgressLine:
             self._draw(self._prefix() + line)
 
     def _finished_fraction(self) -> float:
-        """Returns the finished fraction of the tasks of the active stages."""
+        """Returns the share of finished tasks in Spark's active stages; 0 without stages."""
         tracker = self._spark.sparkContext.statusTracker()
         done = tasks = 0
         for number in tracker.getActiveStageIds():
@@ -138,7 +138,7 @@ class ProgressLine:
         try:
             return end_offsets_by_topic(self._options, dict.fromkeys(self._partitions))
         except KprotoError:
-            return {}  # the run itself raises the error
+            return {}  # the run sends the same requests and raises the error
 
     def _draw(self, line: str) -> None:
         if self._out.isatty():

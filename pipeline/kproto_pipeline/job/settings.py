@@ -1,6 +1,6 @@
-"""The settings of a job, as plain data, with the default of each and its reason.
+"""The settings of a job as plain data, with the default of each and its reason.
 
-Reads no file and starts no Spark.
+Imports no Spark, and reads no file.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ Mode: TypeAlias = Literal["once", "incremental", "stream"]
 
 MODES: Final[tuple[Mode, ...]] = ("once", "incremental", "stream")
 
-#: Spark's formats that are files in a folder. Other formats write to a system of their own, so that
-#: no rename can publish their rows.
+#: Spark's formats that write files to a folder, which a rename can publish. Other formats write to
+#: another system, for example a database.
 FILE_FORMATS: Final = frozenset({"parquet", "orc", "json", "csv", "xml", "avro"})
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output of the job: the format, the path and the options for the events.
+    """The output of a job: its format, its path, and the options for Spark's writer.
 
-    `path` is a folder or another path of the format; None if its `options` are enough. `state` is
-    the folder for the manifests of a format that does not write files.
+    `path` is the folder of the events, or None if the format needs no path. `state` is the folder
+    of the manifests if the format does not write files.
     """
 
     path: str | None
@@ -41,7 +41,7 @@ class Output:
 
     @property
     def is_files(self) -> bool:
-        """Returns whether the format writes files in a folder."""
+        """Returns whether the format writes files to a folder."""
         return self.format.lower() in FILE_FORMATS
 
 
@@ -55,32 +55,32 @@ class DeadLetters:
 
 @dataclass(frozen=True, slots=True)
 class JobSettings:
-    """The settings of a job: its source, its output and the size of an increment.
+    """The settings of a job: its source, its output and the size of its increments.
 
     Raises:
         OptionError: an option in `source` is unknown, missing or wrong.
     """
 
-    # Options of the data source, secrets among them.
+    # The options of the data source; some are secrets.
     source: Mapping[str, str] = field(repr=False)
     output: Output
     mode: Mode = "once"
-    # None: invalid records are written among the events, with the status `invalid`.
+    # None: invalid records are written to the output, with the status `invalid`.
     dead_letters: DeadLetters | None = None
-    # The maximum time between the timestamps of two records whose events, with equal source and id,
-    # count as duplicates. A day, because producers repeat an event within minutes, people within
-    # hours, and each increment reads again the events written in this time. 0: only events of the
-    # same increment are compared.
+    # Two events with equal source and id are duplicates if their record timestamps differ by at
+    # most this time. A day, because a producer repeats an event within minutes and an operator
+    # within hours. Each increment reads the output of this time again. 0: only events of the same
+    # increment are compared.
     window_s: float = 86_400.0
-    # The time from the start of one increment of a stream to the start of the next. A minute: an
-    # increment is a folder with at least one file, and a day has 1,440 of them.
+    # The time from the start of one increment to the start of the next, in the mode `stream`. A
+    # minute: an increment is a folder with at least one file, and 1,440 a day are few enough.
     interval_s: float = 60.0
-    # The maximum number of offsets of one increment. Ten million take two cores some minutes, which
-    # is the most work that a kill can undo. In the mode `once` all offsets are one increment.
+    # The maximum number of offsets of an increment. Ten million take two cores some minutes: a kill
+    # loses no more work. In the mode `once` all offsets are one increment.
     max_records: int | None = 10_000_000
-    # Spark properties of the session.
+    # The Spark properties of the session.
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
-    #: `source`, parsed.
+    #: `source` as parsed options.
     read_options: ReadOptions = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

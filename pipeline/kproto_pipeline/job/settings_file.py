@@ -1,7 +1,7 @@
-"""Parses a job's file, `pipeline.toml`, into `JobSettings`, by one table of sections and keys.
+"""Parses a job's file, `pipeline.toml`, into `JobSettings`.
 
-An error names the file and the key, and for an unknown key the most similar one; it never contains
-the value of an option of the data source, the writer or Spark. Parses only; starts no Spark.
+An error names the file and the key, and for an unknown key the most similar one. It never contains
+the value of an option of the data source, of the writer or of Spark.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from .settings import FILE_FORMATS, MODES, DeadLetters, JobSettings, Output
 
 __all__ = ["COMMAND_LINE", "parse_settings", "read_settings"]
 
-#: Replaces the file name in errors about arguments.
+#: Stands for the file name in errors about command-line arguments.
 COMMAND_LINE: Final = "command line"
 
 _SECONDS: Final = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 _DURATION: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(second|minute|hour|day|week)s?\s*")
 
-#: The columns of an output.
+#: The columns that an output can have.
 COLUMNS: Final = (*EVENT_SCHEMA.names, "status")
 
 
 class _WrongValueError(Exception):
-    """A wrong value; the text says what it must be."""
+    """A value is wrong; the message says what it must be."""
 
 
 def _parse_text(value: object) -> str:
@@ -76,8 +76,8 @@ def _parse_count(value: object) -> int:
     return value
 
 
-# By section and key: the field of the settings and the parser of its value. "" is the part before
-# the first section.
+# By section and key: the field of the settings, and the parser of the value. "" contains the keys
+# before the first section.
 _KEYS: Final[Mapping[str, Mapping[str, tuple[str, Callable[[object], Any]]]]] = {
     "": {"mode": ("mode", _parse_mode)},
     "output": {
@@ -94,12 +94,12 @@ _KEYS: Final[Mapping[str, Mapping[str, tuple[str, Callable[[object], Any]]]]] = 
     "limits": {"max_records": ("max_records", _parse_count)},
 }
 
-# Sections whose keys are options of the data source, the writer or Spark; any name is accepted.
+# Sections whose keys are options of the data source, the writer or Spark; any key is accepted.
 _OPTION_SECTIONS: Final = ("source", "output.options", "spark")
 
 _SECTIONS: Final = (*(name for name in _KEYS if name), *_OPTION_SECTIONS)
 
-#: The modes that refuse an option of the data source because the job sets it; names in lower case.
+#: By option of the data source (lower case): the modes in which the job sets it and refuses it.
 _REFUSED_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "cloudevents": MODES,
     **{name.lower(): ("incremental", "stream") for name in names_that_set("ending_offsets")},
@@ -107,10 +107,10 @@ _REFUSED_IN: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """Reads a TOML file; `parse_settings` validates its content.
+    """Returns the content of a TOML file; `parse_settings` validates it.
 
     Raises:
-        SettingError: the file cannot be read, or is no TOML.
+        SettingError: the file cannot be read, or is not TOML.
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -121,7 +121,7 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def parse_settings(content: Mapping[str, Any], *, file: str) -> JobSettings:
-    """Parses the content of a file; `file` is its name, for errors.
+    """Parses the content of a settings file; `file` is its name for errors.
 
     Raises:
         SettingError: a setting or an option is wrong; the message names the file and the key.
@@ -168,7 +168,7 @@ def parse_settings(content: Mapping[str, Any], *, file: str) -> JobSettings:
 def _sections(
     content: Mapping[str, Any], file: str
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, dict[str, str]]]:
-    """Splits the content into sections of the job's keys, and sections of options."""
+    """Splits the content into sections of the job's own keys and sections of options."""
     sections: dict[str, Mapping[str, Any]] = {"": {}}
     options: dict[str, dict[str, str]] = {name: {} for name in _OPTION_SECTIONS}
     top: dict[str, Any] = {}
@@ -194,10 +194,10 @@ def _sections(
 
 
 def _flattened(given: Mapping[str, Any], section: str, file: str, before: str = "") -> Any:
-    """Yields options by their dotted names, which TOML parses as nested sections.
+    """Yields options by their dotted names, which TOML parses as nested tables.
 
-    `{env = "NAME"}` is replaced by the environment variable, so that no file needs to contain a
-    secret.
+    Replaces `{env = "NAME"}` by the value of the environment variable, so that no file needs to
+    contain a secret.
     """
     for key, value in given.items():
         name = f"{before}{key}"

@@ -1,4 +1,4 @@
-"""Lists the log offsets of a job's topics, and plans a full read. Sends the requests of a job."""
+"""Lists the log offsets of a job's topics, and plans a full read of them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["end_offsets_by_topic", "list_log_offsets", "plan_full_read", "starti
 
 
 def list_log_offsets(options: ReadOptions) -> LogOffsets:
-    """Lists the log offsets of the selected partitions.
+    """Lists the earliest and latest offsets of the selected partitions.
 
-    Without `failOnDataLoss`, leaves out a selected topic that does not exist.
+    Without `failOnDataLoss`, skips a selected topic that does not exist.
 
     Raises:
         KprotoError: any error of the client.
@@ -38,10 +38,11 @@ def list_log_offsets(options: ReadOptions) -> LogOffsets:
 
 
 def starting_offsets(options: ReadOptions, log_offsets: LogOffsets) -> dict[TopicPartition, int]:
-    """Returns the offsets at which a first run starts.
+    """Returns the starting offset of each partition for the first run.
 
     Raises:
-        OptionError: the options do not name exactly the partitions that are read.
+        OptionError: the options must name offsets for exactly the partitions that are read, or no
+        record has a starting timestamp or a later one.
     """
     return with_client(
         options.client, lambda client: offset_reader.starting_offsets(client, options, log_offsets)
@@ -49,7 +50,7 @@ def starting_offsets(options: ReadOptions, log_offsets: LogOffsets) -> dict[Topi
 
 
 def plan_full_read(options: ReadOptions) -> ReadPlan:
-    """Plans a read of everything that the options select, with empty ranges of empty partitions.
+    """Plans a read of all offsets that the options select; an empty partition has an empty range.
 
     Raises:
         DataLossError: the log lacks requested offsets, with `failOnDataLoss`.
@@ -79,7 +80,7 @@ def plan_full_read(options: ReadOptions) -> ReadPlan:
 def end_offsets_by_topic(
     options: ReadOptions, parts: Mapping[TopicPartition, object]
 ) -> dict[str, int]:
-    """Returns the sum of the latest offsets of each topic's partitions, for the lag of a run."""
+    """Returns each topic's sum of the latest offsets of its partitions, for the lag of a run."""
 
     async def list_offsets(client: Client) -> dict[TopicPartition, int]:
         committed = options.read_committed

@@ -20,10 +20,10 @@ __all__ = ["run_spark_work", "spark_session"]
 
 T = TypeVar("T")
 
-#: How long Java may take to end after Spark has stopped, in seconds.
+#: The longest wait for the Java process to end after Spark has stopped, in seconds.
 _JAVA_EXIT_TIMEOUT_S: Final = 20.0
 
-#: Defaults of every session: no web page, errors only, timestamps in UTC.
+#: Defaults of every session: no web UI, log errors only, timestamps in UTC.
 _DEFAULTS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -31,7 +31,7 @@ _DEFAULTS: Final = {
     "spark.sql.session.timeZone": "UTC",
 }
 
-#: Defaults of a local session. Spark's own 200 shuffle partitions suit a cluster.
+#: Defaults of a local session. Spark's default of 200 shuffle partitions is meant for a cluster.
 _LOCAL_DEFAULTS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -41,16 +41,16 @@ _LOCAL_DEFAULTS: Final = {
 
 @contextmanager
 def spark_session(name: str, conf: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Yields a Spark session with this conf, and stops it after the block.
+    """Yields a Spark session with these properties, and stops it after the block.
 
-    The master is all cores of this machine, unless the conf or `spark-submit` names another.
+    The master is `local[*]`, unless the properties or `spark-submit` set another.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # PySpark warns about pandas versions, here and in its workers; kproto does not use pandas.
+    # PySpark and its workers warn about the pandas version; kproto does not use pandas.
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     os.environ.setdefault("PYTHONWARNINGS", "ignore::FutureWarning")
-    # In a thread: an interrupt during the start of Java would leave it running. PySpark's own
-    # handler of Ctrl-C, set in the main thread only, calls Java in the middle of another call.
+    # In a thread, because an interrupt while Java starts would leave the Java process running, and
+    # because PySpark's Ctrl-C handler, which only the main thread sets, interrupts calls to Java.
     started: list[SparkSession] = []
     try:
         run_in_thread(lambda: started.append(_start(name, conf)), lambda: None)
@@ -79,14 +79,14 @@ def _start(name: str, conf: Mapping[str, str]) -> SparkSession:
 
 
 def _stop(spark: SparkSession) -> None:
-    """Stops Spark, and waits for its Java process, which has this program's stdout open."""
+    """Stops Spark, and waits until its Java process ends, because it inherited this stdout."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
     java = getattr(gateway, "proc", None)
     spark.stop()
     if gateway is None or java is None:
-        return  # the session existed before
+        return  # spark-submit or the caller started Java
     gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None
     java.stdin.close()
@@ -100,9 +100,9 @@ def _stop(spark: SparkSession) -> None:
 def run_spark_work(
     spark: SparkSession, work: Callable[[], T], cancel_work: Callable[[], object] = lambda: None
 ) -> T:
-    """Runs `work`, and returns its result. An interrupt cancels Spark's jobs, and is raised after.
+    """Runs `work` and returns its result. An interrupt cancels Spark's jobs, then is raised.
 
-    The interrupt never aborts a call to Java. It also calls `cancel_work`.
+    The interrupt waits for calls to Java to return. It also calls `cancel_work`.
     """
 
     def cancel() -> None:

@@ -1,8 +1,8 @@
 """Shares the clients of this process: each is opened once, and stays open for later tasks.
 
-A task of a stream lasts milliseconds, and the next task reads the same topics from the same
-brokers, so connections and cluster metadata outlive a task. All clients run on one event loop, in a
-thread of its own. A forked process starts without clients.
+A task of a stream lasts milliseconds, and the next one reads the same topics from the same brokers,
+so connections and cluster metadata outlive a task. All clients run on one event loop in its own
+thread. A forked process starts without clients.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ __all__ = [
 
 T = TypeVar("T")
 
-#: How long an unused client stays open, in seconds: longer than the usual time between two
-#: micro-batches, shorter than the time after which brokers close an idle connection.
+#: How long an unused client stays open, in seconds: longer than most intervals between two
+#: micro-batches, shorter than the brokers' `connections.max.idle.ms`.
 IDLE_TIMEOUT_S: Final = 300.0
 
 
 class _SharedClient:
-    """A client, the number of its users, and whether it has metadata of its cluster."""
+    """A client, the number of its users, and whether it has cluster metadata."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -46,7 +46,7 @@ class _SharedClient:
         self.closing: asyncio.TimerHandle | None = None
 
     async def open(self, *, retry: bool) -> None:
-        """Requests metadata, once; with `retry`, for up to the client's `api_timeout_ms`."""
+        """Requests metadata once; with `retry`, retries for up to the client's `api_timeout_ms`."""
         if self.is_open:
             return
         if retry:
@@ -57,7 +57,7 @@ class _SharedClient:
 
 
 class _ThreadLocal(threading.local):
-    """The client loop that runs in this thread, if any."""
+    """The client loop that runs in this thread; unset in all other threads."""
 
     client_loop: _ClientLoop
 
@@ -84,7 +84,7 @@ class _ClientLoop:
             self.loop.close()
 
     def close_when_idle(self, options: ClientOptions) -> None:
-        """Closes a client after `IDLE_TIMEOUT_S`, unless it is used before."""
+        """Closes a client after `IDLE_TIMEOUT_S`, unless a user comes before."""
         shared = self.clients[options]
         shared.closing = self.loop.call_later(IDLE_TIMEOUT_S, self.close_client, options)
 
@@ -93,14 +93,14 @@ class _ClientLoop:
         self.create_task(shared.client.close())
 
     def create_task(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Starts a task that `close` cancels. Call it on the loop."""
+        """Starts a task that `close` cancels. Call it in the loop's thread."""
         task = self.loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     async def close(self) -> None:
-        """Cancels all tasks, and closes all clients."""
+        """Cancels all tasks, then closes all clients."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -111,7 +111,7 @@ class _ClientLoop:
         await asyncio.gather(*(each.client.close() for each in clients), return_exceptions=True)
 
     def stop(self) -> None:
-        """Stops the loop after the callbacks that are queued, and joins its thread."""
+        """Stops the loop after its queued callbacks, and joins its thread."""
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
 
@@ -121,7 +121,7 @@ _lock = threading.Lock()
 
 
 def _after_fork() -> None:
-    """Resets the state: a forked process has no threads, and its lock may be locked for ever."""
+    """Resets the state in a forked process: it has no threads, and `_lock` may stay locked."""
     global _client_loop, _lock
     _client_loop, _lock = None, threading.Lock()
 
@@ -130,7 +130,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _current_loop() -> _ClientLoop:
-    """Returns the client loop of this process, started at first use. The caller holds `_lock`."""
+    """Returns the client loop of this process; starts it at first use. The caller holds `_lock`."""
     global _client_loop
     if _client_loop is None:
         _client_loop = _ClientLoop()
@@ -138,14 +138,14 @@ def _current_loop() -> _ClientLoop:
 
 
 class LoopTask(Generic[T]):
-    """Runs a coroutine on the client loop for another thread."""
+    """Runs a coroutine on the client loop for a caller in another thread."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
         self._coroutine = coroutine
         self._task: asyncio.Task[T] | None = None
         self._ended = threading.Event()
         try:
-            with _lock:  # not while the clients are being closed
+            with _lock:  # not while `close_clients` stops the loop
                 self._client_loop = _current_loop()
                 self._client_loop.loop.call_soon_threadsafe(self._start)
         except BaseException:
@@ -157,15 +157,16 @@ class LoopTask(Generic[T]):
         self._task.add_done_callback(lambda _: self._ended.set())
 
     def call_soon(self, callback: Callable[..., object], *arguments: object) -> None:
-        """Calls `callback` on the loop; does nothing if the loop is closed and the task ended."""
+        """Calls `callback` on the loop; does nothing if the loop is closed."""
         with suppress(RuntimeError):
             self._client_loop.loop.call_soon_threadsafe(callback, *arguments)
 
     def result(self) -> T:
-        """Waits for the result. If this thread is interrupted, cancels the task first.
+        """Waits for the result. If the wait is interrupted, first cancels the task.
 
         Raises:
-            asyncio.CancelledError: the task was cancelled; and every error of the coroutine.
+            asyncio.CancelledError: the task was cancelled.
+            Exception: any error of the coroutine.
         """
         try:
             self._ended.wait()
@@ -176,14 +177,14 @@ class LoopTask(Generic[T]):
         return self._task.result()
 
     def cancel(self) -> None:
-        """Cancels the task, waits until it has ended, and drops its error."""
+        """Cancels the task, waits until it has ended, and ignores its error."""
         self.call_soon(self._cancel)
         self._ended.wait()
 
     def _cancel(self) -> None:
         assert self._task is not None  # the loop ran `_start` before this callback
         if not self._task.cancel() and not self._task.cancelled():
-            self._task.exception()  # marked as retrieved
+            self._task.exception()  # marks the error as retrieved, else asyncio logs it
 
 
 def start_on_loop(coroutine: Coroutine[Any, Any, T]) -> LoopTask[T]:
@@ -194,21 +195,21 @@ def start_on_loop(coroutine: Coroutine[Any, Any, T]) -> LoopTask[T]:
 def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
     """Runs a coroutine on the loop of this process's clients, and returns its result.
 
-    Call it from any other thread. If that thread is interrupted, the coroutine has ended when the
-    interrupt is raised.
+    Call it from any thread except the loop's. If the call is interrupted, the coroutine is
+    cancelled and has ended before the interrupt is raised.
     """
     return start_on_loop(coroutine).result()
 
 
 @asynccontextmanager
 async def shared_client(options: ClientOptions, *, retry: bool) -> AsyncIterator[Client]:
-    """Yields a client with these options, shared with all users of equal options on the loop.
+    """Yields a client with these options; users of equal options share it.
 
-    Use it in a coroutine on that loop. A new client requests metadata first, with `retry` for up to
-    its `api_timeout_ms`.
+    Use it in a coroutine on the client loop. A new client first requests metadata; with `retry`, it
+    retries for up to its `api_timeout_ms`.
 
     Raises:
-        KprotoError: no broker could be reached.
+        KprotoError: no broker is reachable.
     """
     client_loop = _thread_local.client_loop
     shared = client_loop.clients.get(options)
@@ -236,10 +237,12 @@ def with_client(
     *,
     retry: bool = False,
 ) -> T:
-    """Runs `function` with a shared client of these options; call it as `run_on_loop`.
+    """Runs `function` with a shared client of these options, and returns its result.
+
+    Call it from any thread except the client loop's.
 
     Raises:
-        KprotoError: no broker could be reached; and every error of `function`.
+        KprotoError: no broker is reachable; or any error of `function`.
     """
 
     async def run() -> T:
@@ -250,7 +253,7 @@ def with_client(
 
 
 def close_clients() -> None:
-    """Closes all clients of this process and ends their thread; the next use starts new ones."""
+    """Closes all clients of this process and ends their thread; the next use starts a new loop."""
     global _client_loop
     with _lock:
         client_loop, _client_loop = _client_loop, None

@@ -1,6 +1,6 @@
 """The Spark data source `kproto`: reads topics into DataFrames, and writes DataFrames to topics.
 
-Spark asks it for its name, its columns, and a reader or a writer, of a batch or of a stream.
+Spark calls its methods for the name, the columns, and a reader or a writer of a batch or stream.
 
     register(spark)
     flights = (
@@ -43,10 +43,10 @@ __all__ = ["KprotoDataSource", "register"]
 
 
 def register(spark: SparkSession) -> None:
-    """Registers `format("kproto")` in a session, and extends its redaction patterns.
+    """Registers `format("kproto")` in a session, and extends the session's redaction patterns.
 
-    On a local master without PYSPARK_PYTHON, workers get this process's interpreter. Spark would
-    take the first `python3` on the PATH, which need not have this package.
+    With a local master and no PYSPARK_PYTHON, workers run this process's interpreter. Spark would
+    run the first `python3` on the PATH, which may lack this package.
     """
     if "PYSPARK_PYTHON" not in os.environ:
         context = getattr(spark, "_sc", None)  # a Spark Connect session has none
@@ -62,11 +62,11 @@ def register(spark: SparkSession) -> None:
 
 
 class KprotoDataSource(DataSource):
-    """Kafka topics as a Spark data source; `option_table` has its options.
+    """Kafka topics as a Spark data source; `option_table` lists its options.
 
-    The columns are those of Spark's JVM connector (`headers` with `includeHeaders`), or with
-    `cloudEvents` those of `EVENT_SCHEMA`. A schema given to `spark.read.schema(…)` may name any
-    of them in any order; the others are then not decoded at all.
+    The columns are those of Spark's JVM connector (`headers` only with `includeHeaders`), or with
+    `cloudEvents` those of `EVENT_SCHEMA`. `spark.read.schema(…)` may select columns in any order;
+    the others are then not decoded.
     """
 
     _parsed: ReadOptions | None = None
@@ -98,8 +98,8 @@ class KprotoDataSource(DataSource):
     def _read_options(self) -> ReadOptions:
         """Returns the parsed options of a read.
 
-        Spark pickles the data source after `schema`, and asks for the reader in another process:
-        the parsed options go along, so that the text is parsed once.
+        Spark pickles the data source after it calls `schema`, and calls `reader` in another
+        process. The pickle contains the parsed options, so that they are parsed once.
 
         Raises:
             OptionError: an option is unknown, missing or wrong.
@@ -120,12 +120,12 @@ class KprotoDataSource(DataSource):
         return options, columns
 
     def __repr__(self) -> str:
-        # Options may hold secrets, and Spark prints data sources in plans and errors.
+        # Options may be secrets, and Spark prints data sources in plans and errors.
         return "KprotoDataSource()"
 
 
 def _columns(options: ReadOptions) -> pa.Schema:
-    """Returns the columns that a read with these options offers."""
+    """Returns the columns of a read with these options."""
     if options.cloud_events:
         return EVENT_SCHEMA
     if options.include_headers:
@@ -134,10 +134,10 @@ def _columns(options: ReadOptions) -> pa.Schema:
 
 
 def _checked_schema(schema: StructType, offered: pa.Schema) -> pa.Schema:
-    """Returns the schema that Spark asks for as an Arrow schema.
+    """Returns the schema that Spark requests, as an Arrow schema.
 
     Raises:
-        OptionError: the schema names a column that does not exist, twice, or with another type.
+        OptionError: the schema names an unknown column, a column twice, or another type.
     """
     for index, name in enumerate(schema.names):
         if name in schema.names[:index]:

@@ -1,6 +1,6 @@
-"""Hides differences in names and arguments between the releases of PySpark, from 4.0 on.
+"""Defines functions whose names or arguments differ between the releases of PySpark, from 4.0 on.
 
-A module that needs a feature which a release lacks handles that itself.
+A module that uses a feature which some releases lack handles these releases itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["as_arrow_schema"]
 
-#: The argument that makes timestamps UTC: a name from 4.1 or 4.2 on, a flag before.
+#: The argument for timestamps in UTC: newer releases have `timezone`, older ones `timestamp_utc`.
 _IN_UTC: Final[dict[str, Any]] = (
     {"timezone": "UTC"}
     if "timezone" in signature(to_arrow_schema).parameters
@@ -25,5 +25,6 @@ _IN_UTC: Final[dict[str, Any]] = (
 
 
 def as_arrow_schema(schema: StructType) -> pa.Schema:
-    """Returns a Spark schema as an Arrow schema with timestamps in UTC, as Spark takes batches."""
+    """Returns a Spark schema as an Arrow schema with UTC timestamps, which Spark expects in
+    batches."""
     return to_arrow_schema(schema, **_IN_UTC)

@@ -1,8 +1,8 @@
 """Extends Spark's redaction patterns by the secrets in the options of the source and the sink.
 
-Spark itself redacts options whose names look like a password, a secret or a token. A private key in
-an option has another name, and a Spark Connect server keeps each request as text; without these
-patterns plans, web pages and event logs would show both.
+Spark redacts options whose names look like a password, a secret or a token. An option with a
+private key has another name. A Spark Connect server also stores the text of each request. Without
+these patterns, plans, web pages and event logs would show such secrets.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PATTERNS", "add_pattern", "set_redaction_patterns"]
 
-#: Spark setting -> pattern: options of a plan, matched by name or value; and an option with its
-#: value in the text of a request to Connect.
+#: By Spark setting, its pattern: for the options of a plan, by name or value; and for options in
+#: the
+#: text of a Spark Connect request.
 PATTERNS: Final[Mapping[str, str]] = {
     "spark.sql.redaction.options.regex": r"(?i:^kafka\.(?:sasl|ssl)\.)|PRIVATE KEY-----",
     "spark.sql.redaction.string.regex": (
@@ -26,19 +27,19 @@ PATTERNS: Final[Mapping[str, str]] = {
     ),
 }
 
-#: Spark's defaults, which a setting would replace.
+#: Spark's default patterns; setting the property would replace them.
 _DEFAULTS: Final[Mapping[str, str]] = {"spark.sql.redaction.options.regex": "(?i)url"}
 
 
 def set_redaction_patterns(spark: SparkSession) -> None:
-    """Adds the patterns to those that the session has."""
+    """Adds the patterns to the session's own patterns."""
     for name, pattern in PATTERNS.items():
         current = spark.conf.get(name, None) or _DEFAULTS.get(name, "")
         spark.conf.set(name, add_pattern(current, pattern))
 
 
 def add_pattern(current: str, pattern: str) -> str:
-    """Returns a pattern that matches `current` or `pattern`; `current` if that contains it."""
+    """Returns a pattern that matches `current` or `pattern`; adds `pattern` only once."""
     if pattern in current:
         return current
     return f"(?:{current})|(?:{pattern})" if current else pattern

@@ -1,7 +1,7 @@
 """Resolves files that a property names to the folder of files that Spark ships to this process.
 
-Spark ships files by `--files`, `spark.files` and `addFile`. Each worker has a folder of its own, so
-a name without a path works everywhere; an absolute path stays as it is. Reads no file.
+Spark ships files with `--files`, `spark.files` and `addFile`, to a different folder in each worker.
+A plain file name therefore works on every node; an absolute path is not changed.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = ["resolve_shipped_files"]
 
-#: The end of the names of properties whose value is a file, Java's and librdkafka's.
+#: The suffix of the properties, of Java and of librdkafka, whose value is a file.
 _FILE_SUFFIX: Final = ".location"
 
 
 def resolve_shipped_files(properties: Mapping[str, str]) -> dict[str, str]:
-    """Returns the properties, with the full path of each file that Spark has shipped.
+    """Returns the properties with the full path of each shipped file.
 
-    A file in the working directory has precedence, as without Spark.
+    A file in the working directory has precedence over a shipped one.
     """
     return {
         name: _path(value) if name.endswith(_FILE_SUFFIX) else value
@@ -41,7 +41,7 @@ def _path(value: str) -> str:
 
 
 def _shipped_folder() -> Path | None:
-    """Returns Spark's folder for the files of this process; None outside of Spark."""
+    """Returns Spark's folder of shipped files in this process; None outside of Spark."""
     if SparkFiles._is_running_on_worker or SparkFiles._sc is not None:
         return Path(SparkFiles.getRootDirectory())
     return None

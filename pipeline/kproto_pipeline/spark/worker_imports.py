@@ -1,8 +1,8 @@
-"""Spares a worker's Python from reading the directory of `pyspark.zip` again for each task.
+"""Prevents a worker's Python from reading the directory of `pyspark.zip` again for each task.
 
-Before each task PySpark calls `importlib.invalidate_caches`, because files may have been shipped
-since. Up to Python 3.11 that reads the directory of `pyspark.zip` again, once for each imported
-package of it: 77 ms a task. PySpark's own archives do not change.
+Before each task, PySpark calls `importlib.invalidate_caches`, because Spark may have shipped files.
+Up to Python 3.11, each finder then reads the directory of its zip again: one finder per imported
+package of `pyspark.zip`, 77 ms per task. PySpark's own archives never change.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ __all__ = ["keep_archive_finders"]
 
 
 def keep_archive_finders() -> None:
-    """Removes the finders of PySpark's own archives from the caches that are invalidated.
+    """Removes the import finders of PySpark's own archives, so that no cache is invalidated.
 
-    Python creates a finder again when it needs one, from the archive's cached directory.
+    Python creates a finder again when it needs one, from the cached directory of the archive.
     """
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter) and _is_of_pyspark(finder.archive):

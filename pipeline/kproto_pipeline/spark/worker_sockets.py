@@ -1,12 +1,12 @@
 """Disables delays on the TCP connection between a worker's Python and its JVM.
 
-Both ends write several small segments over TCP with Nagle's algorithm: the second segment waits for
-the acknowledgement of the first, which Linux delays by 40 ms. That happens once for the task and
-once for its rows, and is most of the time of a small micro-batch. Spark's Unix domain sockets
-(`spark.python.unix.domain.socket.enabled`, from PySpark 4.1) are not affected.
+Both ends write several small segments. With Nagle's algorithm, the second segment waits for the
+acknowledgement of the first, which Linux delays by 40 ms. This happens once for the task and once
+for its rows, and is most of the time of a small micro-batch. Spark's Unix domain sockets
+(`spark.python.unix.domain.socket.enabled`, from PySpark 4.1) have no such delay.
 
-Unpickling a reader or writer is the first code of kproto that runs in a worker, before the task has
-been read completely: so `__setstate__` sets the socket options.
+`__setstate__` sets the socket options: unpickling a reader or writer is the first code of kproto
+that runs in a worker, before the worker has read the whole task.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from typing import Any, Final
 
 __all__ = ["WorkerSocketTuning", "disable_socket_delays"]
 
-#: The open files of this process, on Linux.
+#: The open file descriptors of this process, on Linux.
 _OPEN_FILES: Final = Path("/proc/self/fd")
 
 
 class WorkerSocketTuning:
-    """A base of objects that are pickled for a worker: unpickling sets its socket options."""
+    """A base class of objects pickled for a worker: unpickling sets the worker's socket options."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -36,21 +36,21 @@ class WorkerSocketTuning:
 
 
 def disable_socket_delays() -> None:
-    """Sets TCP_NODELAY and TCP_QUICKACK on the connections of this process to this machine.
+    """Sets TCP_NODELAY and TCP_QUICKACK on this process's loopback connections.
 
-    Received segments are acknowledged at once, as are the next few; writes are sent at once from
-    now on. Does nothing on systems without `/proc/self/fd`.
+    Later writes are sent at once; the next received segments are acknowledged at once. Does nothing
+    on systems without `/proc/self/fd`.
     """
     with suppress(OSError):
         for file in _OPEN_FILES.iterdir():
-            with suppress(OSError, ValueError):  # the file was closed meanwhile
+            with suppress(OSError, ValueError):  # the descriptor may be closed by now
                 _set_options(int(file.name))
 
 
 def _set_options(descriptor: int) -> None:
     if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
         return
-    # A duplicated descriptor: closing it does not close the connection.
+    # Duplicates the descriptor, so that closing the socket does not close the connection.
     with socket.socket(fileno=os.dup(descriptor)) as connection:
         if (
             connection.family in {socket.AF_INET, socket.AF_INET6}

@@ -1,7 +1,7 @@
 """Checks the options `kafka.*` that are properties of the client, and builds clients from them.
 
 The driver and every task build their client from the same properties. Values may be secrets: no
-repr shows them, and Spark gets them pickled only. Opens nothing.
+repr shows them, and Spark gets them only in pickles.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PREFIX", "ClientOptions", "client_options"]
 
-#: Precedes the name of a client's property in an option's name.
+#: Precedes a client property's name in the name of its option.
 PREFIX: Final = "kafka."
 
 _DEFAULTS: Final = {"client.id": "kproto-spark"}
@@ -36,16 +36,16 @@ class ClientOptions:
         """Returns a client with these properties, not connected yet.
 
         Raises:
-            ConfigurationError: a file that a property names cannot be read here.
+            ConfigurationError: a property names a file that cannot be read on this host.
         """
         return Client.from_properties(resolve_shipped_files(dict(self.properties)))
 
 
 def client_options(given: Mapping[str, str]) -> ClientOptions:
-    """Returns the properties, by names without `kafka.`, after a client has accepted them.
+    """Returns the given properties (names without `kafka.`) after a client has accepted them.
 
     Raises:
-        OptionError: a property is missing or wrong; it names the property.
+        OptionError: a property is missing or wrong; the message names it.
     """
     found = ClientOptions(tuple(sorted({**_DEFAULTS, **given}.items())))
     option = f"option {PREFIX}bootstrap.servers"

@@ -1,4 +1,4 @@
-"""The error of an option."""
+"""The error for an option of the data source."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Parses `startingOffsets` and `endingOffsets`, and resolves them against the offsets of the logs.
+"""Parses `startingOffsets` and `endingOffsets`, and resolves them to the offsets of the logs.
 
-The JSON is that of Spark's JVM connector. Works on plain data: knows neither Spark nor sockets.
+The JSON is that of Spark's JVM connector. This module works on plain data, without Spark or a
+client.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ __all__ = [
     "resolve_offsets",
 ]
 
-# The sentinels of the connector's offset JSON, and of Kafka's ListOffsets.
+# The connector's JSON and Kafka's ListOffsets use these numbers.
 LATEST: Final = -1
 EARLIEST: Final = -2
 
-# A sentinel for all partitions, or an offset (or sentinel) for each.
+# A sentinel for all partitions, or an offset or sentinel for each.
 OffsetSpec: TypeAlias = "int | Mapping[TopicPartition, int]"
 
-# No leading zeros: otherwise one partition would have several names.
+# No leading zeros: otherwise two names would mean the same partition.
 _PARTITION: Final = re.compile("0|[1-9][0-9]{0,9}")
 
 _EXPECTED: Final = '\'earliest\', \'latest\' or JSON such as {"topic": {"0": 23, "1": -2}}'
@@ -47,7 +48,7 @@ def parse_offset_spec(option: str, text: str, *, refused: str | None = None) -> 
     """Parses `earliest`, `latest`, or `{"topic": {"0": 23, "1": -2}}` (-2 earliest, -1 latest).
 
     Raises:
-        OptionError: naming the option; also for the sentinel `refused`, as `check_no_sentinel`.
+        OptionError: the text is wrong, or has the sentinel `refused`; the message names the option.
     """
     spec: OffsetSpec
     sentinel = _WORDS.get(text.strip().lower())
@@ -89,10 +90,10 @@ def _checked_offset(option: str, partition: TopicPartition, offset: object) -> i
 
 
 def parse_partitions(option: str, text: str, *, expected: str) -> dict[TopicPartition, object]:
-    """Parses `{"topic": {"0": value}}`: a value for each partition, of at least one.
+    """Parses `{"topic": {"0": value}}` into a value for each partition, of which one must exist.
 
     Raises:
-        OptionError: naming the option and the fault.
+        OptionError: the text is wrong; the message names the option.
     """
     found: dict[TopicPartition, object] = {}
     for topic, partitions in read_json_object(option, text, expected=expected).items():

@@ -1,4 +1,4 @@
-"""Renders the table of options as Markdown, for the documentation.
+"""Renders the options of the data source as a Markdown table, for the documentation.
 
 python -c "from kproto_pipeline.spark.options.option_docs import markdown_table, Use
 print(markdown_table(Use.BATCH | Use.STREAM))"
@@ -12,7 +12,7 @@ __all__ = ["Use", "markdown_table"]
 
 
 def markdown_table(uses: Use) -> str:
-    """Returns a Markdown table of the options of these uses: name, type, default, meaning."""
+    """Returns a Markdown table of the options with these uses: name, type, default, meaning."""
     lines = ["| option | type | default | meaning |", "|---|---|---|---|"]
     for option in OPTIONS:
         if option.uses & uses:

@@ -1,6 +1,6 @@
-"""Parses the JSON in options: an object in which no name occurs twice.
+"""Parses the JSON of an option: an object in which no name occurs twice.
 
-`json` alone keeps the last of two equal names and reports nothing.
+Python's `json` would silently keep the last of two equal names.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ __all__ = ["read_json_object"]
 
 
 class _DuplicateName(Exception):  # noqa: N818 - never leaves this module
-    """A name that occurs twice in one object."""
+    """A name occurs twice in one object."""
 
 
 def read_json_object(option: str, text: str, *, expected: str) -> dict[str, object]:
-    """Parses a JSON object; `expected` describes its form for the error.
+    """Parses a JSON object; `expected` describes the right JSON for the error.
 
     Raises:
-        OptionError: `text` is no JSON object, or has a name twice; it names the option.
+        OptionError: `text` is not a JSON object, or has a name twice; the message names the option.
     """
     try:
         parsed = json.loads(text, object_pairs_hook=_unique_names)

@@ -1,13 +1,13 @@
-"""The options of the data source: their table, and the typed options that it parses.
+"""Declares the options of the data source in a table, and parses them into typed options.
 
-`OPTIONS` has each option once for each use: its name, type, default and meaning, and the field that
-it sets. Reads, streams, the sink and the documentation use this table. Names and meanings are those
-of Spark's JVM connector for Kafka, so that a job only replaces `format("kafka")` by
-`format("kproto")`; `bufferBytes`, `cloudEvents` and `commitOffsets` are kproto's own. All other
-options that begin with `kafka.` are properties of the client.
+`OPTIONS` has each option with its type, its default, its meaning, its uses and the field that it
+sets. Batch reads, streams, the sink and the documentation use this table. Names and meanings are
+those of Spark's JVM connector for Kafka, so that a job only replaces `format("kafka")` by
+`format("kproto")`. Only `bufferBytes`, `cloudEvents` and `commitOffsets` are kproto's own. All
+other options that begin with `kafka.` are properties of the client.
 
-Does not depend on Spark and opens no connection. An error names the option, but never the value of
-a secret.
+This module imports neither Spark nor a connection. An error names the option, but never the value
+of a secret.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ __all__ = [
 
 logger = logging.getLogger("kproto.pipeline")
 
-#: The start or the end of a read: offsets or timestamps.
+#: The starting or ending offsets of a read, given as offsets or as timestamps.
 OffsetRangeLimit: TypeAlias = "OffsetSpec | TimestampSpec"
 
 #: The content mode of CloudEvents in records.
@@ -66,7 +66,7 @@ EventMode: TypeAlias = Literal["binary", "structured"]
 
 
 class Use(Flag):
-    """The operation that takes an option: a batch read, a stream or the sink."""
+    """The operation that an option configures: a batch read, a stream read or the sink."""
 
     BATCH = auto()
     STREAM = auto()
@@ -80,16 +80,16 @@ _NAME: Final = {Use.BATCH: "a batch read", Use.STREAM: "a stream read", Use.SINK
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """The typed options of a batch read or a stream. Durations are in ms, sizes in bytes."""
+    """The typed options of a batch or stream read. Durations are in ms, sizes in bytes."""
 
-    #: The parsed values of the options that the caller set, by name; all others have defaults.
+    #: The parsed values of the options that the caller set, by name. Unset options have defaults.
     given: Mapping[str, Any]
     client: ClientOptions
     selection: TopicSelection
     starting_offsets: OffsetRangeLimit
     ending_offsets: OffsetRangeLimit
-    #: Start at the end of the log if no record has the starting timestamp or a later one; without
-    #: this, such a timestamp is an error.
+    #: Whether a partition starts at its latest offset if no record has the starting timestamp or a
+    #: later one. Otherwise that is an error.
     latest_without_match: bool
     include_headers: bool
     cloud_events: bool
@@ -108,10 +108,10 @@ class ReadOptions:
     buffer_bytes: int
 
     def for_batch(self) -> ReadOptions:
-        """Returns the options of a batch read, and logs a warning for options without effect there.
+        """Checks the options for a batch read and returns them; warns about those without effect.
 
         Raises:
-            OptionError: an option has no meaning in a batch read, or two contradict each other.
+            OptionError: an option is not for batch reads, or two options contradict each other.
         """
         self._check_use(Use.BATCH)
         if "startingOffsets" in self.given:
@@ -120,10 +120,10 @@ class ReadOptions:
         return self
 
     def for_stream(self) -> ReadOptions:
-        """Returns the options of a stream, which starts at the latest offsets by default.
+        """Checks the options for a stream and returns them; the default start is the latest offset.
 
         Raises:
-            OptionError: an option has no meaning in a stream, or two contradict each other.
+            OptionError: an option is not for streams, or two options contradict each other.
         """
         self._check_use(Use.STREAM)
         self._check_combinations()
@@ -159,13 +159,13 @@ class ReadOptions:
 class WriteOptions:
     """The typed options of a write. `topic`, if set, overrides the rows' column `topic`.
 
-    With `cloud_events` the rows are events, written in that content mode.
+    If `cloud_events` is set, the rows are events, written in that content mode.
     """
 
     client: ClientOptions
     topic: str | None
     cloud_events: EventMode | None
-    #: Uncompressed bytes of a batch. Brokers refuse a batch over 1,048,588 bytes by default.
+    #: The uncompressed size of a batch. Brokers refuse batches over 1,048,588 bytes by default.
     batch_bytes: int
 
 
@@ -177,8 +177,8 @@ def _parse_ending_offsets(name: str, text: str) -> OffsetSpec:
     return parse_offset_spec(f"option {name}", text, refused="earliest")
 
 
-#: The maximum number of in-flight requests per broker: a broker remembers that many batches of a
-#: producer, and with more requests the client would have to disable idempotence (KIP-98).
+#: The maximum number of in-flight requests per broker: a broker remembers the last five batches of
+#: a producer, so that more requests would exclude idempotence (KIP-98).
 _MAX_IN_FLIGHT: Final = 5
 
 
@@ -193,11 +193,12 @@ def _parse_in_flight(name: str, text: str) -> int:
 
 
 class Option(NamedTuple):
-    """One row of the table.
+    """One option of the data source, for one or more uses.
 
-    `field` is the field that the option sets, None if the option has no effect or is only for the
-    client. `no_effect` has the uses in which it is accepted without effect. A `to_client` option is
-    a property of the client, too. Options that set the same field are in order of precedence.
+    `field` is the field of `ReadOptions` or `WriteOptions` that the option sets. It is None if the
+    option has no effect, or only the client reads it. `no_effect` lists the uses that accept the
+    option but ignore it. With `to_client`, the option is also a property of the client. If several
+    options set the same field, the first in the table wins.
     """
 
     name: str
@@ -214,7 +215,7 @@ class Option(NamedTuple):
 _SELECT: Final = "the topics to read; set exactly one of subscribe, assign, subscribePattern"
 _NO_EFFECT: Final = "accepted without effect: the client retries up to kafka.delivery.timeout.ms"
 
-#: Every option that is not only a property of the client.
+#: Every option except those that are only properties of the client.
 OPTIONS: Final[tuple[Option, ...]] = (
     Option("kafka.bootstrap.servers", "addresses", None, READ | Use.SINK, None, None,
            "the brokers to connect to first: host:port, separated by commas", to_client=True),
@@ -291,8 +292,8 @@ OPTIONS: Final[tuple[Option, ...]] = (
 
 _NO_INTERCEPTOR: Final = "interceptors could change the records"
 
-#: Properties that would change what is read or written, and what to do instead. The JVM connector
-#: refuses them, too.
+#: Properties that would change the records that are read or written, with the advice of the error.
+#: The JVM connector refuses them, too.
 REFUSED: Final[Mapping[Use, Mapping[str, str]]] = {
     READ: {
         "kafka.auto.offset.reset": "set startingOffsets instead",
@@ -310,35 +311,35 @@ REFUSED: Final[Mapping[Use, Mapping[str, str]]] = {
     },
 }
 
-#: Spark's own options, which it passes to the sink as well; in lower case.
+#: Spark's own options, in lower case; Spark passes them to the sink, which ignores them.
 _OF_SPARK: Final = frozenset({"checkpointlocation", "path", "queryname"})
 
 _SELECTIONS: Final = tuple(option.name for option in OPTIONS if option.field == "selection")
 
 
 def names_that_set(*fields: str) -> frozenset[str]:
-    """Returns the names of the options that set one of these fields."""
+    """Returns the names of the options that set one of `fields`."""
     return frozenset(option.name for option in OPTIONS if option.field in fields)
 
 
 def parse_read_options(text: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:
-    """Parses the options of a batch read, or of a stream.
+    """Parses the options of a batch read or, with `streaming`, of a stream.
 
     Raises:
-        OptionError: as `parse_undecided_read`, and `ReadOptions.for_batch` or `for_stream`.
+        OptionError: as in `parse_undecided_read`, `ReadOptions.for_batch` and `for_stream`.
     """
     options = parse_undecided_read(text)
     return options.for_stream() if streaming else options.for_batch()
 
 
 def parse_undecided_read(text: Mapping[str, str]) -> ReadOptions:
-    """Parses the options of a read before it is known whether the read is a stream.
+    """Parses the options of a read before Spark has asked for a batch or a stream.
 
-    Spark requests the columns before it says which; `for_batch` and `for_stream` check the rest.
-    The case of names does not matter, because Spark passes them in lower case.
+    Spark requests the columns first; later `for_batch` or `for_stream` checks the rest. The case of
+    names does not matter, because Spark passes them in lower case.
 
     Raises:
-        OptionError: an option is unknown, missing or wrong; it names the first.
+        OptionError: an option is unknown, missing or wrong; the message names the first.
     """
     given, properties = _names(text, READ)
     chosen = [name for name in _SELECTIONS if name in given]
@@ -356,7 +357,7 @@ def parse_write_options(text: Mapping[str, str]) -> WriteOptions:
     """Parses the options of a write. The case of names does not matter.
 
     Raises:
-        OptionError: an option is unknown, missing or wrong; it names the first.
+        OptionError: an option is unknown, missing or wrong; the message names the first.
     """
     text = {name: value for name, value in text.items() if name.lower() not in _OF_SPARK}
     given, properties = _names(text, Use.SINK)
@@ -365,7 +366,7 @@ def parse_write_options(text: Mapping[str, str]) -> WriteOptions:
 
 
 def _names(text: Mapping[str, str], uses: Use) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns the given options by the table's names, and the properties of the client.
+    """Returns the given options by their names in the table, and the properties of the client.
 
     Raises:
         OptionError: an option is unknown or refused.
@@ -403,7 +404,7 @@ def _unknown(key: str, uses: Use) -> OptionError:
 
 
 def _parsed(given: Mapping[str, str], uses: Use) -> dict[str, Any]:
-    """Parses the given options, by name. Raises OptionError."""
+    """Returns the parsed values of the given options, by name. Raises OptionError."""
     return {
         option.name: None if option.parse is None else option.parse(option.name, given[option.name])
         for option in _rows(uses)
@@ -412,7 +413,7 @@ def _parsed(given: Mapping[str, str], uses: Use) -> dict[str, Any]:
 
 
 def _fields(parsed: Mapping[str, Any], uses: Use) -> dict[str, Any]:
-    """Returns the value of each field: that of the first option that sets it, or the default."""
+    """Returns the value of each field: from the first given option that sets it, or its default."""
     fields: dict[str, Any] = {}
     for option in _rows(uses):
         if option.field is not None and option.name in parsed:

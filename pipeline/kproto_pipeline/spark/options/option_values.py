@@ -1,6 +1,6 @@
-"""Parses the text of one option into a value: a boolean, a number, a duration, a word.
+"""Parses the text of one option: a boolean, a number, a duration, or one of a set of words.
 
-Each parser takes the option's name and its text, and raises OptionError with both. Knows no option.
+Each parser takes the option's name and its text. It raises OptionError, whose message has both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = [
     "word_parser",
 ]
 
-#: Turns an option's name and text into its value.
+#: Returns the value of an option from its name and text.
 Parser: TypeAlias = Callable[[str, str], Any]
 
 _MAX_INT32: Final = 2**31 - 1
@@ -43,7 +43,7 @@ _DURATION: Final = re.compile(r"([0-9]{1,15})\s*([a-z]*)", re.ASCII)
 
 
 def parse_boolean(name: str, text: str) -> bool:
-    """Parses `true` or `false`, in any case. Raises OptionError."""
+    """Parses `true` or `false`, ignoring case. Raises OptionError."""
     match text.strip().lower():
         case "true":
             return True
@@ -73,7 +73,7 @@ def parse_int32(name: str, text: str) -> int:
 
 
 def parse_duration_ms(name: str, text: str) -> int:
-    """Parses a duration as Spark writes it (`15m`, `500ms`, `20 s`) to ms. Raises OptionError."""
+    """Parses a duration in Spark's syntax (`15m`, `500ms`, `20 s`) to ms. Raises OptionError."""
     found = _DURATION.fullmatch(text.strip().lower())
     if found is None or found[2] not in _MS_OF:
         raise OptionError(
@@ -83,14 +83,14 @@ def parse_duration_ms(name: str, text: str) -> int:
 
 
 def parse_text(name: str, text: str) -> str:
-    """Strips text, which must not be empty. Raises OptionError."""
+    """Returns the text without surrounding whitespace. Raises OptionError if it is empty."""
     if not text.strip():
         raise OptionError(f"option {name} is empty")
     return text.strip()
 
 
 def word_parser(values: dict[str, Any], separator: str = " or ") -> Parser:
-    """Returns a parser that maps a word, in any case, to its value."""
+    """Returns a parser that maps each key of `values`, ignoring case, to its value."""
 
     def parse(name: str, text: str) -> Any:
         word = text.strip().lower()

@@ -1,6 +1,7 @@
-"""Parses the timestamp options: `startingTimestamp`, `startingOffsetsByTimestamp`, and the ends'.
+"""Parses the options for timestamps, such as `startingTimestamp` and `endingOffsetsByTimestamp`.
 
-The text is that of Spark's JVM connector. Works on plain data: knows neither Spark nor sockets.
+The text is that of Spark's JVM connector. This module works on plain data, without Spark or a
+client.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ _MAX_INT64: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class TimestampSpec:
-    """The first offset whose record has this timestamp (ms since 1970) or a later one.
+    """In each partition, the offset of the first record with this timestamp (ms) or a later one.
 
-    `timestamps` is one for all partitions, or one for each; errors name `option`.
+    `timestamps` is one for all partitions, or one for each. `option` is the option's name for
+    errors.
     """
 
     option: str

@@ -17,7 +17,7 @@ __all__ = ["TopicSelection", "parse_assign", "parse_subscribe", "parse_subscribe
 
 @dataclass(frozen=True, slots=True)
 class TopicSelection:
-    """Topics by name, single partitions, or topics by pattern; exactly one of the three is set."""
+    """Topics by name, single partitions, or a topic pattern; exactly one of the three is set."""
 
     topics: tuple[str, ...] = ()
     partitions: tuple[TopicPartition, ...] = ()
@@ -25,7 +25,7 @@ class TopicSelection:
 
 
 def parse_subscribe(name: str, text: str) -> TopicSelection:
-    """Parses topic names with commas between them. Raises OptionError."""
+    """Parses topic names separated by commas. Raises OptionError."""
     topics = tuple(dict.fromkeys(topic.strip() for topic in text.split(",")))
     if not all(topics):
         raise OptionError(f"option {name} is {text!r}; it must be topic names with commas between")
@@ -51,7 +51,7 @@ def parse_assign(name: str, text: str) -> TopicSelection:
 
 
 def parse_subscribe_pattern(name: str, text: str) -> TopicSelection:
-    """Parses a regular expression. Raises OptionError."""
+    """Checks a regular expression for topic names. Raises OptionError."""
     try:
         re.compile(text)
     except re.error as error:

@@ -1,1 +1,1 @@
-"""Plans offset ranges: lists log offsets, and resolves the options of a read against them."""
+"""Plans the offset ranges of a read: lists log offsets, and resolves the options against them."""

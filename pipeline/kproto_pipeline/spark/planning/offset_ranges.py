@@ -1,6 +1,6 @@
 """Plans offset ranges: checks requested offsets against the logs, and splits ranges into tasks.
 
-Works on plain data: knows neither Spark nor sockets.
+This module works on plain data, without Spark or a client.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class LogOffsets:
-    """The topic id, the earliest and the latest (next) offset of each partition's log.
+    """The topic id, the earliest offset and the latest (next) offset of each partition's log.
 
-    A topic id is all zeros if the brokers are too old to report it.
+    The topic id is all zeros if the brokers do not support topic ids (KIP-516).
     """
 
     topic_ids: Mapping[TopicPartition, Uuid]
@@ -41,15 +41,15 @@ class LogOffsets:
 
 
 class DataLossError(KprotoError):
-    """Requested offsets are not in the log, or no longer."""
+    """Requested offsets are not in the log, for example because retention deleted them."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class OffsetRange:
-    """The offsets from `start` up to, and without, `end` of one partition.
+    """The offsets of one partition from `start` (inclusive) to `end` (exclusive).
 
-    `topic_id` tells a topic from one that was recreated under its name (KIP-516). It is all zeros
-    if the broker is too old to report it.
+    `topic_id` tells a topic from a recreated topic of the same name (KIP-516). It is all zeros if
+    the brokers do not support topic ids.
     """
 
     topic: str
@@ -75,11 +75,11 @@ def plan_ranges(
     *,
     fail_on_data_loss: bool,
 ) -> list[OffsetRange]:
-    """Returns a range for each partition with offsets to read, in order of topic and partition.
+    """Returns the non-empty offset range of each partition, ordered by topic and partition.
 
     Raises:
-        DataLossError: a range reaches beyond the log, with `fail_on_data_loss`. Without it, the
-            range is clipped to the log.
+        DataLossError: with `fail_on_data_loss`, a range exceeds the log. Without it, the range is
+        clipped to the log.
         ConfigurationError: a start is after its end.
     """
     ranges = []
@@ -112,8 +112,8 @@ def split_ranges(
 ) -> list[OffsetRange]:
     """Splits ranges into at least `min_partitions` pieces of at most `max_records` offsets.
 
-    Pieces of one range differ by at most one offset. The next split always goes to the range with
-    the largest pieces; a piece never gets below one offset.
+    Always splits the range with the largest pieces next, but never below one offset. The pieces of
+    a range differ by at most one offset.
     """
     pieces = [1 if max_records is None else -(-r.size // max_records) for r in ranges]
     total = sum(pieces)
@@ -140,7 +140,7 @@ def split_ranges(
 
 
 def coalesce_ranges(ranges: Iterable[OffsetRange], most: int) -> list[list[OffsetRange]]:
-    """Groups consecutive ranges up to `most` offsets; a larger range is a group of its own."""
+    """Groups consecutive ranges up to `most` offsets; a larger range is alone in its group."""
     groups: list[list[OffsetRange]] = []
     size = 0
     for each in ranges:

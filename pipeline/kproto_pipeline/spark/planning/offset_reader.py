@@ -1,7 +1,7 @@
 """Resolves the options of a read against the cluster: partitions, log offsets, offset ranges.
 
-Sends the requests (Metadata, ListOffsets); `offset_spec` and `offset_ranges` decide on plain data.
-Does not depend on Spark.
+Sends Metadata and ListOffsets requests; `offset_spec` and `offset_ranges` compute from the results.
+Imports no Spark.
 """
 
 from __future__ import annotations
@@ -38,13 +38,12 @@ __all__ = [
     "starting_offsets",
 ]
 
-#: The maximum number of attempts to list offsets while topics are recreated or partitions are
-#: added.
+#: The maximum number of attempts to list offsets while topics are recreated or partitions added.
 _MAX_ATTEMPTS: Final = 5
 
 _UNKNOWN_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
-#: ListOffsets by timestamp returns this if no record has the timestamp or a later one.
+#: ListOffsets returns this offset if no record has the timestamp or a later one.
 _NO_OFFSET: Final = -1
 
 
@@ -53,13 +52,14 @@ async def list_log_offsets(
 ) -> LogOffsets:
     """Lists the earliest and latest offsets of the selected partitions.
 
-    With `skip_missing`, leaves out topics and partitions that do not exist; with `await_topics`,
-    waits first for a new topic to appear in metadata. With `read_committed` the latest offset is
+    With `skip_missing`, skips topics and partitions that do not exist. With `await_topics`, waits
+    until a new topic appears in metadata. With the option `read_committed`, the latest offset is
     the last stable offset.
 
     Raises:
-        OptionError: a topic has no such partition.
-        BrokerResponseError: the cluster has no such topic.
+        OptionError: a selected partition does not exist.
+        BrokerResponseError: a selected topic does not exist.
+        DataLossError: topics or partitions changed at every attempt.
         KprotoError: any error of the client.
     """
     parts = await _selected_partitions(client, options, skip_missing, await_topics)
@@ -70,8 +70,8 @@ async def list_log_offsets(
                 dict.fromkeys(parts, "latest"), read_committed=options.read_committed
             ),
         )
-        # ListOffsets names topics: the offsets are of this topic id if the id is the same
-        # afterwards.
+        # ListOffsets addresses topics by name: the offsets belong to the topic id only if the id is
+        # still the same afterwards.
         current = await _selected_partitions(client, options, skip_missing, await_topics=False)
         if current == parts:
             break
@@ -99,8 +99,8 @@ async def starting_offsets(
     """Returns the starting offset of each partition.
 
     Raises:
-        OptionError: the options do not name exactly the partitions that are read, or no record is
-            as late as a starting timestamp and `latest_without_match` is not set.
+        OptionError: the options must name exactly the partitions that are read; or no record has a
+        starting timestamp or a later one, and `latest_without_match` is not set.
     """
     spec = options.starting_offsets
     if not isinstance(spec, TimestampSpec):
@@ -123,10 +123,10 @@ async def starting_offsets(
 async def ending_offsets(
     client: Client, options: ReadOptions, log_offsets: LogOffsets
 ) -> dict[TopicPartition, int]:
-    """Returns the ending offset of each partition: the latest if no record has the timestamp.
+    """Returns the ending offset of each partition: the latest if no record is late enough.
 
     Raises:
-        OptionError: the options do not name exactly the partitions that are read.
+        OptionError: the options must name exactly the partitions that are read.
     """
     spec = options.ending_offsets
     if not isinstance(spec, TimestampSpec):
@@ -135,7 +135,7 @@ async def ending_offsets(
             "endingOffsets", spec, parts, log_offsets.earliest, log_offsets.latest
         )
     found = await _offsets_by_timestamp(client, options, spec, log_offsets)
-    # The log may have grown since its latest offset was listed.
+    # The log may have grown after its latest offset was listed.
     return {
         part: log_offsets.latest[part]
         if offset == _NO_OFFSET
@@ -147,15 +147,15 @@ async def ending_offsets(
 async def batch_offsets(
     client: Client, options: ReadOptions, log_offsets: LogOffsets
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-    """Returns the starting and the ending offset of each partition of a batch.
+    """Returns the starting and ending offsets of each partition of a batch.
 
     Raises:
-        OptionError: as `starting_offsets` and `ending_offsets`.
+        OptionError: as in `starting_offsets` and `ending_offsets`.
     """
     starts = await starting_offsets(client, options, log_offsets)
     ends = await ending_offsets(client, options, log_offsets)
     if isinstance(options.starting_offsets, TimestampSpec):
-        # A start may be after the latest offset that was listed before, if the log has grown since.
+        # If the log has grown since, a start may be after the latest offset that was listed.
         starts = {part: min(start, log_offsets.latest[part]) for part, start in starts.items()}
     return starts, ends
 
@@ -163,7 +163,7 @@ async def batch_offsets(
 async def _offsets_by_timestamp(
     client: Client, options: ReadOptions, spec: TimestampSpec, log_offsets: LogOffsets
 ) -> dict[TopicPartition, int]:
-    """Returns the first offset of each partition at its timestamp or later; -1 for none."""
+    """Returns each partition's first offset with its timestamp or a later one; -1 if none."""
     if isinstance(spec.timestamps, Mapping):
         check_partitions_named(f"option {spec.option}", spec.timestamps, log_offsets.topic_ids)
         times = dict(spec.timestamps)
@@ -175,13 +175,13 @@ async def _offsets_by_timestamp(
 async def plan_batch(
     client: Client, options: ReadOptions, range_filter: RangeFilter = ALL
 ) -> list[OffsetRange]:
-    """Returns the offset ranges of a batch, narrowed by the filters of the query.
+    """Returns the offset ranges of a batch read, reduced by the filters of the query.
 
     Raises:
-        OptionError: a topic has no such partition, or offsets are given for other partitions than
-            those that are read.
+        OptionError: a selected partition does not exist, or the options name offsets for other
+        partitions than those that are read.
         ConfigurationError: a start is after its end.
-        DataLossError: the log lacks requested offsets, with `fail_on_data_loss`.
+        DataLossError: with `fail_on_data_loss`, the log lacks requested offsets.
         KprotoError: any error of the client.
     """
     log_offsets = await list_log_offsets(client, options)
@@ -213,7 +213,7 @@ async def _skip_before_timestamp(
     starts: Mapping[TopicPartition, int],
     ends: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Returns starts that skip the records before `min_timestamp_ms`."""
+    """Returns starts at the first record of `min_timestamp_ms` or later; the end if none."""
     if range_filter.min_timestamp_ms is None or not starts:
         return dict(starts)
     times = dict.fromkeys(starts, range_filter.min_timestamp_ms)
@@ -230,9 +230,9 @@ async def _skip_before_timestamp(
 async def _selected_partitions(
     client: Client, options: ReadOptions, skip_missing: bool, await_topics: bool
 ) -> dict[TopicPartition, Uuid]:
-    """Returns the partitions that the options select, with the ids of their topics.
+    """Returns the partitions that the options select, with their topic ids.
 
-    Refreshes metadata first, because that of a shared client may be old.
+    Refreshes metadata first, because a shared client may have old metadata.
     """
     selection = options.selection
     if selection.pattern is not None:
@@ -249,7 +249,7 @@ async def _selected_partitions(
         errors = {info.name: info.error_code for info in await client.refresh(names)}
         if skip_missing and not await_topics:
             names = tuple(name for name in names if errors.get(name) != _UNKNOWN_TOPIC)
-        # Concurrently, because each request may wait until its topic appears.
+        # Concurrently, because each call may wait until its topic appears.
         results = await asyncio.gather(*map(client.topic, names), return_exceptions=True)
         found = []
         for result in results:

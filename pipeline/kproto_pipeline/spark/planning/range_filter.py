@@ -1,7 +1,7 @@
-"""Narrows offset ranges by the filters of a query: partitions, offsets, timestamps.
+"""Reduces offset ranges by the filters of a query: partitions, offsets, timestamps.
 
-A narrowed range leaves out only rows that the filter rejects; Spark applies the filter again to all
-others. Works on plain data: knows no class of Spark's.
+A reduced range excludes only rows that the filters reject. Spark applies the filters again to all
+other rows. Works on plain data: imports no Spark.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["ALL", "Predicate", "RangeFilter", "range_filter_of"]
 
 
-#: A column, an operator (`=`, `>`, `>=`, `<`, `<=` or `in`) and the value to compare with.
+#: A column, an operator (`=`, `>`, `>=`, `<`, `<=` or `in`) and the value to compare the column
+#: with.
 Predicate = tuple[str, str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class RangeFilter:
-    """The partitions, the offset range, and the least timestamp (ms) that a query needs."""
+    """The partitions, the offset range and the lowest timestamp (ms) that a query needs."""
 
     partitions: frozenset[int] | None = None
     min_offset: int = 0
@@ -33,13 +34,13 @@ class RangeFilter:
     min_timestamp_ms: int | None = None
 
     def matches_partition(self, part: TopicPartition) -> bool:
-        """Returns whether the query can need records of this partition."""
+        """Returns whether the query may need records of this partition."""
         return self.partitions is None or part[1] in self.partitions
 
     def clip(
         self, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
     ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-        """Returns starts and ends of the ranges, without the offsets that the query rejects."""
+        """Returns starts and ends without the partitions and offsets that the query rejects."""
         new_starts, new_ends = {}, {}
         for part, start in starts.items():
             if self.matches_partition(part):
@@ -53,7 +54,7 @@ ALL: Final = RangeFilter()
 
 
 def range_filter_of(predicates: Iterable[Predicate]) -> RangeFilter:
-    """Combines all predicates; ignores those that say nothing about ranges."""
+    """Returns the filter for all predicates; ignores predicates on other columns."""
     found = ALL
     for column, operator, value in predicates:
         rule = _RULES.get(column)
@@ -96,12 +97,12 @@ def _by_offset(found: RangeFilter, operator: str, value: object) -> RangeFilter:
 
 
 def _by_time(found: RangeFilter, operator: str, value: object) -> RangeFilter:
-    """Skips offsets before the first record of a timestamp; later ones may have any timestamp."""
+    """Excludes offsets before the first record that has the timestamp or a later one."""
     if operator not in ("=", ">", ">=") or not isinstance(value, datetime) or value.tzinfo is None:
         return found
     since = math.floor(value.timestamp() * 1000)
     if since < 0:
-        return found  # records without a timestamp have -1, and ListOffsets finds none of these
+        return found  # a record without a timestamp has -1, which ListOffsets does not find
     return replace(found, min_timestamp_ms=max(since, found.min_timestamp_ms or 0))
 
 

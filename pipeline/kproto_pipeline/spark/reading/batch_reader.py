@@ -16,13 +16,14 @@ __all__ = ["KprotoReader"]
 
 
 class KprotoReader(PartitionReader, DataSourceReader):
-    """Plans the offset ranges of a batch read on the driver; each task reads its ranges."""
+    """The reader of a batch: plans offset ranges on the driver, and reads them in the tasks."""
 
-    #: The filters that Spark pushed down, as limits of the offset ranges.
+    #: The filters that Spark pushed down, as limits of offset ranges.
     range_filter = ALL
 
     def partitions(self) -> list[InputPartition]:
-        """Returns one input partition for each range, resolved against the logs' offsets now."""
+        """Returns one input partition per offset range; an empty one if there is nothing to
+        read."""
         ranges = with_client(
             self._options.client,
             lambda client: plan_batch(client, self._options, self.range_filter),

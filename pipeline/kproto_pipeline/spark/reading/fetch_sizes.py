@@ -1,8 +1,8 @@
 """Limits the first fetch of a small offset range to about the size of its records.
 
-A task of a stream may read 1,000 records of a log of millions. A fetch of full size would bring
-megabytes of other records with each micro-batch. Earlier fetches have shown how large the records
-of a topic are: the first fetch of a range requests twice the estimate, and later ones full size.
+A task of a stream may read 1,000 records of a log of millions. A fetch of full size would return
+megabytes of other records in each micro-batch. Earlier fetches show the size of a topic's records:
+the first fetch of a range requests twice the estimate, and later ones the full size.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 __all__ = ["first_fetch_bytes", "record_fetch_size"]
 
-#: The least bytes of a first fetch: a few batches, however small the last records were.
+#: The fewest bytes of a first fetch: a few batches, even if recent records were small.
 _MIN_BYTES: Final = 64 << 10
 
-#: The most topics with a known size; when there are more, all sizes are dropped.
+#: The most topics with a recorded size; when there are more, all sizes are cleared.
 _MAX_TOPICS: Final = 1_000
 
 _OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
 
-#: Topic -> bytes of an offset, as of the last fetch. Used on the loop of the clients only.
+#: By topic: bytes per offset in the last fetch. Used only in the thread of the client loop.
 _bytes_of_offset: dict[str, float] = {}
 
 
 def first_fetch_bytes(offset_range: OffsetRange, most: int) -> int:
-    """Returns how many bytes the first fetch of a range requests, `most` at most."""
+    """Returns the bytes that the first fetch of a range requests; at most `most`."""
     each = _bytes_of_offset.get(offset_range.topic)
     if each is None:
         return most
@@ -36,7 +36,7 @@ def first_fetch_bytes(offset_range: OffsetRange, most: int) -> int:
 
 
 def record_fetch_size(topic: str, records: bytes, offsets: int, end: int) -> None:
-    """Records the size of the batches before offset `end`, which hold so many `offsets`."""
+    """Records the bytes per offset of a fetch: `offsets` in the batches before offset `end`."""
     at = 0
     while at + _OFFSET_AND_LENGTH.size <= len(records):
         base_offset, length = _OFFSET_AND_LENGTH.unpack_from(records, at)

@@ -1,8 +1,9 @@
-"""Narrows the offset ranges of a batch read by the filters that Spark pushes down.
+"""Reduces the offset ranges of a batch read by the filters that Spark pushes down.
 
-PySpark 4.1 and later push filters with `spark.sql.python.filterPushdown.enabled`, and refuse a
-reader with `pushFilters` while that is off. With it on, a process of its own plans the read, which
-`filters_are_pushed` recognizes. Spark applies every filter again, so rows are the same either way.
+PySpark 4.1 and later push filters if `spark.sql.python.filterPushdown.enabled` is set, and
+otherwise refuse a reader that has `pushFilters`. If it is set, a separate process plans the read;
+`filters_are_pushed` detects this process. Spark applies every filter again, so the rows are the
+same in both cases.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = ["FilterPushdownReader", "filters_are_pushed"]
 
-#: The PySpark module that plans a read with filters; other processes do not load it.
+#: The PySpark module that plans a read with filters; only the planning process imports it.
 _PLANNER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
-# The class name of a filter -> its comparison operator.
+# By class name of a PySpark filter: the operator of its predicate.
 _OPERATORS: Final = {
     "EqualTo": "=",
     "EqualNullSafe": "=",
@@ -34,10 +35,10 @@ _OPERATORS: Final = {
 
 
 class FilterPushdownReader(KprotoReader):
-    """A batch reader that narrows its offset ranges by pushed filters."""
+    """A batch reader that reduces its offset ranges by the pushed filters."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Narrows the ranges, and returns all filters, as Spark has to apply each."""
+        """Stores the filters on ranges; returns all filters, because Spark must apply each one."""
         self.range_filter = range_filter_of(
             predicate for each in filters if (predicate := _predicate(each)) is not None
         )
@@ -45,7 +46,7 @@ class FilterPushdownReader(KprotoReader):
 
 
 def _predicate(each: Any) -> Predicate | None:
-    """Returns a filter on one top-level column as plain data; None for any other."""
+    """Returns a filter on one top-level column as a predicate; None for any other filter."""
     operator = _OPERATORS.get(type(each).__name__)
     if operator is None or len(each.attribute) != 1:
         return None
@@ -53,6 +54,6 @@ def _predicate(each: Any) -> Predicate | None:
 
 
 def filters_are_pushed() -> bool:
-    """Returns whether this process is the one in which Spark pushes filters to the reader."""
+    """Returns whether Spark pushes filters to readers in this process."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     return _PLANNER in sys.modules or (main is not None and main.name == _PLANNER)

@@ -1,7 +1,7 @@
 """Reads the offset ranges of one input partition in a task, as Arrow record batches.
 
-Spark pickles a reader on the driver and unpickles it in every task, so it holds plain data alone.
-`range_fetcher` fetches; `columns` turns each response into Arrow record batches.
+Spark pickles a reader on the driver and unpickles it in every task, so that a reader has only plain
+data. `range_fetcher` fetches; `columns` converts each response to Arrow record batches.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ __all__ = ["KprotoInputPartition", "PartitionReader"]
 
 
 class KprotoInputPartition(InputPartition):
-    """The offset ranges of one task, in order; none at all for an empty read."""
+    """The offset ranges of one task, in order; without a range, the task reads nothing."""
 
     def __init__(self, *ranges: OffsetRange) -> None:
         super().__init__(ranges)
 
 
 class PartitionReader(WorkerSocketTuning):
-    """The part of a batch reader and of a stream reader that runs in the tasks."""
+    """The common base of batch and stream readers, which reads in the tasks."""
 
     def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
         self._options = options
         self._schema = schema
 
     def __repr__(self) -> str:
-        # Options may hold secrets, and Spark prints readers in errors.
+        # Options may be secrets, and Spark prints readers in errors.
         return f"{type(self).__name__}()"
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of an input partition: one record batch or more for a fetch response.
+        """Yields the rows of an input partition; each fetch response becomes one or more batches.
 
         Raises:
-            DataLossError: the log no longer holds the range, with `failOnDataLoss`.
+            DataLossError: with `failOnDataLoss`, the log no longer has the range.
             KprotoError: any error of the client.
         """
         keep_archive_finders()

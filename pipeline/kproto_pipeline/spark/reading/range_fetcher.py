@@ -1,8 +1,9 @@
-"""Fetches offset ranges on the loop of this process's clients, ahead of the task that reads them.
+"""Fetches offset ranges on the client loop, before the task reads them.
 
-Sends the next fetch when the one before has arrived, while the task still decodes those records,
-and bounds the bytes that wait. The client retries retriable errors, such as a leader change. Looks
-only at the headers of batches, for the next fetch position. Knows neither Arrow nor Spark.
+Sends the next fetch when the previous response has arrived, while the task still decodes its
+records, and limits the bytes of unread responses. The client retries retriable errors, such as a
+leader change. This module parses only the headers of batches, to find the next fetch position. It
+imports neither Arrow nor Spark.
 """
 
 from __future__ import annotations
@@ -47,19 +48,19 @@ logger = logging.getLogger("kproto.pipeline")
 _OFFSET_OUT_OF_RANGE: Final = code_of("OFFSET_OUT_OF_RANGE")
 _UNKNOWN_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
-#: The most ranges that are fetched at once: enough that the next one has arrived when it is read.
+#: The most ranges that are fetched at once: enough that the task never waits for the next range.
 _MAX_CONCURRENT_RANGES: Final = 8
 
 
 class _TopicRecreatedError(KprotoError):
-    """The planned topic was deleted, and perhaps recreated under its name."""
+    """The planned topic was deleted; it may have been recreated under the same name."""
 
 
 class FetchedBytes(NamedTuple):
-    """The `records` bytes of a fetch response, and its fetch `offset`.
+    """The fetch offset of a response, and its `records` bytes.
 
-    The bytes may also hold records before that offset, which the response before held as well.
-    `aborted` are the aborted transactions of the response, as `FetchedPartition` has them.
+    The bytes may begin with records before the offset, which the previous response had already.
+    `aborted` are the aborted transactions, as in `FetchedPartition`.
     """
 
     offset: int
@@ -70,14 +71,14 @@ class FetchedBytes(NamedTuple):
 def fetch_ranges(
     options: ReadOptions, ranges: Iterable[OffsetRange]
 ) -> Generator[tuple[OffsetRange, FetchedBytes]]:
-    """Yields the fetch responses that cover each range, in order, with their range.
+    """Yields the fetch responses that cover each range, in order, each with its range.
 
-    Fetches up to eight ranges at once. About `buffer_bytes` of all their responses wait for the
-    task before fetching pauses. Closing the generator cancels the fetches; the connections stay
-    open for the next ranges.
+    Fetches up to eight ranges at once. Fetching pauses while about `buffer_bytes` of responses wait
+    for the task. Closing the generator cancels the fetches; the connections stay open for the next
+    ranges.
 
     Raises:
-        DataLossError: the log no longer holds the range, with `fail_on_data_loss`.
+        DataLossError: with `fail_on_data_loss`, the log no longer has the range.
         KprotoError: any error of the client; a retriable one after its `api_timeout_ms`.
     """
     remaining = deque(ranges)
@@ -96,18 +97,18 @@ def fetch_ranges(
 
 
 class _RangeFetch:
-    """Fetches one range on the loop. The task's thread calls `responses` and `stop`."""
+    """Fetches one range on the client loop; the task's thread calls `responses` and `stop`."""
 
     def __init__(self, options: ReadOptions, offset_range: OffsetRange, buffer_bytes: int) -> None:
         self.offset_range = offset_range
         self._options = options
         self._buffer_bytes = buffer_bytes
-        # Bounded by bytes, through `_has_capacity`. None is the end, an exception the failure.
+        # `_has_capacity` limits its bytes. None ends the responses, an exception is the failure.
         self._responses: queue.SimpleQueue[FetchedBytes | BaseException | None] = (
             queue.SimpleQueue()
         )
         self._waiting_bytes = 0
-        self._idle_since: float | None = None  # since the first of consecutive empty responses
+        self._idle_since: float | None = None  # time of the first consecutive empty response
         self._has_capacity = asyncio.Event()
         self._has_capacity.set()
         self._task = start_on_loop(self._run())
@@ -128,7 +129,7 @@ class _RangeFetch:
         try:
             await self._fetch_all()
         except asyncio.CancelledError:
-            # By `stop`, when the task reads no further; or because the clients were closed.
+            # `stop` cancelled this task, so nothing reads the queue, or the clients were closed.
             self._responses.put(
                 BrokerConnectionError(f"{self.offset_range}: the client was closed")
             )
@@ -160,7 +161,7 @@ class _RangeFetch:
             try:
                 following = next_offset(fetched.records, position, self.offset_range.end)
             except CorruptBatchError:
-                self._deliver(position, fetched)  # for the valid batches before the corrupt one
+                self._deliver(position, fetched)  # the task first reads the valid batches
                 raise
             if following > position:
                 self._deliver(position, fetched)
@@ -171,7 +172,7 @@ class _RangeFetch:
                 self._idle_since = None
             elif fetched.records:
                 for _ in read_batches(fetched.records):
-                    pass  # A corrupt batch may only claim to lie before: report that first.
+                    pass  # Raises if a batch is corrupt: then its offset may be wrong.
                 raise ProtocolError(
                     f"{self.offset_range}: all records of the fetch from offset {position} lie "
                     "before that offset, so the next fetch would return them again"
@@ -209,13 +210,13 @@ class _RangeFetch:
                 except BrokerResponseError as error:
                     if error.code != _OFFSET_OUT_OF_RANGE:
                         raise
-                # A fetch by name may have read a recreated topic: compare its id as of now.
+                # A fetch by name may have read a recreated topic: compare the present topic id.
                 is_by_name = fetched is None or fetched.topic_id == ZERO_UUID
                 if self.offset_range.topic_id != ZERO_UUID and is_by_name:
                     client.cluster.forget([topic])
                 await self._check_topic(client)
             except KprotoError:
-                self._idle_since = None  # retries are no empty responses
+                self._idle_since = None  # an error is not an empty response
                 raise
             return fetched
 
@@ -230,7 +231,7 @@ class _RangeFetch:
         try:
             found = (await client.topic(offset_range.topic)).topic_id
             if found != offset_range.topic_id:
-                # The client's metadata may be older than the plan.
+                # The client's metadata may be older than the plan: request it again.
                 client.cluster.forget([offset_range.topic])
                 found = (await client.topic(offset_range.topic)).topic_id
         except BrokerResponseError as error:
@@ -244,26 +245,26 @@ class _RangeFetch:
             )
 
     async def _reset_position(self, client: Client, position: int) -> int:
-        """Returns the next fetch position after OFFSET_OUT_OF_RANGE: the log start offset.
+        """Returns the next fetch position after OFFSET_OUT_OF_RANGE, or the end of the range.
 
         Raises:
-            DataLossError: with `fail_on_data_loss`.
+            DataLossError: `fail_on_data_loss` is set.
         """
         if self._options.fail_on_data_loss:
             raise self._data_loss(f"offset {position} is out of range: the log was cut since")
         part = (self.offset_range.topic, self.offset_range.partition)
         first = (await client.list_offsets({part: "earliest"}))[part]
-        # A log that starts before `position` was truncated: it has nothing of the range.
+        # If the log does not start after `position`, it was truncated and ends before it.
         return first if first > position else self.offset_range.end
 
     async def _is_truncated(self, client: Client) -> bool:
-        """Returns whether the log ends before the range, and not just its high watermark.
+        """Returns whether the log ends before the range does.
 
-        The high watermark of a new leader may lag; ListOffsets waits until it has caught up
-        (KIP-207).
+        A low high watermark is no proof, because that of a new leader may lag. ListOffsets waits
+        until it has caught up (KIP-207).
 
         Raises:
-            DataLossError: the log ends before the range, with `fail_on_data_loss`.
+            DataLossError: with `fail_on_data_loss`, the log ends before the range does.
         """
         part = (self.offset_range.topic, self.offset_range.partition)
         end = (await client.list_offsets({part: "latest"}))[part]
@@ -272,7 +273,7 @@ class _RangeFetch:
         return end < self.offset_range.end
 
     def _check_idle(self, client: Client, position: int) -> None:
-        """Raises RequestTimeoutError after empty responses for `request_timeout_ms`."""
+        """Raises RequestTimeoutError if responses have been empty for `request_timeout_ms`."""
         now = time.monotonic()
         if self._idle_since is None:
             self._idle_since = now
@@ -297,15 +298,16 @@ class _RangeFetch:
 
 
 def next_offset(records: bytes, fetched_from: int, end: int | None = None) -> int:
-    """Returns the next fetch position: the last offset of the last complete batch + 1.
+    """Returns the next fetch position: one after the last offset of the last complete batch.
 
-    That holds for compacted and for control batches too. Without a batch it is `fetched_from`.
-    Batches after the one that reaches `end` are read only if offsets before it are missing:
-    compaction removes offsets, but the missing ones may also follow in a wrong order.
+    The last offset of a batch counts even if compaction removed its record. Without a batch,
+    returns `fetched_from`. Reading stops at the batch that reaches `end`, unless offsets before it
+    are missing. Compaction may have removed them; but if a later batch has them, the order is
+    wrong.
 
     Raises:
-        CorruptBatchError: the bytes are no batch, the first batch is incomplete, or offsets do not
-            rise from one batch to the next.
+        CorruptBatchError: the bytes are not a batch, the first batch is incomplete, or offsets do
+        not rise from one batch to the next.
     """
     following: int | None = None
     missing = False
@@ -322,7 +324,10 @@ def next_offset(records: bytes, fetched_from: int, end: int | None = None) -> in
 
 
 def _check_order_after(batches: Iterator[RecordBatch], following: int) -> None:
-    """Raises CorruptBatchError for a batch whose offsets go back; ignores other faults."""
+    """Raises CorruptBatchError if a batch has lower offsets than the one before it.
+
+    Ignores all other faults.
+    """
     while True:
         try:
             batch = next(batches, None)

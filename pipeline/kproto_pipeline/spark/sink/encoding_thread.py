@@ -1,7 +1,7 @@
-"""Encodes rows in a thread of its own, while the task's thread receives the next rows.
+"""Encodes rows in a separate thread, while the task's thread receives the next rows.
 
-Spark's JVM converts rows to Arrow while the task reads them. A task that encoded in between would
-stall the JVM, and then wait for it.
+Spark's JVM converts rows to Arrow while the task reads them. If the task encoded between two reads,
+the JVM and the task would wait for each other in turn.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["EncodingThread"]
 
 T = TypeVar("T")
 
-#: The most items in the queue; each is some megabytes of rows.
+#: The most queued items; an item is some megabytes of rows.
 _MAX_QUEUED: Final = 2
 
 
@@ -26,9 +26,9 @@ class _ClosedError(Exception):
 
 
 class EncodingThread(Generic[T]):
-    """Calls `encode` with each submitted item, one after the other, in a thread of its own.
+    """Calls `encode` with each submitted item, in order, in a separate thread.
 
-    The caller must call `close` in any case.
+    The caller must call `close`, even after an error.
     """
 
     def __init__(self, encode: Callable[[T], object]) -> None:
@@ -45,13 +45,13 @@ class EncodingThread(Generic[T]):
         self._queue.put(item)
 
     def finish(self) -> None:
-        """Waits until all items are done. Raises the first error of `encode`."""
+        """Waits until all items are encoded. Raises the first error of `encode`."""
         self._join()
         if self._error is not None:
             raise self._error
 
     def close(self) -> None:
-        """Drops queued items, and waits for the current one; does nothing after `finish`."""
+        """Drops queued items, and waits for the present one; does nothing after `finish`."""
         if self._thread.is_alive():
             self._error = self._error or _ClosedError()
             self._join()

@@ -1,4 +1,4 @@
-"""The error of a row."""
+"""The error for a row that cannot be written."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Checks the columns of rows to write, and converts an Arrow batch for the encoder.
+"""Checks the columns of rows to write, and converts Arrow batches for the encoder.
 
-Column names and types are those of the JVM connector. `check_columns` runs before any task. Works
-on plain data: knows no broker.
+Column names and types are those of the JVM connector. The driver calls `check_columns` before any
+task starts. Works on plain data: sends no request.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _is_headers(kind: pa.DataType) -> bool:
     )
 
 
-# Column -> (Spark's name of its type, a check of the Arrow type).
+# By column: Spark's name of its type, and a check of its Arrow type.
 _COLUMNS: Final[Mapping[str, tuple[str, Callable[[pa.DataType], bool]]]] = {
     "key": ("binary or string", _is_binary),
     "value": ("binary or string", _is_binary),
@@ -73,7 +73,7 @@ def _is_extensions(kind: pa.DataType) -> bool:
 
 _TEXTS: Final = ("specversion", "id", "source", "type", "subject", "dataschema", "datacontenttype")
 
-# The columns of events, as the source reads them.
+# The columns of events; the source reads the same columns.
 _EVENT_COLUMNS: Final[Mapping[str, tuple[str, Callable[[pa.DataType], bool]]]] = {
     **dict.fromkeys(
         (
@@ -94,12 +94,12 @@ _EVENT_COLUMNS: Final[Mapping[str, tuple[str, Callable[[pa.DataType], bool]]]] =
     **_COLUMNS,
 }
 
-# Other columns of the source, ignored so that rows can be written as they were read.
+# Columns of the source that the sink ignores, so that rows can be written as they were read.
 _IGNORED: Final = frozenset({"offset", "timestamp", "timestampType"})
 
 
 def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
-    """Raises OptionError unless rows of `schema` can be written."""
+    """Raises OptionError unless rows with these columns can be written."""
     is_events = options.cloud_events is not None
     known = _EVENT_COLUMNS if is_events else _COLUMNS
     for field in schema:
@@ -133,10 +133,10 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SinkRows:
-    """Rows of a task as columns; `topics` holds indexes into `names`.
+    """Rows of a task as columns; `topics` has indexes into `names`.
 
-    `partitions` is -1 if the row names none. `first` is the number of the first row in its task,
-    from 0.
+    A row without a partition has -1 in `partitions`. `first` is the number of the first row within
+    its task, from 0.
     """
 
     first: int
@@ -148,18 +148,18 @@ class SinkRows:
     headers: HeaderColumn
 
     def describe(self, row: int) -> str:
-        """Describes a row for errors: its number in the task, and its key."""
+        """Describes a row for errors: its number within the task, and its key."""
         key = self.keys[row].as_py()
         shown = "no key" if key is None else f"key {key[:60]!r}{' …' if len(key) > 60 else ''}"
         return f"row {self.first + row} of this task ({shown})"
 
 
 def sink_rows(batch: pa.RecordBatch, options: WriteOptions, first: int) -> SinkRows:
-    """Converts one Arrow batch.
+    """Converts one Arrow batch; `first` is the number of its first row within the task.
 
     Raises:
-        RowError: a topic or the key of a header is null or no UTF-8, a partition is below 0, or a
-            row is no valid event.
+        RowError: a topic or a header key is null or not UTF-8, a partition is negative, or a row is
+        not a valid event.
     """
     keys = _bytes(batch, "key")
     bare = SinkRows(first, [], _EMPTY, _EMPTY, keys, keys, HeaderColumn.none(0))

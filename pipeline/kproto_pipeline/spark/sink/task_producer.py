@@ -1,7 +1,6 @@
 """Sends the encoded batches of one task with a producer, and waits for their acknowledgements.
 
-The producer runs on the loop of this process's clients, while the task encodes the next rows. Knows
-nothing of Spark.
+The producer runs on the client loop, while the task encodes the next rows. Imports no Spark.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ if TYPE_CHECKING:
 
 __all__ = ["EncodedBatch", "TaskProducer"]
 
-#: The most encoded batches that wait for the producer, which has a buffer limit of its own.
+#: The most batches in the queue before the producer, which has its own buffer limit.
 _MAX_QUEUED_BATCHES: Final = 8
 
 
 class EncodedBatch(NamedTuple):
-    """A batch for one partition; `describe_row` names the task's row of a record, for errors."""
+    """A batch for one partition; `describe_row` describes the row of a record index for errors."""
 
     topic: str
     partition: int
@@ -39,7 +38,7 @@ class EncodedBatch(NamedTuple):
 
 
 class TaskProducer:
-    """The producer of a task, as seen from its thread. The task must call `close` in any case."""
+    """The producer of a task, called from the task's threads; call `close` even after an error."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
@@ -69,7 +68,7 @@ class TaskProducer:
         self._task.result()
 
     def close(self) -> None:
-        """Cancels unfinished sends; does nothing after `finish`."""
+        """Cancels unfinished sends and ignores their errors; does nothing after `finish`."""
         self._task.cancel()
 
     async def _run(self) -> None:
@@ -103,7 +102,7 @@ async def _send(producer: Producer, batch: EncodedBatch) -> BatchDelivery:
 async def _unfinished(
     in_flight: list[tuple[BatchDelivery, EncodedBatch]], *, wait_for_all: bool
 ) -> list[tuple[BatchDelivery, EncodedBatch]]:
-    """Returns the deliveries that are not done; with `wait_for_all`, waits for each.
+    """Returns the deliveries that are not done; with `wait_for_all`, waits until all are done.
 
     Raises:
         RowError: a batch was not acknowledged.

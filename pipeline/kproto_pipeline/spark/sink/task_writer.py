@@ -1,8 +1,8 @@
-"""Writes the rows of one task: chooses their partitions, encodes them in batches, sends those.
+"""Writes the rows of one task: chooses their partitions, encodes them in batches, sends these.
 
-A row with a partition goes there. A row with a key goes to the partition of the key's hash, as with
-Kafka's own clients. Rows with neither go to one partition for `_STICKY_BYTES`, then to the next.
-Rows of one partition keep their order.
+A row with a partition goes to that partition. Any other row with a key goes to the partition of the
+key's hash, as with Kafka's clients. Rows with neither go to one partition for `_STICKY_BYTES`, then
+to the next. Rows of one partition keep their order.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ if TYPE_CHECKING:
 
 __all__ = ["write_rows"]
 
-#: Bytes of rows that are encoded together: enough to fill batches of several partitions.
+#: The bytes of rows that are encoded together: enough to fill batches of several partitions.
 _TARGET_BYTES: Final = 8 << 20
 
-#: An Arrow batch of at least the first size, in bytes, is split into parts of the second: Spark
-#: makes batches of up to 64 MiB, and encoding takes several times their memory.
+#: An Arrow batch of at least `_LARGE_BYTES` is split into parts of about `_PART_BYTES`: Spark's
+#: batches have up to 64 MiB, and encoding needs several times their memory.
 _LARGE_BYTES: Final = 16 << 20
 _PART_BYTES: Final = 2 << 20
 
-#: Bytes of rows with neither key nor partition that go to one partition before the next one. The
-#: rows of a partition that are encoded together become one batch.
+#: The bytes of rows with neither key nor partition that go to one partition before the next one.
+#: The rows of a partition that are encoded together become one batch.
 _STICKY_BYTES: Final = 128 << 10
 
-#: Allocating and freeing a block of this size, without a write to it, makes glibc keep freed blocks
-#: up to twice as large. Otherwise each batch and each request gets fresh pages from the system.
+#: If a block of this size is allocated and freed, glibc keeps freed blocks of up to twice that size
+#: for reuse. Otherwise each batch and request gets new pages from the system.
 _UNTOUCHED_BYTES: Final = 16 << 20
 
 
 def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
-    """Writes all rows, waits for their acknowledgements, and returns their number.
+    """Writes all rows, waits for their acknowledgements, and returns the number of rows.
 
     Raises:
         RowError: a row cannot be written, or was not acknowledged.
@@ -86,7 +86,7 @@ def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
 
 
 def _resized_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Merges small batches to about `_TARGET_BYTES`, and splits large ones."""
+    """Yields batches of about `_TARGET_BYTES` from small ones, and splits large ones."""
     waiting: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -103,7 +103,7 @@ def _resized_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def _split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Splits a large batch into copies, so that a queued part does not keep the others alive."""
+    """Yields parts of a large batch as copies, so that one queued part does not keep all memory."""
     rows = max(1, _PART_BYTES * batch.num_rows // batch.nbytes)
     for first in range(0, batch.num_rows, rows):
         yield pa.ipc.read_record_batch(batch.slice(first, rows).serialize(), batch.schema)
@@ -117,25 +117,25 @@ def _concatenated(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class _TopicPartitions:
-    """The partitions of the topics that rows name, requested once a task."""
+    """The partitions of the topics that rows name, requested once per task."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._client = options.client
         self._by_topic: dict[str, tuple[list[int], list[int]]] = {}
-        # Random: otherwise tasks of a few rows would all start with the same partition.
+        # Random, because otherwise all tasks with few rows would use the same partition.
         self._sticky = random.randrange(1 << 16)  # noqa: S311 - no secret
 
     def partitions(self, topic: str) -> list[int]:
-        """Returns all partitions of a topic. Raises KprotoError."""
+        """Returns all partitions of a topic. Raises KprotoError as the client does."""
         return self._partitions(topic)[0]
 
     def refreshed_partitions(self, topic: str) -> list[int]:
-        """Refreshes and returns the partitions; some may have been added. Raises KprotoError."""
+        """Requests the partitions again, in case some were added. Raises KprotoError."""
         self._by_topic.pop(topic, None)
         return self._partitions(topic, refresh=True)[0]
 
     def sticky_partitions(self, topic: str, rows: int, sticky_rows: int) -> npt.NDArray[np.int64]:
-        """Returns partitions for rows with neither key nor partition, of those with a leader."""
+        """Returns partitions with a leader for rows that have neither key nor partition."""
         with_leader = np.array(self._partitions(topic)[1], dtype=np.int64)
         turns = self._sticky + np.arange(rows) // sticky_rows
         self._sticky = int(turns[-1]) + 1
@@ -196,7 +196,7 @@ def _choose_partitions(
     """Returns the partition of each row.
 
     Raises:
-        RowError: metadata of its topic cannot be fetched, or the topic has no such partition.
+        RowError: metadata of the topic cannot be fetched, or the topic lacks the row's partition.
     """
     chosen = rows.partitions.copy()
     keyed = rows.keys.is_valid().to_numpy(zero_copy_only=False)

@@ -1,7 +1,7 @@
-"""Spark's writers for batches and streams: tasks write rows, the driver gets commit messages.
+"""Spark's writers for batches and streams: tasks write rows, the driver receives commit messages.
 
-Delivery is at least once: a task that Spark retries writes its rows again. The commit message of a
-task names its micro-batch.
+Delivery is at least once: if Spark retries a task, it writes all its rows again. The commit message
+of a task names its micro-batch.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ __all__ = ["KprotoStreamWriter", "KprotoWriter", "TaskCommitMessage"]
 
 logger = logging.getLogger("kproto.pipeline")
 
-#: The most rows, and bytes, of an Arrow batch if Spark passes rows: the bounds of Spark's own.
+#: The most rows and bytes of an Arrow batch when Spark passes rows; the limits of Spark itself.
 _BATCH_ROWS: Final = 10_000
 _BATCH_BYTES: Final = 8 << 20
 
 
 @dataclass
 class TaskCommitMessage(WriterCommitMessage):
-    """The number of rows that a task wrote, all acknowledged, with its query and micro-batch."""
+    """The number of rows that a task wrote, all acknowledged, with the query and micro-batch."""
 
     rows: int
     query_id: str | None = None
@@ -51,7 +51,7 @@ class TaskCommitMessage(WriterCommitMessage):
 
 
 class _ArrowWriter(WorkerSocketTuning):
-    """Writes Arrow batches in a task; the base of all writers."""
+    """The base of all writers: writes Arrow batches in a task."""
 
     def __init__(self, options: WriteOptions, schema: pa.Schema) -> None:
         self._options = options
@@ -61,7 +61,7 @@ class _ArrowWriter(WorkerSocketTuning):
         return f"{type(self).__name__}()"
 
     def write(self, iterator: Iterator[Any]) -> TaskCommitMessage:
-        """Writes the rows of a task, and returns when all are acknowledged.
+        """Writes the rows of a task; returns when all are acknowledged.
 
         Raises:
             RowError: a row cannot be written, or was not acknowledged.
@@ -84,7 +84,7 @@ class KprotoWriter(_ArrowWriter, DataSourceArrowWriter):
     """Writes the rows of a batch."""
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Does nothing: all rows of all tasks are acknowledged."""
+        """Does nothing: all rows of all tasks are acknowledged already."""
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Warns that acknowledged rows stay in the topic, as with the JVM connector."""
@@ -92,7 +92,7 @@ class KprotoWriter(_ArrowWriter, DataSourceArrowWriter):
 
 
 class _RowWriter(_ArrowWriter):
-    """Converts the rows of PySpark 4.0 to Arrow batches."""
+    """Base of writers in PySpark 4.0: converts its rows to Arrow batches."""
 
     def _arrow(self, iterator: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         waiting: list[Any] = []
@@ -116,7 +116,8 @@ class _RowWriter(_ArrowWriter):
 
 
 def _size(value: Any) -> int:
-    """Estimates the bytes of a value: those of its strings and byte strings, at any depth."""
+    """Returns the total length of the strings and byte strings in a value, including nested
+    ones."""
     if isinstance(value, str | bytes | bytearray):
         return len(value)
     if isinstance(value, dict):
@@ -129,7 +130,7 @@ def _size(value: Any) -> int:
 def _arrow_value(value: Any) -> Any:
     """Converts a value of a row for Arrow; nested rows become dicts.
 
-    Spark passes a timestamp as a local time without a zone, as `collect` returns it.
+    Spark passes a timestamp as a local datetime without a time zone; it becomes UTC.
     """
     if isinstance(value, datetime) and value.tzinfo is None:
         return value.astimezone(UTC)
@@ -146,10 +147,10 @@ def _arrow_value(value: Any) -> Any:
 
 class _StreamCommits:
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Does nothing: all rows of the micro-batch are acknowledged."""
+        """Does nothing: all rows of the micro-batch are acknowledged already."""
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Warns that acknowledged rows stay; Spark retries the micro-batch."""
+        """Warns that acknowledged rows stay in the topic; Spark retries the micro-batch."""
         logger.warning("micro-batch %d failed: rows of other tasks are written, and stay", batchId)
 
 

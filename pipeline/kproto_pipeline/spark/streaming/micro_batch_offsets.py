@@ -1,7 +1,7 @@
 """Computes the offsets of a micro-batch: checkpoint JSON, rate limit, offset ranges, data loss.
 
-Follows the rules of Spark's JVM connector, whose checkpoints it reads and writes. Works on plain
-data: sends no request, and knows neither Spark nor time.
+Follows the rules of Spark's JVM connector, and uses the same checkpoints. Works on plain data:
+sends no request, imports no Spark, reads no clock.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Offsets: TypeAlias = "Mapping[TopicPartition, int]"
 
 
 def to_json(offsets: Offsets) -> dict[str, dict[str, int]]:
-    """Returns offsets as a checkpoint stores them, in order, because Spark compares their text."""
+    """Returns offsets as checkpoint JSON; sorted, because Spark compares the text."""
     found: dict[str, dict[str, int]] = {}
     for topic, partition in sorted(offsets):
         found.setdefault(topic, {})[str(partition)] = offsets[topic, partition]
@@ -50,10 +50,10 @@ def to_json(offsets: Offsets) -> dict[str, dict[str, int]]:
 
 
 def from_json(stored: Any) -> dict[TopicPartition, int]:
-    """Parses offsets of a checkpoint, written by this source or by the JVM connector.
+    """Parses the offsets of a checkpoint, written by this source or by the JVM connector.
 
     Raises:
-        ConfigurationError: the checkpoint belongs to another source.
+        ConfigurationError: the checkpoint belongs to another data source.
     """
     found: dict[TopicPartition, int] = {}
     topics = stored.items() if isinstance(stored, dict) else ()
@@ -72,10 +72,10 @@ def from_json(stored: Any) -> dict[TopicPartition, int]:
 
 
 def rate_limited(starts: Offsets, ends: Offsets, most: int) -> dict[TopicPartition, int]:
-    """Returns ends for about `most` offsets, shared among partitions in proportion to their lag.
+    """Returns ends for about `most` offsets, divided in proportion to the partitions' lag.
 
-    A partition with offsets to read gets at least one, so that none starves; the micro-batch may
-    exceed `most` by that.
+    Each partition with offsets to read gets at least one, so that none starves. The micro-batch may
+    therefore exceed `most`, at most by the number of partitions.
     """
     sizes = {part: end - starts[part] for part, end in ends.items() if end > starts[part]}
     total = sum(sizes.values())
@@ -88,17 +88,17 @@ def rate_limited(starts: Offsets, ends: Offsets, most: int) -> dict[TopicPartiti
 
 
 def below_min_offsets(starts: Offsets, ends: Offsets, least: int) -> bool:
-    """Returns whether starts and ends have fewer than `least` offsets between them."""
+    """Returns whether there are fewer than `least` offsets from `starts` to `ends`."""
     return sum(max(0, end - starts[part]) for part, end in ends.items()) < least
 
 
 def batch_starts(
     starts: Offsets, ends: Offsets, earliest: Offsets, recreated: Collection[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Returns the start of each partition: the stream's offset, or the earliest of the log.
+    """Returns the start of each partition in `ends`: the stream's offset in `starts`.
 
-    A new partition starts at the earliest offset, and so does one in `recreated`, whose topic was
-    deleted and recreated.
+    A partition that is new or in `recreated` (its topic was deleted and created again) starts at
+    the earliest offset of its log.
     """
     return {
         part: earliest.get(part, 0) if part in recreated or part not in starts else starts[part]
@@ -109,7 +109,7 @@ def batch_starts(
 def truncation_losses(
     until: Offsets, latest: Offsets, recreated: Collection[TopicPartition]
 ) -> list[str]:
-    """Describes the data loss of a run up to `until`: logs that end before by now."""
+    """Describes the data loss of logs that were truncated below their end in `until`."""
     return [
         f"{topic}-{number}: offsets {latest[topic, number]} to {end - 1} are gone"
         for (topic, number), end in sorted(until.items())
@@ -120,12 +120,12 @@ def truncation_losses(
 def available_now_ends(
     until: Offsets, latest: Offsets, starts: Offsets, recreated: Collection[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Returns the ends of an AvailableNow run that started with the ends `until`, as of now.
+    """Returns the present ends of an AvailableNow run that started with the ends `until`.
 
-    A deleted partition is left out, so that its loss is reported once. A recreated topic is read up
-    to its latest offset. A partition that appeared after the start of the run stays at its offset.
-    A log that ended before the stream's offset when the run started, and still does, moves the end
-    back: the micro-batch reports that loss.
+    A partition of a recreated topic ends at its latest offset. A partition that appeared after the
+    start of the run ends at its start. A deleted partition is left out, so that its loss is
+    reported only once. An end never lies before the stream's offset, except if the log ended before
+    that offset when the run started and still does: then the micro-batch reports the loss.
     """
     found = {}
     for part, end in latest.items():
@@ -143,14 +143,14 @@ def available_now_ends(
 
 
 def lagging_partitions(offsets: Offsets, latest: Offsets) -> list[TopicPartition]:
-    """Returns the partitions that are missing, or whose log ends before the stream's offset."""
+    """Returns the partitions that do not exist, or whose log ends before the stream's offset."""
     return sorted(part for part, offset in offsets.items() if latest.get(part, -1) < offset)
 
 
 def recreated_partitions(
     known: Mapping[TopicPartition, Uuid], now: Mapping[TopicPartition, Uuid]
 ) -> list[TopicPartition]:
-    """Returns the partitions whose topic has another id than before."""
+    """Returns the partitions whose topic id has changed; all-zero ids count as unknown."""
     return sorted(
         part
         for part, topic_id in now.items()
@@ -160,7 +160,7 @@ def recreated_partitions(
 
 @dataclass(frozen=True, slots=True)
 class BatchRanges:
-    """The offset ranges of a micro-batch, and a description of each loss."""
+    """The offset ranges of a micro-batch, and a description of each data loss."""
 
     ranges: list[OffsetRange]
     losses: list[str]
@@ -169,11 +169,11 @@ class BatchRanges:
 def batch_ranges(
     starts: Offsets, ends: Offsets, now: LogOffsets, *, recreated: Collection[TopicPartition] = ()
 ) -> BatchRanges:
-    """Returns a range for each partition with offsets to read, in order, and the losses.
+    """Returns the sorted non-empty offset ranges of a micro-batch, and its data loss.
 
     A partition without a start is new, and read from its earliest offset. So is a `recreated` one,
     whose start is an offset of the deleted topic. A range is clipped to the log; offsets that the
-    log lacks are a loss.
+    log lacks are data loss.
     """
     ranges: list[OffsetRange] = []
     losses: list[str] = []

@@ -1,4 +1,4 @@
-"""Spark's read limits for micro-batches, which PySpark has from 4.2 on."""
+"""Wraps Spark's read limits for micro-batches, which PySpark has from 4.2 on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ except ImportError:  # PySpark 4.0 and 4.1 have no read limits
     HAS_LIMITS = False
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """A placeholder; these releases never call it."""
+        """A placeholder: PySpark 4.0 and 4.1 have no such base class."""
 
 else:
     HAS_LIMITS = True
@@ -29,7 +29,8 @@ __all__ = [
 
 
 def default_read_limit(min_rows: int | None, max_rows: int | None) -> Any:
-    """Returns the limit that Spark passes to `latestOffset`; `max_rows` if both are set."""
+    """Returns the read limit for Spark to pass to `latestOffset`; that of `max_rows` if both are
+    set."""
     if max_rows is not None:
         return ReadMaxRows(max_rows)
     if min_rows is not None:
@@ -38,5 +39,6 @@ def default_read_limit(min_rows: int | None, max_rows: int | None) -> Any:
 
 
 def is_read_all_available(limit: Any) -> bool:
-    """Returns whether a micro-batch reads all available offsets, as with the trigger `once`."""
+    """Returns whether a micro-batch reads all available offsets, for example with trigger
+    `once`."""
     return not HAS_LIMITS or limit is None or isinstance(limit, ReadAllAvailable)

@@ -1,11 +1,11 @@
 """Plans the micro-batches of a stream on the driver, and tracks its offsets and topics.
 
-`micro_batch_offsets` computes the offsets of a micro-batch; `partition_reader` reads it in the
-tasks. One reader lives on the driver as long as the query; the tasks get a pickled copy.
+`micro_batch_offsets` computes the offsets of a micro-batch; `partition_reader` reads them in the
+tasks. One reader stays on the driver as long as the query runs; the tasks get a pickled copy.
 
-Spark's order of calls: `initialOffset` (before the first micro-batch, and again when that is
-replayed), `latestOffset`, `partitions`, tasks, the next `latestOffset`, `commit`. PySpark 4.0 and
-4.1 pass `latestOffset` neither a start nor a limit.
+Spark calls, in this order: `initialOffset` (before the first micro-batch, and again before a replay
+of it), `latestOffset`, `partitions`, the tasks, the next `latestOffset`, `commit`. PySpark 4.0 and
+4.1 call `latestOffset` without a start and without a limit.
 """
 
 from __future__ import annotations
@@ -58,22 +58,23 @@ __all__ = ["KprotoStreamReader"]
 
 logger = logging.getLogger("kproto.pipeline")
 
-#: How often, and at what interval in seconds, offsets are listed again if a log is missing or ends
-#: before the stream's offset: the high watermark of a new leader may lag (KIP-207), and brokers may
-#: not know a topic yet after a new controller was elected.
+#: The most attempts to list offsets, and the interval in seconds, if a log is missing or ends
+#: before
+#: the stream's offset. The high watermark of a new leader may lag (KIP-207), and after the election
+#: of a controller, brokers may not know a topic yet.
 _MAX_ATTEMPTS: Final = 25
 _RETRY_INTERVAL_S: Final = 0.2
 
-#: The most offsets, of several partitions, that one task reads, unless `minPartitions` is set:
-#: starting a task takes longer than reading them.
+#: The most offsets, of several partitions, that one task reads unless `minPartitions` or
+#: `maxRecordsPerPartition` is set: starting a task takes longer than reading so few.
 _MAX_COALESCED_OFFSETS: Final = 1_000
 
-#: How long a micro-batch waits for its offset commit, in seconds; the next one tries again.
+#: The longest wait for an offset commit, in seconds; the next micro-batch commits again.
 _COMMIT_TIMEOUT_S: Final = 5.0
 
 
 class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans micro-batches on the driver; each task reads its offset ranges."""
+    """The reader of a stream: plans micro-batches on the driver, and reads ranges in the tasks."""
 
     def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
         super().__init__(options, schema)
@@ -101,13 +102,13 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
             )
 
     def __reduce__(self) -> tuple[type[KprotoStreamReader], tuple[ReadOptions, pa.Schema], Any]:
-        # The state of the query stays on the driver; it is large with many partitions.
+        # The state of the query stays on the driver, because it is large with many partitions.
         return KprotoStreamReader, (self._options, self._schema), {}
 
     # Called by Spark between micro-batches
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Returns the offsets at which the stream starts; every call returns the same.
+        """Returns the offsets at which the stream starts; every call returns the same offsets.
 
         Raises:
             OptionError: the cluster lacks a selected topic or partition.
@@ -138,10 +139,10 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
         """Returns the end offsets of the next micro-batch.
 
         Raises:
-            DataLossError: offsets before the end are lost, with `fail_on_data_loss`.
+            DataLossError: with `fail_on_data_loss`, offsets before the end are lost.
         """
         starts = self._initial_offsets if start is None else from_json(start)
-        # Without a start from Spark, the stream is at the end of its last micro-batch.
+        # If Spark passes no start, the stream's offset is the end of its last micro-batch.
         current = (starts if start is not None else self._planned_ends or starts) or {}
         until = self._available_now_ends or {}
         reached = {
@@ -168,9 +169,11 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
             if self._options.max_offsets_per_trigger is not None:
                 ends = rate_limited(known, ends, self._options.max_offsets_per_trigger)
         if starts == self._initial_offsets and self._starts_at_latest and not self._is_started:
-            # Micro-batch 0 is empty and checkpoints the start: a replay would list later offsets.
+            # Leave micro-batch 0 empty, so that the checkpoint has the start: if it were replayed
+            # after a restart, "latest" would be a later offset.
             ends |= {part: starts[part] for part in self._starts_at_latest if part in ends}
-        # Spark skips a micro-batch with equal offsets; those of a recreated topic are new.
+        # Spark skips a micro-batch whose end equals its start. If a recreated topic's latest offset
+        # equals the old one, end one offset earlier.
         ends |= {
             part: ends[part] - 1
             for part in self._recreated & ends.keys()
@@ -182,23 +185,23 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
         return to_json(ends)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802 - Spark's name
-        """Returns the read limit; `latestOffset` applies both limits of the options."""
+        """Returns the read limit; `latestOffset` itself applies the limits of the options."""
         options = self._options
         return default_read_limit(options.min_offsets_per_trigger, options.max_offsets_per_trigger)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
-        """Returns the latest offsets as last listed, from which Spark computes the lag."""
+        """Returns the most recently listed latest offsets; Spark computes the lag from them."""
         return None if self._log_offsets is None else to_json(self._log_offsets.latest)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Bounds an AvailableNow run by the latest offsets of now."""
+        """Limits an AvailableNow run to the present latest offsets."""
         self._available_now_ends = dict(self._list_log_offsets().latest)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Returns the input partitions of a micro-batch between the checkpointed offsets.
+        """Returns the input partitions of a micro-batch, whose offsets are checkpointed.
 
         Raises:
-            DataLossError: the log no longer has the offsets, with `fail_on_data_loss`.
+            DataLossError: with `fail_on_data_loss`, the log no longer has the offsets.
         """
         starts, ends = from_json(start), from_json(end)
         now = self._log_offsets
@@ -207,8 +210,8 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
         ):  # a micro-batch that was planned before a restart
             now = self._list_log_offsets(ends)
         if starts == self._initial_offsets and not self._is_started:
-            # A replay of micro-batch 0 after a restart: meanwhile logs have grown, and partitions
-            # were added.
+            # A replay of micro-batch 0 after a restart: the logs may have grown, and partitions may
+            # have been added since the checkpoint.
             starts = {
                 part: min(begin, ends[part]) if part in self._unstable_starts else begin
                 for part, begin in starts.items()
@@ -227,19 +230,19 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
         return [KprotoInputPartition(*group) for group in groups] or [KprotoInputPartition()]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Commits the end of a finished micro-batch for the group, with `commitOffsets`."""
+        """Commits the end of a finished micro-batch for the group, if `commitOffsets` is set."""
         self._commit_for_group(from_json(end))
 
     def stop(self) -> None:
-        """Does nothing: Spark does not promise to call it, and the reader holds no resources."""
+        """Does nothing: Spark may not call it, and the reader has no open resources."""
 
     # Requests to the cluster
 
     def _list_log_offsets(self, current: Offsets | None = None) -> LogOffsets:
-        """Lists the log offsets of now; lists them again for a while if a log seems truncated.
+        """Lists the log offsets; retries for about 5 s if a log ends before the stream's offset.
 
         Raises:
-            DataLossError: a topic was deleted and recreated, with `fail_on_data_loss`.
+            DataLossError: with `fail_on_data_loss`, a topic was deleted and recreated.
         """
 
         async def list_offsets(client: Client) -> LogOffsets:
@@ -251,7 +254,7 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
 
         known = {part: at for part, at in (current or {}).items() if part not in self._recreated}
         for attempt in range(_MAX_ATTEMPTS):
-            # At the start of a query an unreachable broker is an error; later it is retried.
+            # At the start of a query, an unreachable broker is an error; later it is retried.
             now = with_client(
                 self._options.client, list_offsets, retry=self._log_offsets is not None
             )
@@ -272,7 +275,7 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
         return now
 
     def _waits_for_min_offsets(self, starts: Offsets, ends: Offsets) -> bool:
-        """Returns whether the next micro-batch waits for minOffsetsPerTrigger."""
+        """Returns whether the next micro-batch must still wait for `minOffsetsPerTrigger`."""
         least = self._options.min_offsets_per_trigger
         if least is None or self._available_now_ends is not None:
             return False
@@ -282,7 +285,7 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
         )
 
     def _report_loss(self, losses: list[str]) -> None:
-        """Raises DataLossError, or warns without `fail_on_data_loss`."""
+        """Raises DataLossError for data loss; without `fail_on_data_loss`, logs a warning."""
         if not losses:
             return
         description = "; ".join(losses)
@@ -293,7 +296,7 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
         logger.warning("%s; the stream continues without the lost records", description)
 
     def _commit_for_group(self, offsets: dict[TopicPartition, int]) -> None:
-        """Commits offsets for the group, with `commitOffsets`; an error does not fail the query."""
+        """Commits offsets for the group if `commitOffsets` is set; logs an error as a warning."""
         group = self._options.group_id
         if not self._options.commit_offsets or group is None or offsets == self._committed:
             return
@@ -301,7 +304,7 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
 
         async def commit(client: Client) -> None:
             async with asyncio.timeout(_COMMIT_TIMEOUT_S):
-                # A deleted partition has no topic id any more.
+                # A deleted partition may have no topic id.
                 existing = {tp: offset for tp, offset in offsets.items() if tp in ids}
                 await client.commit_offsets(group, existing, topic_ids=ids)
 
@@ -317,7 +320,7 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
 
 
 def _is_unstable_start(spec: Any, part: TopicPartition) -> bool:
-    """Returns whether a start may change when it is listed again: by timestamp, and at latest."""
+    """Returns whether another listing may return a different start: a timestamp or `latest`."""
     if isinstance(spec, TimestampSpec):
         return True
     return bool((spec if isinstance(spec, int) else spec.get(part)) == LATEST)
