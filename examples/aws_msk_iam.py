@@ -72,7 +72,7 @@ def presigned(
 
 
 class MskIamExchange:
-    """One authentication: the signed token, then the broker's answer."""
+    """One authentication: sends the signed token, then checks the broker's answer."""
 
     mechanism = "AWS_MSK_IAM"
 
@@ -97,7 +97,7 @@ class MskIamExchange:
 
 @dataclass(frozen=True)
 class MskIam:
-    """AWS_MSK_IAM with one pair of keys; pass it to a client as `sasl`."""
+    """Settings of AWS_MSK_IAM for one pair of keys; pass them to a client as `sasl`."""
 
     region: str
     access_key: str
@@ -109,7 +109,7 @@ class MskIam:
     readable = True
 
     async def exchange(self, host: str) -> MskIamExchange:
-        """Returns a new exchange, signed for the broker at `host` at the current time."""
+        """Returns a new exchange whose token is signed now, for the broker at `host`."""
         signed = presigned(
             service="kafka-cluster",
             region=self.region,

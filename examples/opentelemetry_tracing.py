@@ -3,9 +3,9 @@
     pip install opentelemetry-sdk
     python examples/opentelemetry_tracing.py localhost:9092 orders
 
-sends a record, reads it, and prints its spans. `Tracing` is the part to copy: hooks of a client
-that send the context of a trace in the header `traceparent` (W3C Trace Context). Names and
-attributes of the spans follow OpenTelemetry's conventions for messaging.
+sends a record, reads it, and prints its spans. Copy the class `Tracing`: its hooks send the context
+of a trace in the header `traceparent` (W3C Trace Context). The names and attributes of the spans
+follow OpenTelemetry's conventions for messaging.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ PROPAGATOR = TraceContextTextMapPropagator()
 
 
 class Tracing(kproto.Hooks):
-    """Traces a record from `send` to its acknowledgement, and each traced record that is read.
+    """Traces each record from `send` to its acknowledgement, and each traced record that is read.
 
     The span of a sent record is a child of the current span at the call of `send`. The span of a
-    record that is read is a child of the sender's span and ends at once: a handler uses
+    record that is read is a child of the sender's span and ends at once. A handler passes
     `context_of(record)` as the context of its own spans.
     """
 
@@ -36,21 +36,21 @@ class Tracing(kproto.Hooks):
         self._under_way: dict[bytes, trace.Span] = {}  # by traceparent, until acknowledged
 
     def on_send(self, topic: str, record: kproto.ProducerRecord) -> kproto.ProducerRecord:
-        # Replaces the header of a record that is sent again or forwarded.
+        # A record that is sent again or forwarded has an old header: replace it.
         others = [header for header in record.headers if header[0] not in PROPAGATOR.fields]
         span = self._tracer.start_span(
             f"send {topic}", kind=SpanKind.PRODUCER, attributes=attributes("send", topic)
         )
         carrier: dict[str, str] = {}
         PROPAGATOR.inject(carrier, trace.set_span_in_context(span))
-        if "traceparent" not in carrier:  # no SDK is set up: there is no context to send
+        if "traceparent" not in carrier:  # without a configured SDK, there is no context to send
             return record
         self._under_way[carrier["traceparent"].encode()] = span
         mine = [(name, value.encode()) for name, value in carrier.items()]
         return record._replace(headers=(*others, *mine))
 
     def on_ack(self, event: kproto.AckEvent) -> None:
-        # A refused record may have any headers; those of `on_send` come last.
+        # The record may have had more headers of this name; that of `on_send` is the last.
         values = [header[-1] for header in event.record.headers if header[0] == "traceparent"]
         span = self._under_way.pop(values[-1] or b"", None) if values else None
         if span is None:
@@ -84,7 +84,7 @@ class Tracing(kproto.Hooks):
 
 
 def attributes(operation: str, topic: str) -> dict[str, str | int]:
-    """Returns the attributes of a span."""
+    """Returns the attributes of a span for an operation on a topic."""
     return {
         "messaging.system": "kafka",
         "messaging.operation.type": operation,
@@ -94,7 +94,7 @@ def attributes(operation: str, topic: str) -> dict[str, str | int]:
 
 
 def context_of(record: kproto.Record) -> Context | None:
-    """Returns the context of the sender of a record; None if the record has none."""
+    """Returns the trace context of a record's sender; None if the record has none."""
     carrier = {
         name: value.decode("ascii", "replace")
         for name, value in record.headers

@@ -33,7 +33,7 @@ async def pass_on(
 
 
 def name_proxy(message: Any, proxy: Address) -> None:
-    """Replaces the brokers' addresses in a response: Metadata, FindCoordinator and the like."""
+    """Replaces the addresses of brokers in a response, such as Metadata or FindCoordinator."""
     named = [message, *getattr(message, "brokers", ()), *getattr(message, "coordinators", ())]
     for place in [*named, *getattr(message, "node_endpoints", ())]:
         if getattr(place, "host", ""):

@@ -1,6 +1,6 @@
 """A data pipeline on PySpark: Kafka topics as DataFrames, decoded by column, CloudEvents included.
 
-The public names; each module is imported at first use, so that `kproto_pipeline.columns` works
+Defines the public names. Imports each module at first use, so that `kproto_pipeline.columns` works
 without Spark.
 """
 

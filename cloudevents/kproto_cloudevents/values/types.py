@@ -1,13 +1,13 @@
 """The type system of CloudEvents: the types, their rules and canonical strings.
 
-The Python type of a native value tells its CloudEvents type:
+The Python type of a native value determines its CloudEvents type:
 
     Boolean  bool     Integer  int (32 bit)     Binary  bytes     String  str
     URI  Uri          URI-reference  UriReference          Timestamp  Timestamp
     Map  JsonMap (versions before 1.0)
 
-The last four are typed strings; they compare and hash as strings, and keep the text exactly as it
-was written. This module knows no attribute, version or binding.
+The last four are subclasses of str: they compare and hash as strings, and keep the text as it was
+written. This module imports no attributes, versions or bindings.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class UriReference(str):
 class Timestamp(str):
     """An attribute value of type Timestamp: the RFC 3339 text as it was written.
 
-    Compares with an aware datetime by the exact moment, and never equals a naive one. Compares with
-    texts as text, which also determines its hash.
+    Compares with an aware datetime as an exact instant, and never equals a naive one. Compares with
+    a str as text, and so is hashed as text.
     """
 
     __slots__ = ()
@@ -113,7 +113,7 @@ class Timestamp(str):
         return self._ordered(other, operator.ge)
 
     def _ordered(self, other: object, holds: Callable[[Any, Any], bool]) -> bool:
-        """Compares with a datetime by the moment, with a text as text."""
+        """Compares with a datetime as an instant, with a str as text."""
         if not isinstance(other, datetime):
             return holds(str(self), other)
         if other.utcoffset() is None:
@@ -127,8 +127,8 @@ class Timestamp(str):
     def from_datetime(cls, value: datetime) -> Timestamp:
         """Returns the canonical text of an aware datetime; UTC is written `Z`.
 
-        Raises CloudEventError for a naive datetime. An offset with seconds, which RFC 3339 cannot
-        write, becomes UTC.
+        Raises CloudEventError for a naive datetime. If the UTC offset has seconds, which RFC 3339
+        cannot express, converts to UTC.
         """
         offset = value.utcoffset()
         if offset is None:
@@ -150,11 +150,11 @@ class Timestamp(str):
 
     @property
     def datetime(self) -> datetime:
-        """Returns the moment as an aware datetime with the offset that was written.
+        """Returns the time as an aware datetime with the UTC offset as written.
 
-        Cuts digits beyond microseconds. A leap second (`:60`) is the first instant of the next
-        minute, as in POSIX time. Raises CloudEventError for text that is not RFC 3339, and for the
-        few moments that a datetime cannot hold (the year 0000, a leap second at the end of 9999).
+        Cuts digits beyond microseconds. A leap second (`:60`) becomes the first instant of the next
+        minute, as in POSIX time. Raises CloudEventError for text that is not RFC 3339, and for
+        times that a datetime cannot represent (the year 0000, a leap second at the end of 9999).
         """
         match = _TIMESTAMP.fullmatch(self)
         if match is None or _timestamp_fault(self) is not None:
@@ -171,19 +171,19 @@ class Timestamp(str):
 class JsonMap(str):
     """An attribute value of type Map, which 1.0 no longer has: the text of a JSON object.
 
-    Compares and hashes as that text, regardless of the order of its names, because a value that
-    equals one text cannot equal another. Events compare their Maps by the JSON value of `value()`.
+    Compares and hashes as text, so the order of names matters; a value that equals several
+    different strings could not hash like each of them. Events compare their Maps by `value()`.
     """
 
     __slots__ = ()
 
     @classmethod
     def of(cls, entries: Mapping[str, Any]) -> JsonMap:
-        """Returns the text of a mapping. Raises CloudEventError if JSON cannot express it."""
+        """Returns a mapping as a JsonMap. Raises CloudEventError if JSON cannot represent it."""
         return cls(dump_json(dict(entries)))
 
     def value(self) -> dict[str, Any]:
-        """Returns the entries as a new object. Raises CloudEventError if not a JSON object."""
+        """Returns the entries as a new dict. Raises CloudEventError if it is no JSON object."""
         entries = parse_json(self)
         if isinstance(entries, dict):
             return entries
@@ -193,11 +193,11 @@ class JsonMap(str):
 
 
 class AttributeType(NamedTuple):
-    """One type: `fault(text)` returns why a text is not of this type (None if it is), `parse(text)`
-    returns the native value of a valid text.
+    """One type of the type system: `fault`, `parse` and `quick` check and convert a text.
 
-    `quick(text)` is truthy only for a valid text; a falsy result decides nothing. It is a C
-    function, so that usual values of the data path are checked in one call.
+    `fault(text)` returns the fault of a text, or None if it is valid. `parse(text)` returns the
+    native value of a valid text. `quick(text)` is truthy only for a valid text; if it is falsy,
+    `fault` must decide. It is a C function, because it runs for every attribute of every event.
     """
 
     name: str
@@ -217,7 +217,7 @@ def canonical(value: AttributeInput) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         if INTEGER_MIN <= value <= INTEGER_MAX:
-            return int.__repr__(value)  # not str(): an enumeration gives its name there
+            return int.__repr__(value)  # str() of an enum member would be its name
         raise CloudEventError(
             "the integer is beyond 32 bits: send it as a String",
             clauses=('CloudEvents 1.0 "Integer"',),
@@ -233,7 +233,7 @@ def canonical(value: AttributeInput) -> str:
 
 
 def json_of(value: AttributeValue) -> str:
-    """Returns the JSON of an attribute's value: Boolean, Integer, Map, else a string.
+    """Returns the JSON for an attribute's value: Boolean, Integer and Map, all others as strings.
 
     Raises CloudEventError as `canonical` does.
     """
@@ -242,7 +242,7 @@ def json_of(value: AttributeValue) -> str:
 
 
 def native(value: AttributeInput) -> AttributeValue:
-    """Returns the value in the form that an event keeps: checked, a datetime as its Timestamp."""
+    """Returns the value as an event stores it: checked; a datetime becomes a Timestamp."""
     text = canonical(value)
     if isinstance(value, datetime):
         return text
@@ -262,7 +262,7 @@ def type_of(value: AttributeValue) -> AttributeType:
 # --- Boolean, Integer, Binary -------------------------------------------------------------------
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
-#: No Integer has more characters than its lowest; longer text is refused before conversion.
+#: The lowest Integer has the most characters; longer text is refused without conversion.
 _INTEGER_LENGTH = len(str(INTEGER_MIN))
 
 
@@ -279,8 +279,8 @@ def _integer_fault(text: str) -> str | None:
 
 
 def base64_bytes(text: str) -> bytes | None:
-    """Returns the bytes of Base64 text (RFC 4648, 4); None for any other text."""
-    # Python's strict mode accepts padding behind a whole quantum.
+    """Returns the bytes of Base64 text (RFC 4648, 4); None if the text is not Base64."""
+    # Python's strict mode accepts padding after a complete group of four characters.
     if len(text) % 4 or text.endswith("==="):
         return None
     try:
@@ -317,7 +317,7 @@ _SURROGATE = re.compile("[\\ud800-\\udfff]")
 
 
 def utf8(text: str, *, where: str | None, clauses: tuple[str, ...] = ()) -> bytes:
-    """Returns the text in UTF-8. Raises CloudEventError for an unpaired surrogate."""
+    """Returns the text in UTF-8. Raises CloudEventError if it has an unpaired surrogate."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -327,8 +327,8 @@ def utf8(text: str, *, where: str | None, clauses: tuple[str, ...] = ()) -> byte
 
 
 def _string_fault(text: str) -> str | None:
-    # Printable text has no control character, surrogate or noncharacter. The reverse is not true (a
-    # no-break space is allowed and not printable), hence the search.
+    # Printable text has no control character, surrogate or noncharacter. Other text may be valid,
+    # too: a no-break space, for example, is allowed but not printable. So search for the others.
     if text.isprintable():
         return None
     found = _DISALLOWED.search(text)
@@ -360,7 +360,7 @@ _RELATIVE_PATTERN = re.compile(
     f"(?://{_AUTHORITY}{_ABEMPTY}|{_ABSOLUTE}|{_NO_COLON}+{_ABEMPTY}|)"
     rf"(?:\?{_QUERY})?(?:#{_QUERY})?"
 )
-#: URI-references that are a path of plain characters.
+#: Matches URI-references that are a path of unreserved characters.
 _PLAIN_PATH = re.compile(r"/?[A-Za-z0-9\-._~]+(?:/[A-Za-z0-9\-._~]+)*/?")
 
 
@@ -381,11 +381,11 @@ def _uri_reference_fault(text: str) -> str | None:
 
 
 def _host_is_right(match: re.Match[str]) -> bool:
-    """Checks the address between brackets, whose grammar is too long for one pattern."""
+    """Checks the IPv6 address between brackets, whose grammar is too long for the pattern."""
     address = match["ipv6"]
     if address is None:
         return True
-    import ipaddress  # rarely needed, and dear to import
+    import ipaddress  # rarely needed, and slow to import
 
     try:
         ipaddress.IPv6Address(address)
@@ -402,8 +402,8 @@ _TIMESTAMP = re.compile(
     "[Tt](?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9]):(?P<second>[0-5][0-9]|60)"
     rf"(?:\.(?P<fraction>[0-9]+))?{_OFFSET}"
 )
-#: Times that need no calendar: days up to 28, no leap second. No groups, which makes it twice as
-#: fast, no counts, and no backtracking.
+#: Matches times that are valid without a calendar: days up to 28, no leap second. Without groups it
+#: is twice as fast; it never backtracks.
 _PLAIN_TIMESTAMP = re.compile(
     "[0-9][0-9][0-9][0-9]-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
     "[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
@@ -432,14 +432,14 @@ def _month_length(year: int, month: int) -> int:
 
 
 def _may_be_leap_second(match: re.Match[str]) -> bool:
-    """Returns whether the minute is the last of a month in UTC (RFC 3339, 5.7)."""
+    """Returns whether the time is in the last minute of a month in UTC (RFC 3339, 5.7)."""
     minute_of_day = int(match["hour"]) * 60 + int(match["minute"]) - _offset_minutes(match)
     day, year, month = int(match["day"]), int(match["year"]), int(match["month"])
     days, minute_of_day = divmod(minute_of_day, 24 * 60)
     day += days
     if minute_of_day != 24 * 60 - 1:
         return False
-    # One day before the first of a month is the last of the month before it.
+    # Day 0 is the last day of the previous month.
     return day in (0, _month_length(year, month))
 
 
@@ -467,8 +467,8 @@ def _datetime_of(match: re.Match[str]) -> datetime:
     return value + timedelta(minutes=1) if leap else value
 
 
-#: An exact moment in chronological order: the minute in UTC, counted from the year 0, the second,
-#: which a leap second makes 60, and the digits of the fraction without zeros at the end.
+#: An exact time that sorts chronologically: the minutes in UTC since the year 0, the second (60 for
+#: a leap second), and the digits of the fraction without trailing zeros.
 ExactTime = tuple[int, int, str]
 
 _MINUTES_OF_DAY: Final = 24 * 60
@@ -477,11 +477,11 @@ _YEAR_ONE: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
 def exact_time(text: str) -> ExactTime | None:
-    """Returns the moment of an RFC 3339 time of any year and precision; None for other text."""
+    """Returns an RFC 3339 time of any year and precision as an ExactTime; None for other text."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None or _timestamp_fault(text) is not None:
         return None
-    # The calendar repeats every 400 years, and Python's has no year 0.
+    # Python's calendar has no year 0. The calendar repeats every 400 years, so shift the year.
     cycles, year = divmod(int(match["year"]), 400)
     day = date(400 + year, int(match["month"]), int(match["day"])).toordinal()
     day += (cycles - 1) * _DAYS_OF_400_YEARS
@@ -491,8 +491,8 @@ def exact_time(text: str) -> ExactTime | None:
 
 
 def _exact_time_of(value: datetime) -> ExactTime:
-    """Returns the moment of an aware datetime."""
-    # The local clock, then its offset, because some first and last hours have no datetime in UTC.
+    """Returns an aware datetime as an ExactTime."""
+    # Subtract the offset separately: the first and last hours may have no datetime in UTC.
     since = value.replace(tzinfo=UTC) - _YEAR_ONE - (value.utcoffset() or timedelta())
     minute, rest = divmod(since, timedelta(minutes=1))
     digits = f"{rest.microseconds:06}".rstrip("0")
@@ -509,13 +509,13 @@ def _no_timestamp_error(text: str) -> CloudEventError:
 
 
 def same_time(one: str, other: str) -> bool:
-    """Returns whether two texts are times of the same moment, whatever their offsets."""
+    """Returns whether two texts are times of the same instant, with any UTC offsets."""
     first = exact_time(one)
     return first is not None and first == exact_time(other)
 
 
 def same_map(one: str, other: str) -> bool:
-    """Returns whether two texts are Maps with the same JSON value, in any order and spelling."""
+    """Returns whether two texts are Maps with the same JSON value."""
     if _map_fault(one) is not None or _map_fault(other) is not None:
         return False
     try:
@@ -527,7 +527,7 @@ def same_map(one: str, other: str) -> bool:
 
 # --- the table ----------------------------------------------------------------------------------
 
-#: Never matches: types that are rare on the data path have no quick check.
+#: Never matches: the quick check of types that are rare in events.
 _NO_QUICK_CHECK = re.compile("(?!)").match
 
 BOOLEAN: Final = AttributeType(
@@ -546,13 +546,13 @@ TIMESTAMP: Final = AttributeType(
 
 MAP: Final = AttributeType("Map", _map_fault, JsonMap, _NO_QUICK_CHECK)
 
-#: Every type by its name in the specification.
+#: All types, by their name in the specification.
 TYPES: Final = {
     each.name: each
     for each in (BOOLEAN, INTEGER, STRING, BINARY, URI, URI_REFERENCE, TIMESTAMP, MAP)
 }
 
-#: In the order of checks: bool is an int, and the typed strings are str.
+#: In order of the checks: bool is a subclass of int, and the last four of str.
 _TYPE_OF: Final[tuple[tuple[type, AttributeType], ...]] = (
     (bool, BOOLEAN),
     (int, INTEGER),

@@ -1,4 +1,4 @@
 """The versions of CloudEvents: their attributes, their rules, and conversion between them.
 
-No module here knows an event, data or a document.
+No module of this package imports events, data or documents.
 """

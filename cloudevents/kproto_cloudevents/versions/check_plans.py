@@ -1,9 +1,9 @@
 """Checks the attributes of an event, with a cached plan if an event had the same names before.
 
-The events of a topic have the same attributes in the same order. A plan has the checks for such a
-tuple of names. It is learnt from a valid event, so that its names are valid and no required one is
-missing; it checks values exactly as the check without a plan does. The number of plans is bounded,
-because the input chooses the names. This module does not know the source of the attributes.
+The events of a topic have the same attributes in the same order. A plan has the checks for one
+tuple of attribute names. It is learnt from a valid event, so its names are valid and include all
+required ones. It checks values exactly as the check without a plan does. The number of plans is
+bounded, because producers choose the names.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from .spec_version import Check, SpecVersion
 
 __all__ = ["MAX_NAMES", "MAX_PLANS", "checked_attributes"]
 
-#: The maximum number of plans per version: learning a plan for each new order of names would double
-#: the cost.
+#: The maximum number of plans per version. If every event had a new order of names, learning a plan
+#: for each would double the cost.
 MAX_PLANS: Final = 1024
-#: Tuples of more names have no plan.
+#: A plan is not learnt for more names.
 MAX_NAMES: Final = 32
 
 
@@ -30,18 +30,17 @@ def checked_attributes(
     clauses: tuple[str, ...] = (),
     required_clauses: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """Returns the attributes that are set, checked: `attributes` itself, updated, if all are set.
+    """Returns the set attributes after checking each; `attributes` itself, updated, if all are set.
 
-    A quick check accepts the usual text. `otherwise(name, value, version)` checks any other value
-    that is not None (unset), and returns the value to keep. Raises CloudEventError, which cites
-    `clauses` of the binding or format, for an invalid name, and `required_clauses` for a missing
-    required attribute.
+    A quick check accepts most strings. `otherwise(name, value, version)` checks any other value,
+    and returns the value to keep; None means unset. Raises CloudEventError: for an invalid name it
+    cites `clauses` of the binding or format, for a missing required attribute `required_clauses`.
     """
     names = tuple(attributes)
     plan = version.plans.get(names)
     checks: Iterable[Check]
     if plan is None:
-        # Checks the names in order, so that the first fault is reported.
+        # Lazily, so that the first fault in the order of attributes is reported.
         checks = (version.checked_spec(name, name, clauses).check_of(name) for name in names)
     else:
         checks = plan
@@ -53,7 +52,7 @@ def checked_attributes(
         if value is None:
             unset = True
         else:
-            # Replacing a value of a dict does not disturb the loop over it.
+            # Replacing the value of a key is allowed during iteration over a dict.
             attributes[name] = otherwise(name, value, version)
     if plan is not None and not unset:
         return attributes

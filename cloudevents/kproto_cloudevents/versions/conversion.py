@@ -1,7 +1,7 @@
 """Converts the attributes of an event to another version of CloudEvents.
 
-Reports every attribute that the other version cannot carry, and drops none. This module uses
-attributes and the tables of versions; it knows no event, data or binding.
+Reports every attribute that the target version cannot carry; drops none of its own accord. This
+module imports no events, data or bindings.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .spec_version import SpecVersion
 
 __all__ = ["attributes_in", "entries_of"]
 
-#: Attributes that versions may name differently. The data encoding is not among them: it belongs to
-#: the document, and each version's format writes its own.
+#: The fields of `SpecVersion` with the versions' names for common attributes. The data encoding is
+#: not one: it describes the document, and each version's format writes its own.
 _ROLES: Final = ("id", "source", "type", "subject", "time", "content_type", "data_schema")
 
 
@@ -29,9 +29,9 @@ def attributes_in(
     drop: Collection[str],
     rename: Mapping[str, str],
 ) -> tuple[dict[str, AttributeValue], list[str]]:
-    """Returns the attributes in the target version, and the reason for each that it cannot carry.
+    """Returns the attributes in the target version, and a reason for each that it cannot carry.
 
-    `drop` are attributes to leave out, `rename` has new names in the target.
+    `drop` are the attributes to leave out; `rename` maps attributes to their names in the target.
     """
     if isinstance(drop, str):
         raise CloudEventError(
@@ -53,7 +53,7 @@ def attributes_in(
                 f"{_shown_attribute(name)} (an array or a fraction is no attribute value)"
             )
             continue
-        # The entries of a map may have any name.
+        # Names of map entries are not restricted, so they need no check.
         entry = target.extension_map is not None and new_name not in target.attributes
         into = entries if entry else carried
         if new_name in into:
@@ -72,10 +72,9 @@ def attributes_in(
 
 
 def entries_of(extension_map: AttributeValue) -> dict[str, AttributeValue]:
-    """Returns the entries of a map of extensions as attribute values, without nulls.
+    """Returns the entries of a map of extensions as attribute values; leaves out nulls.
 
-    An entry that is not a text, Boolean or Integer is a JsonMap if it is an object, else the text
-    of its JSON.
+    A str, Boolean or Integer stays, an object becomes a JsonMap, and any other entry its JSON text.
     """
     return {
         name: text if native is None else native for name, native, text in _entries(extension_map)
@@ -85,15 +84,15 @@ def entries_of(extension_map: AttributeValue) -> dict[str, AttributeValue]:
 def _entries(
     extension_map: AttributeValue,
 ) -> Iterator[tuple[str, AttributeValue | None, str]]:
-    """Yields the name of each entry, its value (None if it cannot be an attribute), and its text.
+    """Yields each entry's name, value (None if it cannot be an attribute value) and JSON text.
 
-    Skips entries that are null, because null means unset.
+    Skips null entries, because null means unset.
     """
     text = canonical(extension_map)
     texts = member_texts(text, skip_blanks(text, 0))
     for name, value in JsonMap(text).value().items():
         if isinstance(value, dict):
-            # The text as it was written: numbers keep their spelling.
+            # Take the original text, so that numbers keep their spelling.
             yield name, JsonMap(compact_json(texts[name])), texts[name]
         elif value is not None:
             native = value if isinstance(value, str | bool | int) else None
@@ -103,9 +102,10 @@ def _entries(
 def _flat(
     attributes: Mapping[str, AttributeValue], version: SpecVersion, target: SpecVersion
 ) -> Iterator[tuple[str, AttributeValue | None, str | None]]:
-    """Yields each attribute with its usual name in the target; the name is None if there is none.
+    """Yields each attribute with its value, and its name in the target version or None.
 
-    An entry of a map that cannot be an attribute value has the value None.
+    Entries of a map of extensions are yielded like attributes. If an entry cannot be an attribute
+    value, its value is None.
     """
     names = {getattr(version, role): getattr(target, role) for role in _ROLES}
     for name, value in attributes.items():
@@ -121,7 +121,7 @@ def _flat(
 
 
 def _free(name: str, target: SpecVersion) -> str | None:
-    """Returns the name of an extension; None if it has another meaning in the target."""
+    """Returns the name of an extension; None if the target defines an attribute of this name."""
     return None if name in target.attributes else name
 
 

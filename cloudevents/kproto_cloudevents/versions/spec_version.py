@@ -1,7 +1,7 @@
-"""A version of CloudEvents: a table of attributes, and rules for names and types.
+"""A version of CloudEvents: its attributes, and its rules for names and types.
 
-A version is data; this module checks names and values by it. `version_tables` has the tables. Knows
-no event, header or document.
+`version_tables` declares each version as data; the class here checks names and values with it. This
+module imports no events, headers or documents.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from ..values.types import AttributeInput, AttributeType, AttributeValue, JsonMa
 
 __all__ = ["AttributeSpec", "Check", "Fault", "SpecVersion", "of_type"]
 
-#: The fault of a value, and the section of the specification.
+#: The fault of a value, and the section of the specification that it breaks.
 Fault = tuple[str, str]
-#: The quick check of an attribute: its name, and `valid_values` and `quick` of its `AttributeSpec`.
+#: The quick check of an attribute: its name, and `valid_values` and `quick` of its AttributeSpec.
 Check = tuple[str, set[str], Callable[[str], object]]
 
 #: The specification advises against longer names (CloudEvents 1.0 "Naming Conventions").
 ADVISED_NAME_LENGTH: Final = 20
 
-#: How many extension names are cached as valid, so that each is checked once. A topic has a
-#: handful; input that invents new names must not fill the memory.
+#: The most extension names that are cached as valid, so that each is checked once. A topic has a
+#: handful; producers of new names must not fill the memory.
 REMEMBERED_NAMES: Final = 1024
-#: How many values of one attribute are cached as valid. Sources, types and content types repeat
-#: over a topic; a full cache is cleared.
+#: The most values of one attribute that are cached as valid; a full cache is cleared. Sources,
+#: types
+#: and content types repeat within a topic.
 REMEMBERED_VALUES: Final = 1024
-#: In characters: longer values are checked each time, so that the cache stays small.
+#: In characters: longer values are not cached.
 REMEMBERED_LENGTH: Final = 256
 
 
@@ -40,8 +41,8 @@ class AttributeSpec:
     """One attribute: its name, its type, and `fault(text)`, which checks type and constraints.
 
     `quick(text)` is truthy only for a valid text, as in `AttributeType`; the text must not be
-    empty. If values repeat over a topic and are costly to check, `valid_values` caches the valid
-    ones.
+    empty. `repeats` is set if the values repeat within a topic and are slow to check; then
+    `valid_values` caches the valid ones.
     """
 
     __slots__ = (
@@ -73,22 +74,22 @@ class AttributeSpec:
         self.valid_values: set[str] = set()
 
     def check_of(self, name: str) -> Check:
-        """Returns the quick check of the attribute under the name `name`."""
+        """Returns the quick check of this attribute for the attribute name `name`."""
         return name, self.valid_values, self.quick
 
 
 class SpecVersion:
     """One version of CloudEvents: its attributes, its names for common attributes, its name rule.
 
-    `specversion` is the attribute that names the version, `label` its value, `title` the name of
-    the text in errors. `id`, `source`, `type`, `time` and so on are this version's names for the
-    attributes of 1.0; None if it lacks one. `aliases` are other spellings of an attribute that are
-    read and kept.
+    `specversion` is the name of the version attribute, `label` its value, and `title` the version's
+    name in errors. `id`, `source`, `type`, `time` and so on are this version's names for the
+    attributes of 1.0, or None if it lacks the attribute. `aliases` maps other accepted spellings of
+    attributes to their names.
 
-    A JSON document marks data as Base64 with `base64_member` by a separate member, with
-    `data_encoding` by that attribute, else not at all. `extension_map` is the attribute that has
-    the extensions as one Map, None if each is an attribute. `has_maps` is True if Map is a type of
-    attributes.
+    A JSON document marks data as Base64 by a separate member if `base64_member` is set, by the
+    attribute `data_encoding` if that is set, and otherwise not at all. `extension_map` is the
+    attribute that has all extensions as one Map, or None if each extension is an attribute.
+    `has_maps` tells whether Map is a type of attributes.
     """
 
     __slots__ = (
@@ -147,10 +148,10 @@ class SpecVersion:
         self.label = label
         self.title = title or label
         self._valid_names: set[str] = set()
-        #: The plans that `check_plans` has learnt, by names.
+        #: The plans that `check_plans` has learnt, by tuple of names.
         self.plans: dict[tuple[str, ...], tuple[Check, ...]] = {}
         self.attributes = {spec.name: spec for spec in attributes}
-        self.attributes[specversion].valid_values.add(label)  # every event has it
+        self.attributes[specversion].valid_values.add(label)  # the value in every event
         self.required = tuple(spec.name for spec in attributes if spec.required)
         self.name_pattern = re.compile(name_pattern)
         self.name_rule = name_rule
@@ -177,7 +178,7 @@ class SpecVersion:
 
     @property
     def marks_binary(self) -> bool:
-        """Returns whether a JSON document tells that data is Base64."""
+        """Returns whether a JSON document tells if data is Base64."""
         return self.base64_member or self.data_encoding is not None
 
     def clause(self, section: str) -> str:
@@ -185,9 +186,10 @@ class SpecVersion:
         return f'CloudEvents {self.title} "{section}"'
 
     def checked_spec(self, name: str, where: str, clauses: tuple[str, ...] = ()) -> AttributeSpec:
-        """Returns the spec of an attribute; one that the version does not define is a String.
+        """Returns the spec of an attribute; EXTENSION if the version does not define it.
 
-        Raises CloudEventError for an invalid name; warns, once, of one that is advised against.
+        Raises CloudEventError for an invalid name. Warns if the specification advises against the
+        name, but only at the first use.
         """
         spec = self.attributes.get(name)
         if spec is not None:
@@ -197,7 +199,7 @@ class SpecVersion:
         return EXTENSION
 
     def known_spec(self, name: str) -> AttributeSpec | None:
-        """Returns the spec like `checked_spec`, but None for a name that was not checked before."""
+        """Returns the spec like `checked_spec`, but None for an extension not cached as valid."""
         spec = self.attributes.get(name)
         if spec is None and name in self._valid_names:
             return EXTENSION
@@ -236,7 +238,10 @@ class SpecVersion:
     def check_text(
         self, name: str, text: str, *, where: str, clauses: tuple[str, ...] = ()
     ) -> None:
-        """Checks a text by the rules of the attribute `name`; extensions are Strings."""
+        """Checks a text by the rules of the attribute `name`, of an extension as a String.
+
+        Raises CloudEventError.
+        """
         spec = self.attributes.get(name, EXTENSION)
         if text in spec.valid_values or (text and spec.quick(text)):
             return
@@ -251,14 +256,14 @@ class SpecVersion:
     def fault_error(
         self, fault: Fault, text: str, *, where: str, clauses: tuple[str, ...] = ()
     ) -> CloudEventError:
-        """Returns the error for a fault: the text, the fault, and the clauses."""
+        """Returns the error for a fault: with the text, the fault and the clauses."""
         reason, section = fault
         return CloudEventError(
             f"{quoted(text)} {reason}", where=where, clauses=(*clauses, self.clause(section))
         )
 
     def check_native(self, name: str, value: AttributeValue) -> None:
-        """Refuses a value that is not text if the attribute or the version requires text."""
+        """Raises CloudEventError if the attribute or version does not allow the value's type."""
         spec = self.attributes.get(name)
         if spec is not None and spec.type is not types.type_of(value):
             raise CloudEventError(
@@ -277,9 +282,9 @@ class SpecVersion:
     def check_read_native(
         self, name: str, value: AttributeValue, *, where: str, clauses: tuple[str, ...]
     ) -> None:
-        """Checks a value that was read and is not text, like `check_native`.
+        """Checks a value that was read and is not a str, like `check_native`.
 
-        Also refuses a long Integer, and a Map of an extension with a duplicate name.
+        Also refuses an Integer beyond 32 bits, and an extension's Map with a duplicate name.
         """
         try:
             types.canonical(value)
@@ -295,9 +300,9 @@ class SpecVersion:
                 raise self.fault_error(fault, value, where=where, clauses=clauses)
 
     def checked_value(self, name: str, value: AttributeInput) -> AttributeValue:
-        """Returns the value that an event keeps. Raises CloudEventError for an invalid one.
+        """Returns the value for an event to store. Raises CloudEventError if it is invalid.
 
-        The value must not be None.
+        The value must not be None, which means unset.
         """
         if type(value) is str:
             self.check_text(name, value, where=name)
@@ -310,18 +315,18 @@ class SpecVersion:
             self.check_text(name, native, where=name)
             return native
         if isinstance(native, str):
-            # A typed text: a time, a URI, a map.
+            # A Timestamp, Uri, UriReference or JsonMap of an extension.
             reason = types.type_of(native).fault(native)
             if reason is not None:
                 raise self.fault_error((reason, types.type_of(native).name), native, where=name)
             if isinstance(native, JsonMap):
-                # A header must be able to carry it as a String.
+                # Compact, because a header must be able to carry it as a String.
                 native = JsonMap(compact_json(native))
         self.check_native(name, native)
         return native
 
     def with_map(self, attributes: dict[str, AttributeValue]) -> dict[str, AttributeValue]:
-        """Returns the same attributes, with the map of extensions as a JsonMap instead of text."""
+        """Returns the attributes after converting the map of extensions from str to JsonMap."""
         name = self.extension_map
         if name is not None and name in attributes:
             attributes[name] = JsonMap(types.canonical(attributes[name]))
@@ -337,7 +342,7 @@ class SpecVersion:
 
 
 def of_type(kind: AttributeType) -> Callable[[str], Fault | None]:
-    """Returns the check that a text is of a type, and nothing more."""
+    """Returns a check of a text's type alone, without further constraints."""
     check, section = kind.fault, kind.name
 
     def fault(text: str) -> Fault | None:
@@ -347,5 +352,5 @@ def of_type(kind: AttributeType) -> Callable[[str], Fault | None]:
     return fault
 
 
-#: The spec of an attribute that the version does not define.
+#: The spec of any attribute that a version does not define.
 EXTENSION: Final = AttributeSpec("", types.STRING, of_type(types.STRING))

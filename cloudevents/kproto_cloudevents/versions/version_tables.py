@@ -1,10 +1,10 @@
 """The versions of CloudEvents, each a table of its attributes and rules.
 
-The differences between versions are data here; no other module compares version labels. An event of
-an unknown version can be forwarded but not read (`UnknownVersionError`).
+The differences between versions are declared here; no other module compares version labels. An
+event of an unknown version can be forwarded but not read (`UnknownVersionError`).
 
     1.0   id, source, specversion, type, subject, time, datacontenttype, dataschema
-    0.3   as 1.0, but schemaurl and datacontentencoding; Map is a type, Boolean and URI are none
+    0.3   as 1.0, but schemaurl and datacontentencoding; with the type Map, without Boolean and URI
     0.2   specversion, type, source, id, time, schemaurl, contenttype: the text of November 2018,
           in which specversion was still "0.1"
     0.1   cloudEventsVersion, eventType, eventTypeVersion, source, eventID, eventTime, schemaURL
@@ -92,12 +92,12 @@ def _optional(name: str, kind: AttributeType, *, repeats: bool = False) -> Attri
 def _any_text(
     name: str, kind: AttributeType, *, required: bool = False, repeats: bool = False
 ) -> AttributeSpec:
-    """Returns an attribute that may be empty."""
+    """Returns an attribute whose value may be empty."""
     return AttributeSpec(name, kind, of_type(kind), required=required, repeats=repeats)
 
 
-#: Never accepts a text: for attributes with their own grammar, for which the quick check of a
-#: String is not enough.
+#: Accepts no text: the quick check of attributes with a grammar of their own, for which the quick
+#: check of a String is too weak.
 _NEVER = types.BOOLEAN.quick
 
 
@@ -129,7 +129,7 @@ V1_0: Final = SpecVersion(
     base64_member=True,
 )
 
-#: Name and type rules of 0.2 and 0.3.
+#: The name and type rules of 0.2 and 0.3.
 _LETTER_FIRST: Final = "[a-z][a-z0-9]*"
 _LETTER_FIRST_RULE: Final = (
     "an attribute name starts with a letter and has only letters a to z and digits"
@@ -190,10 +190,10 @@ def _november_2018(label: str) -> SpecVersion:
 
 
 V0_2: Final = _november_2018("0.2")
-#: The same text before its number was raised.
+#: The draft of 0.2 before its version number was raised from 0.1.
 V0_2_DRAFT: Final = _november_2018("0.1")
 
-#: 0.1 calls URI what later versions call URI-reference.
+#: 0.1 names the type "URI" that later versions name "URI-reference".
 _URI_0_1: Final = types.URI_REFERENCE._replace(name="URI")
 
 V0_1: Final = SpecVersion(
@@ -230,10 +230,11 @@ V0_1: Final = SpecVersion(
 
 ALL_VERSIONS: Final = (V1_0, V0_3, V0_2, V0_2_DRAFT, V0_1)
 
-#: The versions to convert to, by label. "0.1" is the release, not the draft after it.
+#: The versions to which events can be converted, by label. "0.1" is the release, not the draft of
+#: 0.2.
 VERSIONS: Final = {version.label: version for version in ALL_VERSIONS}
 
-#: The attributes that name a version, in the order of checks, and the versions by their values.
+#: By version attribute, in the order of lookup: the versions by the attribute's values.
 VERSION_ATTRIBUTES: Final[Mapping[str, Mapping[str, SpecVersion]]] = {
     attribute: {each.label: each for each in ALL_VERSIONS if each.specversion == attribute}
     for attribute in dict.fromkeys(version.specversion for version in ALL_VERSIONS)
@@ -241,9 +242,9 @@ VERSION_ATTRIBUTES: Final[Mapping[str, Mapping[str, SpecVersion]]] = {
 
 
 def version_attribute(attributes: Mapping[str, Any], prefix: str = "") -> str | None:
-    """Returns the attribute that names the version of an event; None if there is none.
+    """Returns the attribute that names the event's version; None if no such attribute is set.
 
-    `prefix` is the prefix of attribute names in `attributes`.
+    `prefix` precedes the attribute names in `attributes`.
     """
     for attribute in VERSION_ATTRIBUTES:
         if attributes.get(prefix + attribute) is not None:
@@ -254,7 +255,7 @@ def version_attribute(attributes: Mapping[str, Any], prefix: str = "") -> str | 
 def named_version(
     attribute: str, label: str, *, where: str, clauses: tuple[str, ...] = ()
 ) -> SpecVersion:
-    """Returns the table for the value of a version attribute.
+    """Returns the version for the value of a version attribute.
 
     Raises UnknownVersionError for an unknown value, CloudEventError for an empty one.
     """
@@ -269,7 +270,7 @@ def named_version(
 
 
 def spec_version(label: str) -> SpecVersion:
-    """Returns the table of a version to convert to. Raises UnknownVersionError."""
+    """Returns the version with a label. Raises UnknownVersionError if it is unknown."""
     known = VERSIONS.get(label) if isinstance(label, str) else None
     if known is None:
         raise _unknown(label, VERSIONS, "specversion", ())

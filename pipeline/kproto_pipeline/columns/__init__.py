@@ -1,8 +1,8 @@
 """Decodes the record batches of a Fetch response into Arrow columns: records, or CloudEvents.
 
 `arrow_batches` is the entry point. `batch_sections` finds and decompresses the batches, `chunks`
-reads their fields with `field_reader`, and `arrow_records` or `arrow_events` builds the Arrow
-arrays. Imports neither Spark nor the client, and opens no socket.
+reads their fields with `field_reader`, and `arrow_records` or `arrow_events` creates the Arrow
+arrays. Imports neither Spark nor the client.
 """
 
 from .arrow_events import EVENT_SCHEMA, events_as_arrow

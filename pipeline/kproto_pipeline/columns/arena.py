@@ -1,9 +1,8 @@
-"""Reuses the memory that compressed batches are decompressed into, one batch after the other.
+"""Reuses memory for decompressed batches.
 
 New memory for each fetch response would cost more in page faults and copies than most codecs do.
-
-Columns refer to the memory through memoryviews, and Python refuses to resize a bytearray with an
-exported view. So a resize tells whether the memory is still in use, without reference counts here.
+Columns refer to the memory through memoryviews. Python refuses to resize a bytearray while a view
+of it exists, so an attempt to resize tells whether the memory is still in use.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _spare: deque[bytearray] = deque(maxlen=MAX_SPARE_ARENAS)
 
 
 class Arena:
-    """A buffer that is filled from its start, and grows on demand up to `capacity` bytes."""
+    """A buffer that is filled from its start, and grows to at most `capacity` bytes."""
 
     __slots__ = ("buffer", "capacity", "used")
 
@@ -36,12 +35,11 @@ class Arena:
         self.buffer = _spare_buffer()
 
     def decompress(self, codec: Codec, data: bytes, limit: int) -> bool:
-        """Appends decompressed data, and returns whether that succeeded; `used` is the new end.
+        """Appends decompressed data, sets `used` to its end, and returns whether that succeeded.
 
-        Returns False if the result does not fit, exceeds `limit` bytes, or the data is unusual;
-        `codec.decompress` then checks the limit and raises the errors.
-
-        Raises MissingCodecError.
+        Returns False if the result does not fit, exceeds `limit` bytes, or `decompress_into`
+        refuses the data. The caller then uses `codec.decompress`, which checks the limit and raises
+        the errors. Raises MissingCodecError.
         """
         most = min(self.capacity, self.used + limit)
         while True:
@@ -68,20 +66,20 @@ class Arena:
         return True
 
     def restart(self) -> None:
-        """Empties the arena: reuses its memory, or takes other memory if a view still exists."""
+        """Empties the arena; replaces the memory if a view of it still exists."""
         self.close()
         self.used = 0
         self.buffer = _spare_buffer()
 
     def close(self) -> None:
-        """Returns the memory for the next arena."""
+        """Makes the memory available to the next arena."""
         if self.buffer:
             _spare.append(self.buffer)
         self.buffer = bytearray()
 
 
 def _spare_buffer() -> bytearray:
-    """Returns a buffer without exported views; an empty one if there is none."""
+    """Returns a spare buffer without views; a new one if there is none."""
     for _ in range(MAX_SPARE_ARENAS):
         try:
             buffer = _spare.popleft()

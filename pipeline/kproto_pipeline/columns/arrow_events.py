@@ -1,11 +1,9 @@
-"""Converts a chunk of records with CloudEvents to Arrow columns, one for each attribute.
+"""Converts a chunk of records with CloudEvents to Arrow columns, one per attribute.
 
-The fast path turns the header values of an attribute into one Arrow column, which `event_checks`
-checks as a whole. Records that it cannot prove valid (structured mode, a null or repeated header,
-unusual characters, an invalid attribute) take the slow path: `kproto_cloudevents` reads them one by
-one. The fast path accepts only records for which both paths give the same result.
-
-Knows neither sockets nor Spark.
+The fast path converts the header values of an attribute to one Arrow column, which `event_checks`
+checks as a whole. The slow path reads records one by one with `kproto_cloudevents`, if the fast
+path cannot prove them valid: structured mode, a null or repeated header, unusual characters, an
+invalid attribute. Both paths give the same result for every record that the fast path accepts.
 """
 
 from __future__ import annotations
@@ -31,9 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["EVENT_SCHEMA", "events_as_arrow"]
 
-#: The attributes, the data, then the record. `error` is the reason if a record is not an event;
-#: then `value` and `headers` are those of the record, and the attributes are null. `time` is a
-#: timestamp in microseconds; its original text is in the headers.
+#: The attributes, the data, then the record. If a record is not an event, `error` is the reason,
+#: `value` and `headers` are those of the record, and the attributes are null. `time` is in
+#: microseconds; its original text is in the headers.
 EVENT_SCHEMA: Final[pa.Schema] = pa.schema(
     [
         ("specversion", pa.string()),
@@ -52,11 +50,11 @@ EVENT_SCHEMA: Final[pa.Schema] = pa.schema(
     ]
 )
 
-# A chunk with more distinct header names takes the slow path: real topics have few names, and each
+# A chunk with more distinct header names takes the slow path. Most topics have few names, and each
 # name costs one scan of all headers.
 _MAX_HEADER_NAMES: Final = 128
 
-# The columns that have the record's own values in every row.
+# The columns that every row copies from its record.
 _RECORD_NAMES: Final = frozenset(RECORD_SCHEMA.names) - {"value", "headers"}
 
 _CONTENT_TYPE: Final = "content-type"
@@ -64,7 +62,7 @@ _PREFIX: Final = "ce_"
 _CORE: Final = ("specversion", "id", "source", "type", "subject", "time", "dataschema")
 _REQUIRED: Final = ("specversion", "id", "source", "type")
 
-# By attribute: the index of its header in each record; -1 for none.
+# By attribute: the index of its header in each record; -1 without the header.
 _HeadersByAttribute = dict[str, "Int64s"]
 
 
@@ -76,9 +74,10 @@ def events_as_arrow(
     schema: pa.Schema = EVENT_SCHEMA,
     all_headers: bool = False,
 ) -> pa.RecordBatch:
-    """Returns the columns that `schema` names (of `EVENT_SCHEMA`, in any order), a row per record.
+    """Returns one row per record, with the columns of `EVENT_SCHEMA` that `schema` names.
 
-    `headers` is null for a record that is an event, unless `all_headers`.
+    `schema` may have any order. `headers` is null for a record that is an event, unless
+    `all_headers` is set.
 
     Raises:
         CorruptBatchError: a header key is not UTF-8.
@@ -113,7 +112,7 @@ def events_as_arrow(
 def _headers(
     columns: RecordColumns, buffer: pa.Buffer, error: pa.Array, all_headers: bool
 ) -> pa.Array:
-    """Returns the headers column, which is all null and cheap if no record needs it."""
+    """Returns the column `headers`; if no row needs it, it is all null, which costs little."""
     if not all_headers and error.null_count == len(error):
         return pa.nulls(len(error), EVENT_SCHEMA.field("headers").type)
     headers = record_array("headers", columns, buffer, "", 0)
@@ -121,17 +120,17 @@ def _headers(
 
 
 def _rows_of_headers(columns: RecordColumns) -> Int64s:
-    """Returns the row of each header's record."""
+    """Returns the row of each header, in the order of the headers."""
     return np.repeat(np.arange(len(columns)), np.diff(columns.header_offsets))
 
 
 def _attribute_headers(
     columns: RecordColumns, buffer: pa.Buffer
 ) -> tuple[_HeadersByAttribute, Int64s, Bools]:
-    """Returns the header of each attribute, the headers of extensions, and the regular records.
+    """Returns the headers by attribute, the headers of extensions, and the regular records.
 
-    At this step a record is regular if it has each required attribute, no attribute twice or null,
-    and no header that looks like an attribute but has an unusual name.
+    Here, a record is regular if it has each required attribute, no attribute twice or null, and no
+    `ce_` header with an unusual name.
     """
     count = len(columns)
     rows = _rows_of_headers(columns)
@@ -171,14 +170,14 @@ def _attribute_headers(
 
 
 def _attribute_of(header: str) -> str | None:
-    """Returns the attribute of a header; None if there is none, "" if the slow path must decide."""
+    """Returns the attribute of a header; None if it has none, "" if the slow path must decide."""
     if header == _CONTENT_TYPE:
         return "datacontenttype"
     if not header.startswith(_PREFIX):
         return None
     name = header.removeprefix(_PREFIX)
     usual = name.isascii() and name.isalnum() and name.islower() and not name[0].isdigit()
-    # At most 20 characters: the binding warns about longer names.
+    # At most 20 characters, because CloudEvents warns about longer names.
     return name if usual and len(name) <= 20 and name not in ("data", "datacontenttype") else ""
 
 
@@ -192,7 +191,7 @@ def _event_arrays(
     extensions: Int64s,
     regular: Bools,
 ) -> dict[str, pa.Array]:
-    """Returns the event columns of the regular records."""
+    """Returns the event columns for the regular records only."""
     all_regular = bool(regular.all())
     mask = boolean_array(regular)
     regular_rows = np.flatnonzero(regular)
@@ -214,7 +213,7 @@ def _event_arrays(
 def _extension_maps(
     columns: RecordColumns, buffer: pa.Buffer, extensions: Int64s, regular: Bools
 ) -> pa.Array:
-    """Returns the extensions of each regular record by name, in the order of its headers."""
+    """Returns a map of the extensions of each regular record, in the order of its headers."""
     rows = _rows_of_headers(columns)[extensions]
     selected = regular[rows]
     counts = np.bincount(rows[selected], minlength=len(columns))[regular]
@@ -231,11 +230,10 @@ def _extension_maps(
 def _with_irregular(
     events: Mapping[str, pa.Array], columns: RecordColumns, regular: Bools
 ) -> dict[str, pa.Array]:
-    """Returns the columns of all records: the regular ones, and the others read one by one."""
+    """Returns the columns of all records; reads the irregular ones one by one."""
     irregular = np.flatnonzero(~regular)
     with warnings.catch_warnings():
-        # No warnings: they are for writers, and the specification only advises against these
-        # events.
+        # Ignores warnings: they are for writers, and the specification allows these events.
         warnings.simplefilter("ignore")
         read = [_read_event(columns, int(row)) for row in irregular]
     order = number_array(np.argsort(np.concatenate((np.flatnonzero(regular), irregular))))
@@ -247,7 +245,7 @@ def _with_irregular(
 
 
 def _read_event(columns: RecordColumns, row: int) -> dict[str, Any]:
-    """Reads one record with the binding: returns its event columns, or `error` and `value`."""
+    """Reads one record with `from_kafka`; returns its event columns, or `error` and `value`."""
     value = columns.value(row)
     try:
         outcome = from_kafka(columns.key(row), value, columns.headers(row))
@@ -263,7 +261,7 @@ def _event_row(event: CloudEvent) -> dict[str, Any]:
     try:
         time = None if event.time is None else event.time.datetime.astimezone(UTC)
     except (CloudEventError, OverflowError):
-        time = None  # a valid time that datetime cannot represent
+        time = None  # a valid time that a datetime cannot represent
     return {
         "specversion": event.specversion,
         "id": event.id,

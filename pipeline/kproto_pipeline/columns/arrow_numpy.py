@@ -28,7 +28,7 @@ __all__ = [
     "repeated_text",
 ]
 
-#: Arrow type -> numpy type.
+#: By Arrow type: the numpy type.
 _DTYPES: Final[dict[pa.DataType, np.dtype[Any]]] = {
     pa.int32(): np.dtype(np.int32),
     pa.int64(): np.dtype(np.int64),
@@ -38,7 +38,7 @@ _DTYPES: Final[dict[pa.DataType, np.dtype[Any]]] = {
 def number_array(
     values: npt.NDArray[Any], kind: pa.DataType | None = None, *, null: Bools | None = None
 ) -> pa.Array:
-    """Converts numbers to an Arrow array of `kind`, or of their own type; `null` masks nulls."""
+    """Converts numbers to an Arrow array of `kind` (default: their type); `null` masks nulls."""
     found = np.ascontiguousarray(values)
     validity = None if null is None else _bits(~null)
     kind = pa.from_numpy_dtype(found.dtype) if kind is None else kind
@@ -46,7 +46,7 @@ def number_array(
 
 
 def boolean_array(values: Bools) -> pa.Array:
-    """Converts booleans to an Arrow array."""
+    """Converts booleans to an Arrow array without nulls."""
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, _bits(values)])
 
 
@@ -68,20 +68,20 @@ def empty_bytes(count: int) -> pa.Array:
 
 
 def binary_scalar(data: bytes) -> pa.Scalar:
-    """Returns an Arrow scalar of one byte string."""
+    """Returns one byte string as an Arrow scalar."""
     offsets = np.array([0, len(data)], dtype=np.int32)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), 1, buffers)[0]
 
 
 def integer_values(array: pa.Array) -> npt.NDArray[Any]:
-    """Returns the integers of an array without a copy; those of nulls are arbitrary."""
+    """Returns the integers of an array without a copy; arbitrary values for nulls."""
     data: npt.NDArray[Any] = np.frombuffer(array.buffers()[1] or b"", dtype=_DTYPES[array.type])
     return data[array.offset : array.offset + len(array)]
 
 
 def boolean_values(array: pa.Array, *, null: bool) -> Bools:
-    """Returns the booleans of an array, with `null` in place of nulls."""
+    """Returns the booleans of an array; `null` for nulls."""
     found = _unpacked(array.buffers()[1], array)
     missing = null_mask(array)
     if missing is not None:
@@ -90,17 +90,17 @@ def boolean_values(array: pa.Array, *, null: bool) -> Bools:
 
 
 def null_mask(array: pa.Array) -> Bools | None:
-    """Returns a mask of the null rows; None if there are none."""
+    """Returns a mask of the null rows; None without nulls."""
     if not array.null_count:
         return None
     validity = array.buffers()[0]
-    if validity is None:  # an array of nulls
+    if validity is None:  # an array of type null
         return np.ones(len(array), dtype=np.bool_)
     return ~_unpacked(validity, array)
 
 
 def lengths(array: pa.Array, *, null: int) -> Int64s:
-    """Returns the length in bytes of each byte string or string; `null` for nulls."""
+    """Returns the length in bytes of each string or byte string; `null` for nulls."""
     large = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
     if array.type == pa.null():
         return np.full(len(array), null, dtype=np.int64)

@@ -2,8 +2,6 @@
 
 Keys, values and headers stay in the buffer: an Arrow array with interleaved offsets (start, end,
 start, end, …) is created over it, and then compacted with `take`.
-
-Knows neither batches, sockets, Spark nor CloudEvents.
 """
 
 from __future__ import annotations
@@ -49,9 +47,9 @@ _MAX_KEPT_BYTES: Final = 1 << 20
 def records_as_arrow(
     columns: RecordColumns, *, topic: str, partition: int, schema: pa.Schema = RECORD_SCHEMA
 ) -> pa.RecordBatch:
-    """Returns the columns that `schema` names (of `RECORD_SCHEMA`, in any order), a row a record.
+    """Returns one row per record, with the columns of `RECORD_SCHEMA` that `schema` names.
 
-    Other columns cost nothing.
+    `schema` may have any order; columns that it lacks are not converted.
 
     Raises:
         CorruptBatchError: a header key is not UTF-8.
@@ -64,7 +62,7 @@ def records_as_arrow(
 def record_array(
     name: str, columns: RecordColumns, buffer: pa.Buffer, topic: str, partition: int
 ) -> pa.Array:
-    """Returns one column by its name. Raises CorruptBatchError as `records_as_arrow`."""
+    """Returns one column. Raises KeyError for an unknown name, and as `records_as_arrow` does."""
     count = len(columns)
     match name:
         case "key":
@@ -90,12 +88,12 @@ def record_array(
 def binary_array(buffer: pa.Buffer, ranges: ByteRanges, rows: Int64s | None = None) -> pa.Array:
     """Returns the byte strings of `ranges` as a compact Arrow binary array.
 
-    `rows` selects and orders rows; -1 gives null.
+    `rows` are the indexes of the strings to return, in order; -1 returns a null.
     """
     count = len(ranges)
     if count == 0:
         return pa.nulls(0 if rows is None else len(rows), pa.binary())
-    # Even elements are the byte strings, odd ones the bytes between two of them.
+    # In `spread`, even elements are the byte strings, and odd ones the bytes between them.
     bounds = np.ascontiguousarray(ranges.bounds)
     spread = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(bounds), buffer])
     if rows is None:
@@ -110,9 +108,9 @@ _first_even_numbers: Int32s = np.arange(0, 0, 2, dtype=np.int32)
 
 
 def _even_numbers(count: int) -> Int32s:
-    """Returns 0, 2, 4, …; cached up to a megabyte, as new memory costs more than filling it."""
+    """Returns 0, 2, 4, …; caches up to 1 MiB, because new memory is slower than the computation."""
     global _first_even_numbers
-    numbers = _first_even_numbers  # another thread may replace it meanwhile by a shorter one
+    numbers = _first_even_numbers  # copied, because another thread may set a shorter array
     if count > len(numbers):
         numbers = np.arange(0, 2 * count, 2, dtype=np.int32)
         if numbers.nbytes <= _MAX_KEPT_BYTES:
@@ -121,7 +119,7 @@ def _even_numbers(count: int) -> Int32s:
 
 
 def _headers_array(columns: RecordColumns, buffer: pa.Buffer) -> pa.Array:
-    """Returns a list of key and value for each record; null for none, as in the connector.
+    """Returns a list of keys and values for each record; null without headers, as the connector.
 
     Raises:
         CorruptBatchError: a header key is not UTF-8.
@@ -139,7 +137,7 @@ def _headers_array(columns: RecordColumns, buffer: pa.Buffer) -> pa.Array:
 
 
 def _header_arrays(columns: RecordColumns, buffer: pa.Buffer) -> tuple[pa.Array, pa.Array]:
-    """Returns all header keys (string) and header values (binary), in row order.
+    """Returns all header keys (string) and header values (binary) of the records, in order.
 
     Raises:
         CorruptBatchError: a header key is not UTF-8.
@@ -153,9 +151,9 @@ def _header_arrays(columns: RecordColumns, buffer: pa.Buffer) -> tuple[pa.Array,
 
 
 def _timestamp_array(timestamps: Int64s) -> pa.Array:
-    """Converts milliseconds to Arrow timestamps in microseconds, UTC.
+    """Converts milliseconds to Arrow timestamps in microseconds (UTC).
 
-    A timestamp beyond 64 bits of microseconds (about 292,000 years) becomes null.
+    A timestamp that exceeds 64 bits in microseconds (about 292,000 years) becomes null.
     """
     beyond = (timestamps > _MAX_TIMESTAMP_MS) | (timestamps < -_MAX_TIMESTAMP_MS)
     mask = beyond if beyond.any() else None

@@ -1,8 +1,8 @@
-"""Finds the records sections of the batches in a fetch response, checks and decompresses them.
+"""Finds, checks and decompresses the records sections of the batches in a fetch response.
 
-Skips control batches and batches outside of the requested offsets, and groups the batches that are
-decoded together in one buffer. `kproto.records` reads batch headers, CRC, codecs and message sets;
-`chunks` decodes the records inside a batch.
+Skips control batches and batches outside of the requested offsets, and groups batches so that their
+records are in one buffer and are decoded together. `kproto.records` reads batch headers, CRC,
+codecs and message sets; `chunks` decodes the records of a group.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_CHUNK_BYTES", "BatchGroup", "BatchSection", "section_groups"]
 
-# The most bytes of records in a chunk of columns. Arrow's 32-bit offsets allow 2 GiB; 8 MiB keep a
-# chunk, and Spark's copy of it, small compared with a heap.
+# The most bytes of records in a chunk of columns. Arrow's 32-bit offsets allow 2 GiB; with 8 MiB, a
+# chunk and Spark's copy of it stay small compared with a heap.
 MAX_CHUNK_BYTES: Final = 8 << 20
 
 
@@ -43,7 +43,7 @@ MAX_CHUNK_BYTES: Final = 8 << 20
 class BatchSection:
     """The records of one batch, uncompressed, in `data[start:end]`.
 
-    `data` is a bytearray if it is an arena's memory, which will be reused.
+    If `data` is a bytearray, it is the memory of an arena, which will be reused.
     """
 
     batch: RecordBatch
@@ -53,25 +53,25 @@ class BatchSection:
 
     @property
     def size(self) -> int:
-        """The bytes of records."""
+        """The size of the records in bytes."""
         return self.end - self.start
 
     @property
     def log_append_time(self) -> bool:
-        """Whether all records have the broker's log append time."""
+        """Whether all records have the broker's log append time as their timestamp."""
         return self.batch.timestamp_type == LOG_APPEND_TIME
 
     @property
     def timestamp(self) -> int:
-        """The base of the records' timestamp deltas, in ms; with log append time that time."""
+        """The timestamp in ms to which record deltas are added; or the batch's log append time."""
         return self.batch.max_timestamp if self.log_append_time else self.batch.base_timestamp
 
     def relocated(self, start: int) -> BatchSection:
-        """Returns the same records at another position, in a buffer that does not exist yet."""
+        """Returns a section for the same records at `start` of a buffer that is built later."""
         return BatchSection(self.batch, b"", start, start + self.size)
 
     def corrupt(self, reason: str) -> CorruptBatchError:
-        """Returns an error that names this batch."""
+        """Returns a CorruptBatchError that names this batch."""
         return CorruptBatchError(
             reason, offset=self.batch.position, base_offset=self.batch.base_offset
         )
@@ -90,9 +90,9 @@ class MessageSection:
 
 @dataclass(slots=True)
 class BatchGroup:
-    """Batches that are decoded together: all their records are in one buffer.
+    """Batches that are decoded together: all their records are in `buffer`.
 
-    A memoryview belongs to an arena, whose memory is not reused while the view exists.
+    A memoryview is over an arena, whose memory is not reused while the view exists.
     """
 
     buffer: bytes | memoryview
@@ -110,16 +110,18 @@ def section_groups(
 ) -> Generator[BatchGroup | list[Record]]:
     """Yields the batches in `fetched` with offsets in `start <= offset < end`, in groups.
 
-    A group ends before it exceeds `chunk_bytes`, and where batches alternate with message sets
-    (magic 0 and 1, whose requested messages are yielded decoded). The caller must decode a group
-    before it takes the next one. Yields the group before a corrupt batch before it raises.
+    A group ends before it exceeds `chunk_bytes`, and wherever batches of magic 2 and message sets
+    (magic 0 and 1) alternate. The requested messages of message sets are yielded as a list of
+    records. The caller must decode a group before it requests the next one. If a batch is corrupt,
+    yields the batches before it, then raises.
 
-    Skips batches outside of the requested offsets, batches of an `aborted` transaction, and an
-    incomplete last batch. Checks a batch before `start` first, because its last offset may be
+    Skips batches outside of the requested offsets, batches of `aborted` transactions, and an
+    incomplete last batch. Checks even a batch before `start`, because its last offset may be
     corrupt. Ignores bytes after a batch that reaches `end`.
 
     Raises:
-        CorruptBatchError: a batch is corrupt, or its offsets do not rise above those before it.
+        CorruptBatchError: a batch is corrupt, or its offsets do not rise above the previous
+        batch's.
         MissingCodecError: a batch is compressed with a codec that is not installed.
     """
     batches: list[BatchSection] = []
@@ -154,7 +156,7 @@ def section_groups(
 def _groups(
     batches: Sequence[BatchSection], messages: Sequence[MessageSection]
 ) -> Iterator[BatchGroup | list[Record]]:
-    """Yields a group of the batches and one of the messages, if there are any."""
+    """Yields the messages as one list and the batches as one group, unless they are empty."""
     found = [record for section in messages for record in section.records]
     if found:
         yield found
@@ -163,14 +165,14 @@ def _groups(
 
 
 def _in_one_buffer(sections: Sequence[BatchSection]) -> BatchGroup:
-    """Returns the sections over one buffer: the fetch response itself, or an arena's memory.
+    """Returns a group of sections over one buffer: the fetch response, or the arena's memory.
 
-    Copies all into a new buffer only if the two alternate, or a batch did not fit the arena.
+    Copies all records to a new buffer if the sections have different buffers.
     """
     buffer = sections[0].data
     if all(section.data is buffer for section in sections):
         if isinstance(buffer, bytearray):
-            # The arena is not reused while this view exists.
+            # The arena cannot be reused while this view exists.
             return BatchGroup(memoryview(buffer).toreadonly()[: sections[-1].end], sections)
         return BatchGroup(buffer, sections)
     at: list[BatchSection] = []
@@ -184,7 +186,7 @@ def _in_one_buffer(sections: Sequence[BatchSection]) -> BatchGroup:
 
 
 def _start_group(arena: Arena, section: BatchSection | MessageSection, fetched: bytes) -> None:
-    """Empties the arena, and keeps the section if it is decompressed already."""
+    """Empties the arena for a new group, but keeps the section if it is decompressed already."""
     if isinstance(section, MessageSection) or section.data is fetched:
         arena.restart()
         return
@@ -203,10 +205,10 @@ def _sections(
     limit: int,
     aborted: AbortedTransactions | None,
 ) -> Iterator[BatchSection | MessageSection]:
-    """Yields the requested batches one by one, decompressed into `arena` if they fit."""
+    """Yields the requested sections; a batch is decompressed into `arena` if it fits."""
     following: int | None = None
     for batch in read_batches(fetched, check_crc=False):
-        # The offset of a wrapper of magic 0 or 1 is that of its last message.
+        # A wrapper message of magic 0 or 1 has the offset of its last message.
         if end is not None and batch.magic == 2 and batch.base_offset >= end:
             return
         batch.check()
@@ -224,7 +226,7 @@ def _sections(
 
 
 def _records(batch: RecordBatch, fetched: bytes, arena: Arena, limit: int) -> BatchSection:
-    """Returns the records of a batch of magic 2, in place or decompressed."""
+    """Returns the records of a batch of magic 2: in the response, or decompressed."""
     first = batch.position + HEADER_BYTES
     last = batch.position + batch.size_in_bytes
     section = BatchSection(batch, fetched, first, last)
@@ -239,7 +241,7 @@ def _records(batch: RecordBatch, fetched: bytes, arena: Arena, limit: int) -> Ba
 def _decompress(
     section: BatchSection, packed: bytes, codec: Codec, arena: Arena, limit: int
 ) -> None:
-    """Decompresses `packed` into the arena, or into a buffer of its own if it does not fit."""
+    """Decompresses `packed` into the arena, or into a new buffer if it does not fit."""
     try:
         start = arena.used
         if arena.decompress(codec, packed, limit):
@@ -254,7 +256,7 @@ def _decompress(
 
 
 def _messages(batch: LegacyBatch, start: int, end: int | None, limit: int) -> MessageSection:
-    """Returns the requested messages of an entry; a wrapper's offset is its last message's."""
+    """Returns the requested messages of one entry of a message set."""
     found = batch.records(from_offset=start, max_decompressed_bytes=limit)
     if end is not None:
         found = [record for record in found if record.offset < end]

@@ -1,12 +1,10 @@
-"""Decodes record batches into columns, many batches at a time, without a Python loop over fields.
+"""Decodes many record batches at once into columns, without a Python loop over fields.
 
-Turns the `records` bytes of a Fetch response into chunks of columns, and names the batch that is
-corrupt. `batch_sections` finds the records of each batch and groups the batches that are decoded
-together, `field_reader` reads the fields of many records at once, `arrow_records` and
-`arrow_events` turn columns into Arrow arrays.
+Converts the `records` bytes of a Fetch response to chunks of columns, and names a corrupt batch.
+`batch_sections` finds the records of each batch and groups batches. `field_reader` reads one field
+of many records at once. `arrow_records` and `arrow_events` convert columns to Arrow arrays.
 
-The record decoder of `kproto.records` reads messages of magic 0 and 1, which few brokers still
-hold. Knows neither sockets, Spark nor CloudEvents.
+`kproto.records` decodes messages of magic 0 and 1, which few brokers still have.
 """
 
 from __future__ import annotations
@@ -35,9 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["column_chunks"]
 
-# Offsets in a buffer are int32, as in Arrow.
+# Positions in a buffer are int32, as in Arrow.
 _MAX_BUFFER_BYTES: Final = 2**31 - 1
-# glibc's largest threshold (DEFAULT_MMAP_THRESHOLD_MAX), less the overhead of a block.
+# The largest dynamic threshold of glibc (DEFAULT_MMAP_THRESHOLD_MAX), less a block's overhead.
 _LARGEST_KEPT_BYTES: Final = (32 << 20) - (1 << 16)
 
 
@@ -52,20 +50,19 @@ def column_chunks(
 ) -> Iterator[RecordColumns]:
     """Yields the data records of a fetch response with `start <= offset < end`, as columns.
 
-    Skips control batches and an incomplete last batch. Usually yields one chunk; more if
-    decompressed batches exceed `chunk_bytes`, and if batches alternate with message sets (magic 0
-    and 1, which the record decoder reads one by one). Yields the chunks before a corrupt batch
-    before it raises. A batch may decompress to `max_decompressed_bytes`.
+    Skips control batches and an incomplete last batch; with `aborted`, also batches of aborted
+    transactions. Usually yields one chunk. Yields more if the decompressed batches exceed
+    `chunk_bytes`, or if batches alternate with message sets (magic 0 and 1). If a batch is corrupt,
+    yields the chunks before it, then raises. A batch may decompress to at most
+    `max_decompressed_bytes`.
 
-    With `aborted`, checks and skips the batches of aborted transactions.
-
-    Checks and skips batches that end before `start`; ignores bytes after a batch that reaches
-    `end`. A header key that is not UTF-8 is an error only when it is read, as in `Record.headers`;
-    every other fault of a record is an error here, even outside of the requested offsets.
+    Checks, then skips, batches that end before `start`; ignores bytes after a batch that reaches
+    `end`. A header key that is not UTF-8 raises only when it is read, as in `Record.headers`. Any
+    other fault of a record raises, even outside of the requested offsets.
 
     Raises:
-        CorruptBatchError: a batch or a record in it is corrupt, the offsets of a batch do not rise
-            above those before it, or a batch exceeds Arrow's 32-bit offsets.
+        CorruptBatchError: a batch or its records are corrupt, its offsets do not rise above those
+        of the previous batch, or it exceeds Arrow's 32-bit offsets.
         MissingCodecError: a batch is compressed with a codec that is not installed.
     """
     _keep_freed_memory()
@@ -87,11 +84,12 @@ def column_chunks(
 
 @cache
 def _keep_freed_memory() -> None:
-    """Makes glibc keep freed blocks of this size for reuse; once a process.
+    """Makes glibc keep freed blocks of up to this size for reuse; runs once per process.
 
-    glibc returns blocks of some hundred kilobytes to the system unless a larger block was freed
-    before (mallopt(3), M_MMAP_THRESHOLD); new pages for the arrays of each chunk take a sixth of
-    the time. The block is never written, so it costs microseconds. No effect without glibc.
+    By default, glibc returns blocks of some hundred kilobytes to the system, unless a larger block
+    was freed before (mallopt(3), M_MMAP_THRESHOLD). New pages for the arrays of each chunk would
+    take a sixth of the time. The block is never written, so it costs microseconds. No effect
+    without glibc.
     """
     bytearray(_LARGEST_KEPT_BYTES)
 
@@ -99,7 +97,7 @@ def _keep_freed_memory() -> None:
 def _group_columns(
     group: BatchGroup, start: int, end: int | None, max_decompressed_bytes: int
 ) -> Iterator[RecordColumns]:
-    """Yields the requested records of a group; if a batch is corrupt, those before it."""
+    """Yields the requested records of a group; if a batch is corrupt, first the ones before it."""
     try:
         columns = _section_columns(group.buffer, group.sections, start, end)
     except CorruptBatchError:
@@ -107,7 +105,7 @@ def _group_columns(
             try:
                 columns = _section_columns(group.buffer, [section], start, end)
             except CorruptBatchError as error:
-                # The record decoder has a more precise error.
+                # The record decoder reports the fault more precisely.
                 section.batch.records(
                     eager_headers=True, max_decompressed_bytes=max_decompressed_bytes
                 )
@@ -122,7 +120,7 @@ def _group_columns(
 def _section_columns(
     buffer: bytes | memoryview, sections: Sequence[BatchSection], start: int, end: int | None
 ) -> RecordColumns:
-    """Decodes the records of the sections by field. Raises CorruptBatchError, without an offset."""
+    """Decodes the records of the sections by field. Raises CorruptBatchError without a position."""
     _require(len(buffer) <= _MAX_BUFFER_BYTES, "2 GiB at a time are the most; pass less at once")
     found = [section.batch for section in sections]
     starts = [section.start for section in sections]
@@ -130,7 +128,7 @@ def _section_columns(
     ends = record_ends(buffer, starts, [section.end for section in sections], record_counts)
     counts = np.array(record_counts, dtype=np.int64)
 
-    # A record starts at the end of the one before; the first one at the start of its section.
+    # A record begins at the end of the previous one; the first of a section at the section's start.
     begins = np.empty_like(ends)
     begins[1:] = ends[:-1]
     firsts = np.cumsum(counts) - counts
@@ -153,7 +151,7 @@ def _section_columns(
     null_keys, null_values = reader.byte_strings(keys), reader.byte_strings(values)
     header_offsets = np.zeros(rows + 1, dtype=np.int64)
     header_counts = reader.varints()
-    # A header takes at least two bytes: check the counts before allocating.
+    # A header has at least two bytes: check the counts before allocating arrays.
     fits = header_counts.min(initial=0) >= 0 and int(header_counts.sum()) * 2 <= len(buffer)
     _require(fits, "a record's header count does not fit")
     np.cumsum(header_counts, out=header_offsets[1:])
@@ -175,7 +173,7 @@ def _section_columns(
             for first, batch in zip(firsts.tolist(), found, strict=True)
         ],
     )
-    # All records of a batch were checked, requested or not.
+    # All records were decoded and checked; return only the requested ones.
     selected = offsets >= start
     if end is not None:
         selected &= offsets < end
@@ -185,11 +183,11 @@ def _section_columns(
 def _resolve_timestamps(
     timestamps: Int64s, sections: Sequence[BatchSection], counts: Int64s
 ) -> Int32s:
-    """Converts deltas to timestamps, in place; returns the timestamp types."""
+    """Converts timestamp deltas to timestamps, in place; returns the timestamp types."""
     by_broker = np.array([section.log_append_time for section in sections], dtype=np.bool_)
     types = np.zeros(len(timestamps), dtype=np.int32)
     if by_broker.any():
-        # A log append time is the batch's max_timestamp.
+        # The log append time of a batch is its max_timestamp.
         types += np.repeat(by_broker, counts)
         timestamps[types == LOG_APPEND_TIME] = 0
     bases = np.array([section.timestamp for section in sections], dtype=np.int64)

@@ -1,10 +1,8 @@
 """Checks the values of an attribute, a whole column at once, for the fast path of CloudEvents.
 
-A check runs once for each distinct value, or as one vectorized test. It is True for values that the
-binding accepts for certain, and for nulls; False means that `kproto_cloudevents` has to read the
-record.
-
-Works on Arrow binary arrays: knows no records.
+A check runs once per distinct value, or as one vectorized test. It returns True for values that the
+binding certainly accepts, and for nulls. False means that `kproto_cloudevents` must read the
+record. Works on Arrow binary arrays.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ __all__ = ["CHECKS", "check_plain_text"]
 
 
 def check_plain_text(array: pa.Array) -> Bools:
-    """Checks for text of at least one character, all printable ASCII."""
+    """Returns which values are non-empty and have only printable ASCII; true for nulls."""
     data = array.buffers()[2]
     filled: Bools = lengths(array, null=1) > 0
     if data is None or data.size == 0:
@@ -43,8 +41,8 @@ def _matches(array: pa.Array, pattern: str) -> Bools:
     return boolean_values(pc.match_substring_regex(array, pattern), null=True)
 
 
-# RFC 3339 without the cases for the slow path: leap seconds, more than six digits of a second,
-# years before 1000 and after 8999, and February 29.
+# RFC 3339, except for the times that the slow path checks: leap seconds, more than six digits of a
+# fraction, years before 1000 and after 8999, and February 29.
 _USUAL_TIME: Final = (
     r"\A[1-8][0-9]{3}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
     r"|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
@@ -58,7 +56,7 @@ def _check_time(array: pa.Array) -> Bools:
 
 
 def _check_each_value(is_right: Callable[[str], bool]) -> Callable[[pa.Array], Bools]:
-    """Returns a check that runs once for each distinct value: sources and types are few."""
+    """Returns a check that runs once per distinct value: sources and types have few values."""
 
     def check(array: pa.Array) -> Bools:
         encoded = array.dictionary_encode()
@@ -85,7 +83,7 @@ def _obeys(attribute: str) -> Callable[[pa.Array], Bools]:
 
 
 def _is_binary_mode(content_type: str) -> bool:
-    """Returns whether a media type is valid and not one of structured mode."""
+    """Returns whether a media type is valid and means binary mode."""
     media_type = parse_media_type(content_type)
     return (
         media_type is not None

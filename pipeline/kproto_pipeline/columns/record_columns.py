@@ -1,6 +1,6 @@
-"""Holds records as columns: one array a field, with positions in the buffer of their bytes.
+"""Holds records as columns: one array per field, with positions in the buffer of their bytes.
 
-`chunks` decodes batches into columns; `message_set_columns` converts records of message sets.
+`chunks` decodes batches into columns; `message_set_columns` converts the records of message sets.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ BytePairs: TypeAlias = "NDArray[np.uint16]"
 
 @dataclass(slots=True)
 class ByteRanges:
-    """One byte string a row, as positions in a shared buffer; ascending, never overlapping.
+    """One byte string per row, as positions in a shared buffer; ascending, never overlapping.
 
-    `bounds` has two columns, start and end of the bytes: flattened, they are the offsets of an
-    Arrow array. `null` marks null rows (their range is empty); None means no row is null.
+    `bounds` has two columns, the start and the end of the bytes: flattened, they are the offsets of
+    an Arrow array. `null` marks null rows, whose range is empty; None means that no row is null.
     """
 
     bounds: Int32s
@@ -59,7 +59,7 @@ class ByteRanges:
         return ByteRanges(self.bounds[selected], null)
 
     def at(self, buffer: bytes | memoryview, row: int) -> bytes | None:
-        """Returns the bytes of one row."""
+        """Returns the bytes of one row; None for null."""
         if self.null is not None and self.null[row]:
             return None
         start, end = self.bounds[row].tolist()
@@ -68,13 +68,12 @@ class ByteRanges:
 
 @dataclass(slots=True)
 class RecordColumns:
-    """The records of some batches, one array a field; `timestamps` are ms since the epoch.
+    """The records of some batches, one array per field; `timestamps` are ms since 1970.
 
-    `timestamp_types` are Kafka's: 0 for create time, 1 for log append time, -1 for none.
-
-    Row r's headers are the rows `header_offsets[r]` to `header_offsets[r + 1]` of
-    `header_keys` and `header_values`. All ranges point into `buffer`, which is a memoryview if
-    batches were compressed: its memory is not reused while the view exists.
+    `timestamp_types` are Kafka's: 0 for create time, 1 for log append time, -1 for none. The
+    headers of row r are the rows `header_offsets[r]` to `header_offsets[r + 1]` of `header_keys`
+    and `header_values`. All positions are in `buffer`. It is a memoryview if batches were
+    compressed: the memory is not reused while the view exists.
     """
 
     buffer: bytes | memoryview
@@ -86,7 +85,7 @@ class RecordColumns:
     header_offsets: Int64s
     header_keys: ByteRanges
     header_values: ByteRanges
-    #: For each batch of magic 2: its first row, its position in the response, its base offset.
+    #: For each batch of magic 2: its first row, its position in the response, and its base offset.
     batches: Sequence[tuple[int, int, int]] = ()
 
     def __len__(self) -> int:
@@ -124,7 +123,7 @@ class RecordColumns:
         return self.values.at(self.buffer, row)
 
     def headers(self, row: int) -> list[tuple[str, bytes | None]]:
-        """Returns the headers of one record, in their order.
+        """Returns the headers of one record, in order.
 
         Raises:
             CorruptBatchError: a header key is not UTF-8.
@@ -146,7 +145,7 @@ class RecordColumns:
         return found
 
     def header_key_error(self) -> CorruptBatchError:
-        """Returns the error of the first record with a header key that is not UTF-8."""
+        """Returns the error for the first record with a header key that is not UTF-8."""
         try:
             for row in range(len(self)):
                 self.headers(row)
@@ -155,20 +154,20 @@ class RecordColumns:
         return CorruptBatchError("a header name is not UTF-8")
 
     def before(self, error: CorruptBatchError) -> RecordColumns:
-        """Returns the records of the batches before the one that `error` names."""
+        """Returns the records of the batches before the batch that `error` names."""
         first = (row for row, position, _ in self.batches if position == error.offset)
         return self.filter(np.arange(len(self)) < next(first, 0))
 
     def _batch_of(self, row: int) -> tuple[int, int | None, int | None]:
-        """Returns the entry of `batches` for the batch of a row."""
+        """Returns the entry of `batches` for a row; (0, None, None) without one."""
         number = bisect_right(self.batches, row, key=itemgetter(0))
         return self.batches[number - 1] if number else (0, None, None)
 
 
 def message_set_columns(records: Sequence[Record]) -> RecordColumns:
-    """Returns the columns of records without headers, such as those of message sets.
+    """Returns the columns of records without headers, as message sets have them.
 
-    Copies their keys and values into one buffer.
+    Copies the keys and values into one buffer.
     """
     parts: list[bytes] = []
     for record in records:

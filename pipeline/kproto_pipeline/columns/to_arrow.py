@@ -1,7 +1,7 @@
-"""Decodes a fetch response into Arrow record batches: bytes to column chunks to Arrow.
+"""Decodes a fetch response into Arrow record batches.
 
-Usually a response becomes one record batch; `column_chunks` has the exceptions. The caller chooses
-the columns: those of `arrow_records` or of `arrow_events`.
+Usually a response becomes one record batch; see `column_chunks` for the exceptions. The caller
+chooses the columns: those of `arrow_records` or of `arrow_events`.
 """
 
 from __future__ import annotations
@@ -34,16 +34,14 @@ def arrow_batches(
     chunk_bytes: int = MAX_CHUNK_BYTES,
     aborted: AbortedTransactions | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the data records of a fetch response with `start <= offset < end`, a row a record.
+    """Yields the data records of a fetch response with `start <= offset < end`, a row per record.
 
-    With `aborted`, leaves out the records of aborted transactions.
-
-    `convert` is `records_as_arrow` or `events_as_arrow` with all arguments except the columns. A
-    record batch has up to `chunk_bytes` of records. Yields the valid Kafka batches before a corrupt
-    one before it raises.
+    With `aborted`, excludes the records of aborted transactions. `convert` is `records_as_arrow` or
+    `events_as_arrow` with all arguments except the columns. A record batch has up to `chunk_bytes`
+    of records. If a Kafka batch is corrupt, yields the records before it, then raises.
 
     Raises:
-        CorruptBatchError: as `column_chunks`, and for a header key that is not UTF-8.
+        CorruptBatchError: as in `column_chunks`, and for a header key that is not UTF-8.
         MissingCodecError: a batch is compressed with a codec that is not installed.
     """
     for columns in column_chunks(
@@ -55,7 +53,7 @@ def arrow_batches(
 def _convert_chunk(
     columns: RecordColumns, convert: Callable[[RecordColumns], pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Converts columns to Arrow; if a header key is corrupt, yields the batches before it."""
+    """Yields the columns as Arrow; if a header key is corrupt, yields the batches before it."""
     try:
         converted = convert(columns)
     except CorruptBatchError as error:

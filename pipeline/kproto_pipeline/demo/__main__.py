@@ -1,4 +1,4 @@
-"""`python -m kproto_pipeline.demo`."""
+"""Runs the demo as `python -m kproto_pipeline.demo`."""
 
 import sys
 

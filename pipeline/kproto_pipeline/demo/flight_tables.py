@@ -1,7 +1,4 @@
-"""Queries the job's output for the demo: flights by carrier and by hour.
-
-Knows neither brokers nor topics.
-"""
+"""Queries the job's output for the demo: flights by carrier and by hour."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ _DATA_SCHEMA: Final = (
 
 
 def flight_table(spark: SparkSession, parquet: str) -> DataFrame:
-    """Returns the valid flights with their data as columns."""
+    """Returns the valid flights, with the JSON data of their events as columns."""
     return (
         spark.read.parquet(parquet)
         .where(sf.col("status") == VALID)

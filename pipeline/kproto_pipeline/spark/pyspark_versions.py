@@ -25,6 +25,5 @@ _IN_UTC: Final[dict[str, Any]] = (
 
 
 def as_arrow_schema(schema: StructType) -> pa.Schema:
-    """Returns a Spark schema as an Arrow schema with UTC timestamps, which Spark expects in
-    batches."""
+    """Returns a Spark schema as an Arrow schema with UTC timestamps, as Spark expects."""
     return to_arrow_schema(schema, **_IN_UTC)

@@ -1,8 +1,8 @@
-"""Encodes Arrow columns as records. Knows neither Spark, the client nor sockets.
+"""Encodes Arrow columns as records.
 
-`record_sections` encodes the rows of one partition as batches, column by column.
-`records_of_events` converts the columns of CloudEvents to records first. `partition_hashes` hashes
-keys as Kafka's own clients do.
+`record_sections` encodes the rows of one partition as batches, by column. `records_of_events` first
+converts the columns of CloudEvents to those of records. `partition_hashes` hashes keys like Kafka's
+clients. Imports neither Spark nor a client.
 """
 
 from .events import UnwritableEventError, records_of_events

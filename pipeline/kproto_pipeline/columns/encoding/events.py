@@ -1,9 +1,9 @@
 """Converts columns of CloudEvents to columns of records, the inverse of `arrow_events`.
 
-The fast path writes binary mode, one attribute's column after the other. Rows that it cannot prove
-valid, and structured mode, take the slow path, row by row through `kproto_cloudevents`, which
-decides. A row with an `error` is no event, and is written as its original record. In binary mode a
-row whose headers match its columns keeps its headers; otherwise headers that are no attributes
+The fast path writes binary mode, one column after the other. The slow path converts row by row with
+`kproto_cloudevents`: all rows in structured mode, and rows that the fast path cannot prove valid. A
+row with an `error` is not an event; it becomes its original record. In binary mode, a row whose
+headers match its columns keeps its headers. In any other row, headers that are not attributes
 follow the attributes, as in `to_kafka`.
 """
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EventRecords", "UnwritableEventError", "records_of_events"]
 
-#: Attribute -> its header in binary mode (Kafka binding 3.2.3), in the order of writing.
+#: By attribute: its header in binary mode (Kafka binding 3.2.3), in the order of writing.
 _HEADERS: Final = {
     "specversion": "ce_specversion",
     "id": "ce_id",
@@ -59,30 +59,30 @@ _HEADERS: Final = {
 _REQUIRED: Final = ("id", "source", "type")
 _PREFIX: Final = "ce_"
 
-#: Column -> attribute name in versions before 1.0.
+#: By version before 1.0, then by column: the version's name of the attribute.
 _OLD_NAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "0.1": {"dataschema": "schemaurl", "datacontenttype": "contenttype"},
     "0.2": {"dataschema": "schemaurl", "datacontenttype": "contenttype"},
     "0.3": {"dataschema": "schemaurl"},
 }
 
-#: The names of extensions for the fast path (CloudEvents 1.0, naming).
+#: The extension names that the fast path accepts (CloudEvents 1.0, naming conventions).
 _USUAL_NAME: Final = r"^[a-z0-9]{1,20}$"
 _HEADER_OF_EVENT: Final = r"(?i)^(ce_.*|content-type)$"
 
-# The columns to compare events by; for a record that is no event `error` is not null.
+# The columns by which events are compared; `error` is not null if a record is not an event.
 _COMPARED: Final = pa.schema(
     [EVENT_SCHEMA.field(name) for name in (*_HEADERS, "extensions", "data", "error")]
 )
 
-# Years that `strftime` writes with four digits.
+# The range of years that `strftime` writes with four digits.
 _FIRST_S: Final = -30_610_224_000  # 1000-01-01
 _LAST_S: Final = 253_402_300_800  # 10000-01-01
-_FIRST_EVER_S: Final = -62_135_596_800  # 0001-01-01, before which Python knows no time
+_FIRST_EVER_S: Final = -62_135_596_800  # 0001-01-01, the first day of Python's calendar
 
 
 class UnwritableEventError(ValueError):
-    """A row is no valid event; `row` is its number, from 0."""
+    """A row is not a valid event; `row` is its index in the batch."""
 
     def __init__(self, row: int, reason: str) -> None:
         super().__init__(reason)
@@ -90,7 +90,7 @@ class UnwritableEventError(ValueError):
 
 
 class EventRecords(NamedTuple):
-    """The records of events, as columns."""
+    """Records, as columns."""
 
     keys: pa.Array
     values: pa.Array
@@ -98,10 +98,10 @@ class EventRecords(NamedTuple):
 
 
 def records_of_events(rows: pa.RecordBatch, mode: Literal["binary", "structured"]) -> EventRecords:
-    """Converts rows with columns of `EVENT_SCHEMA`, of which some may be missing, to records.
+    """Converts rows with columns of `EVENT_SCHEMA` to records; missing columns count as null.
 
     Raises:
-        UnwritableEventError: a row is no valid event.
+        UnwritableEventError: a row is not a valid event.
     """
     events = _Events(rows)
     with_error = events.errors()
@@ -140,7 +140,7 @@ def records_of_events(rows: pa.RecordBatch, mode: Literal["binary", "structured"
 
 
 class _Events:
-    """Rows of events; a missing column is null."""
+    """Rows with the columns of events; a missing column is null."""
 
     def __init__(self, rows: pa.RecordBatch) -> None:
         self._rows = rows
@@ -149,20 +149,20 @@ class _Events:
         return int(self._rows.num_rows)
 
     def select(self, rows: Int64s) -> _Events:
-        """Returns these rows alone."""
+        """Returns the rows with these indexes."""
         if len(rows) == len(self):
             return self
         return _Events(self._rows.take(number_array(rows)))
 
     def column(self, name: str) -> pa.Array:
-        """Returns one column, with its type in `EVENT_SCHEMA`."""
+        """Returns a column, cast to its type in `EVENT_SCHEMA`."""
         kind = EVENT_SCHEMA.field(name).type
         if name not in self._rows.schema.names:
             return pa.nulls(len(self), kind)
         return self._rows.column(name).cast(kind)
 
     def text(self, attribute: str) -> pa.Array:
-        """Returns an attribute as the text of its header."""
+        """Returns an attribute as the text of its header; a null specversion is 1.0."""
         column = self.column(attribute)
         if attribute == "time":
             return _format_times(column)
@@ -171,12 +171,15 @@ class _Events:
         return column
 
     def errors(self) -> Bools:
-        """Returns the rows that are no events."""
+        """Returns which rows have an `error`, and so are not events."""
         found: Bools = self.column("error").is_valid().to_numpy(zero_copy_only=False)
         return found
 
     def check(self, with_error: Bools) -> None:
-        """Raises UnwritableEventError for faults that no path below detects with the row."""
+        """Raises UnwritableEventError for faults that the four paths do not detect.
+
+        These are: a null or invalid header key, a value in an event's row, a year beyond 1 to 9999.
+        """
         try:
             check_keys(self.column("headers"))
         except ValueError as error:
@@ -197,7 +200,7 @@ class _Events:
             raise UnwritableEventError(row, "time is outside the years 1 to 9999")
 
     def are_regular(self) -> Bools:
-        """Returns the rows that are valid events for certain, for the fast path."""
+        """Returns which rows are certainly valid events, for the fast path."""
         are_regular = np.ones(len(self), dtype=np.bool_)
         for attribute in _HEADERS:
             if attribute == "time":
@@ -221,7 +224,7 @@ class _Events:
 
 
 def _repeated_names(counts: Int64s, names: pa.Array) -> Bools:
-    """Returns the entries of maps whose name an earlier entry of the same map has."""
+    """Returns which entries repeat the name of an earlier entry of the same map."""
     encoded = names.dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     codes_by_row = np.repeat(np.arange(len(counts)), counts) * len(encoded.dictionary) + codes
@@ -244,13 +247,13 @@ def _format_times(times: pa.Array) -> pa.Array:
 
 
 def _format_time(time: datetime) -> str:
-    """Formats one time of any year, as `_format_times`."""
+    """Formats one time of any year, like `_format_times`."""
     text = time.astimezone(UTC).replace(tzinfo=None).isoformat()
     return f"{text.rstrip('0') if '.' in text else text}Z"
 
 
 def _entries(maps: pa.Array) -> tuple[Int64s, pa.Array, pa.Array]:
-    """Returns the number of entries of each map, and the keys and values of all."""
+    """Returns the number of entries of each map, and all keys and all values."""
     if not len(maps):
         return np.empty(0, dtype=np.int64), maps.keys[:0], maps.items[:0]
     valid = maps.is_valid()
@@ -265,21 +268,21 @@ def _entries(maps: pa.Array) -> tuple[Int64s, pa.Array, pa.Array]:
 
 
 def _original_records(events: _Events) -> EventRecords:
-    """Converts rows with an error to their original records."""
+    """Returns the original records of rows with an error."""
     return EventRecords(
         events.column("key"), events.column("value"), headers_of_lists(events.column("headers"))
     )
 
 
 def _original_headers(events: _Events) -> EventRecords:
-    """Converts events whose headers match their columns: keeps the headers."""
+    """Returns the records of events whose headers match their columns, with these headers."""
     return EventRecords(
         events.column("key"), events.column("data"), headers_of_lists(events.column("headers"))
     )
 
 
 def _headers_match(events: _Events) -> Bools:
-    """Returns the rows whose headers and data the source would read as the same event."""
+    """Returns the rows whose headers and data the source would read as the same columns."""
     given = events.column("headers")
     same: Bools = given.is_valid().to_numpy(zero_copy_only=False).copy()
     if not same.any():
@@ -308,7 +311,7 @@ def _headers_match(events: _Events) -> Bools:
 
 
 def _equals(first: pa.Array, second: pa.Array) -> Bools:
-    """Compares two columns; null equals null."""
+    """Returns in which rows two columns are equal; null equals null."""
     if not pa.types.is_map(first.type):
         equal = pc.fill_null(pc.equal(first, second), False)
         both = pc.and_(first.is_null(), second.is_null())
@@ -326,7 +329,7 @@ def _equals(first: pa.Array, second: pa.Array) -> Bools:
 
 
 def _binary(events: _Events) -> EventRecords:
-    """Encodes valid events in binary mode, all at once: the fast path."""
+    """Encodes valid events in binary mode, by column: the fast path."""
     pieces: list[pa.Array] = []
     counts = np.zeros(len(events), dtype=np.int64)
     for attribute, header in _HEADERS.items():
@@ -365,7 +368,7 @@ def _encoded_name(header: str) -> pa.Scalar:
 
 
 def _event_headers(events: _Events) -> HeaderColumn:
-    """Returns the headers of the rows that are no attributes."""
+    """Returns the headers of the rows that are not attributes."""
     lists = events.column("headers")
     if lists.null_count == len(lists):
         return HeaderColumn.none(len(lists))
@@ -388,13 +391,13 @@ def _event_headers(events: _Events) -> HeaderColumn:
 def _one_by_one(
     events: _Events, rows: Int64s, mode: Literal["binary", "structured"]
 ) -> EventRecords:
-    """Converts events one by one with the binding, which names the fault: the slow path."""
+    """Converts events one by one with `to_kafka`, whose errors name the fault: the slow path."""
     names = [name for name in EVENT_SCHEMA.names if name in (*_HEADERS, "extensions", "data")]
     columns = {name: _as_list(events, rows, name) for name in (*names, "key", "headers")}
     columns["time"] = [None if each is None else _format_time(each) for each in columns["time"]]
     written = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the specification only advises against these events
+        warnings.simplefilter("ignore")  # e.g. long names, which the specification allows
         for at, row in enumerate(rows.tolist()):
             try:
                 written.append(_record({name: columns[name][at] for name in columns}, mode))
@@ -411,7 +414,7 @@ def _one_by_one(
 
 
 def _as_list(events: _Events, rows: Int64s, name: str) -> list[Any]:
-    """Returns a column as a list. Raises UnwritableEventError for text that is no UTF-8."""
+    """Returns a column as a list. Raises UnwritableEventError for text that is not UTF-8."""
     column = events.column(name)
     try:
         found: list[Any] = column.to_pylist()
@@ -428,7 +431,7 @@ def _as_list(events: _Events, rows: Int64s, name: str) -> list[Any]:
 def _record(
     event: dict[str, Any], mode: Literal["binary", "structured"]
 ) -> tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]:
-    """Converts one event to a record. Raises CloudEventError."""
+    """Converts one event to a record. Raises CloudEventError if it is invalid."""
     called = _OLD_NAMES.get(event["specversion"], {})
     given = {called.get(name, name): event[name] for name in _HEADERS if event[name] is not None}
     for name, value in event["extensions"] or ():

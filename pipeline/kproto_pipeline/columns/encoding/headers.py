@@ -1,4 +1,4 @@
-"""Encodes the headers of records: their count, and each header with its lengths."""
+"""Encodes record headers: their count, and each key and value with its length."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ __all__ = ["HeaderColumn", "binary_lengths", "check_keys", "headers_of_lists", "
 
 
 class HeaderColumn(NamedTuple):
-    """For each record the number of its headers, and their encoded bytes (a binary array)."""
+    """The number of each record's headers, and their encoded bytes (a binary array)."""
 
     counts: Int64s
     data: pa.Array
 
     def take(self, rows: Int64s) -> HeaderColumn:
-        """Returns the headers of these rows, in this order."""
+        """Returns the headers of the rows with these indexes, in this order."""
         return HeaderColumn(self.counts[rows], self.data.take(number_array(rows)))
 
     @staticmethod
     def none(rows: int) -> HeaderColumn:
-        """Returns no headers for each row."""
+        """Returns a column of `rows` records without headers."""
         return HeaderColumn(np.zeros(rows, dtype=np.int64), empty_bytes(rows))
 
 
 def headers_of_lists(lists: pa.Array) -> HeaderColumn:
-    """Encodes a column of lists of (key, value); a null list is an empty one.
+    """Encodes a column of lists of (key, value); a null list counts as empty.
 
     Raises:
-        ValueError: a key is null, or no UTF-8; its `args[1]` is the row.
+        ValueError: a key is null or not UTF-8; `args[1]` is the row.
     """
     counts = check_keys(lists)
     entries = lists.flatten()
@@ -56,7 +56,7 @@ def headers_of_lists(lists: pa.Array) -> HeaderColumn:
 
 
 def check_keys(lists: pa.Array) -> Int64s:
-    """Returns the number of headers of each list. Raises as `headers_of_lists`."""
+    """Returns the number of headers of each list. Raises as `headers_of_lists` does."""
     filled = pc.fill_null(pc.list_value_length(lists), 0)
     counts: Int64s = filled.to_numpy(zero_copy_only=False).astype(np.int64)
     entries = lists.flatten()
@@ -74,7 +74,7 @@ def check_keys(lists: pa.Array) -> Int64s:
 
 
 def _row_of(counts: Int64s, entries: npt.NDArray[np.bool_]) -> int:
-    """Returns the row of the first of these entries."""
+    """Returns the row that contains the first selected entry."""
     entry = int(np.flatnonzero(entries)[0])
     return int(np.searchsorted(np.cumsum(counts), entry, side="right"))
 
@@ -88,7 +88,7 @@ def _is_text(data: pa.Buffer) -> bool:
 
 
 def group_binary(pieces: pa.Array, ends: Int64s) -> pa.Array:
-    """Joins consecutive byte strings in groups: up to `ends[1]`, `ends[2]` …"""
+    """Joins consecutive byte strings into groups; `ends` are the ends of the groups, after a 0."""
     buffers = pieces.buffers()
     bounds = np.frombuffer(buffers[1], dtype=np.int32)[pieces.offset :][: len(pieces) + 1]
     if not len(pieces):
@@ -100,12 +100,12 @@ def group_binary(pieces: pa.Array, ends: Int64s) -> pa.Array:
 
 
 def binary_lengths(array: pa.Array) -> Int64s:
-    """Returns the length in bytes of each byte string or string; -1 for null."""
+    """Returns the length in bytes of each string or byte string; -1 for null."""
     return lengths(array, null=NULL_LENGTH)
 
 
 def join_binary(*columns: pa.Array | pa.Scalar) -> pa.Array:
-    """Concatenates the byte strings of several columns, row by row; null is empty."""
+    """Concatenates the byte strings of several columns, row by row; a null counts as empty."""
     return pc.binary_join_element_wise(
         *columns, binary_scalar(b""), null_handling="replace", null_replacement=""
     )

@@ -1,7 +1,7 @@
-"""Hashes a column of keys with MurmurHash2, by which Kafka's own clients choose partitions.
+"""Hashes a column of keys with MurmurHash2, by which Kafka's clients choose partitions.
 
-32 bits and the seed of Kafka's Java client, in lockstep: the first four bytes of all keys, then the
-next four.
+Uses 32 bits and the seed of Kafka's Java client. Processes all keys in parallel: the first four
+bytes of all keys, then the next four.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SEED: Final = np.uint32(0x9747B28C)
 
 
 def partition_hashes(keys: pa.Array) -> Int64s:
-    """Returns each key's hash without its sign bit, 0 to 2**31 - 1; arbitrary for a null key."""
+    """Returns the hash of each key without its sign bit: 0 to 2**31 - 1; arbitrary for nulls."""
     count = len(keys)
     if not count:
         return np.empty(0, dtype=np.int64)
@@ -35,7 +35,7 @@ def partition_hashes(keys: pa.Array) -> Int64s:
     with np.errstate(over="ignore"):
         hashed = _SEED ^ lengths.astype(np.uint32)
         words = lengths // 4
-        # The longest first, so that keys with another word are always the first rows.
+        # The longest keys first, so that those with one more word are always the first rows.
         order = np.argsort(-words, kind="stable")
         begins, words, tails, hashed = (
             begins[order],
@@ -62,7 +62,7 @@ def partition_hashes(keys: pa.Array) -> Int64s:
 
 
 def _words(data: npt.NDArray[np.uint8], at: Int64s) -> npt.NDArray[np.uint32]:
-    """Returns the four bytes at each position as a little-endian number."""
+    """Returns the four bytes at each position as a little-endian integer."""
     found: npt.NDArray[np.uint32] = data[at].astype(np.uint32)
     for shift in (1, 2, 3):
         found |= data[at + shift].astype(np.uint32) << np.uint32(8 * shift)

@@ -1,8 +1,8 @@
-"""Encodes the rows of one partition as records sections of batches, all rows at once by field.
+"""Encodes the rows of one partition as records sections of batches, by column.
 
-Splits rows into batches, and writes records (magic 2, KIP-98): length, attributes, timestamp delta,
-offset delta, key, value, headers. All records of a batch have one timestamp. The client adds a
-batch's header, checksum and compression.
+Splits rows into batches, and writes records of magic 2 (KIP-98): length, attributes, timestamp
+delta, offset delta, key, value, headers. All records of a batch have the same timestamp. The client
+adds the batch header, the checksum and the compression.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from .headers import HeaderColumn
 
 __all__ = ["Section", "record_sections"]
 
-#: Attributes of a record, of which none are defined, and a timestamp delta of 0.
+#: The attributes of a record, always 0, and a timestamp delta of 0.
 _HEAD: Final = binary_scalar(b"\x00\x00")
 
-#: The most bytes of an offset delta.
+#: The most bytes of an offset delta as a varint.
 _LARGEST_DELTA: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The records of one batch: their bytes, and their rows."""
+    """The encoded records of one batch, the index of its first row, and its number of rows."""
 
     data: bytes
     first: int
@@ -44,9 +44,9 @@ class Section:
 def record_sections(
     keys: pa.Array, values: pa.Array, headers: HeaderColumn, *, batch_bytes: int
 ) -> Iterator[Section]:
-    """Yields the rows in order, split into batches of up to `batch_bytes` uncompressed.
+    """Yields the rows in order, split into batches of up to `batch_bytes` uncompressed bytes.
 
-    A larger row is a batch of its own. Offsets start at 0 in each batch.
+    A larger row is alone in its batch. Offsets begin at 0 in each batch.
     """
     rows = len(keys)
     if not rows:
@@ -86,7 +86,7 @@ def record_sections(
 
 
 def _batch_starts(sizes: Int64s, batch_bytes: int) -> list[int]:
-    """Returns the first row of each batch; `sizes` are the most bytes of each row."""
+    """Returns the first row of each batch; `sizes` are upper bounds of the rows' bytes."""
     ends = np.cumsum(sizes)
     starts = [0]
     while True:

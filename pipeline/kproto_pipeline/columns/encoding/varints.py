@@ -1,7 +1,7 @@
-"""Encodes a column of signed varints at once, as an Arrow binary array.
+"""Encodes a column of signed integers as varints, in an Arrow binary array.
 
-Records have zigzag varints (KIP-98): 7 bits a byte, the lowest first; the top bit is set except in
-the last byte. Numbers here have 32 bits, and take at most five bytes.
+Records have zigzag varints (KIP-98): 7 bits per byte, the lowest first; every byte except the last
+has its top bit set. Numbers have 32 bits, and their varints at most five bytes.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["NULL_LENGTH", "binary_of", "varint_sizes", "varints"]
 
-#: The length of a null byte string.
+#: The length that encodes a null byte string.
 NULL_LENGTH: Final = -1
 
-# The first values, after zigzag, that take another byte.
+# The lowest numbers, after zigzag, whose varints have 2, 3, 4 and 5 bytes.
 _STEPS: Final = (1 << 7, 1 << 14, 1 << 21, 1 << 28)
 
 
@@ -35,7 +35,7 @@ def varint_sizes(numbers: Int64s) -> Int64s:
 
 
 def varints(numbers: Int64s) -> pa.Array:
-    """Returns the varint of each number."""
+    """Returns the varint of each 32-bit number."""
     rest = _zigzag(numbers)
     sizes = varint_sizes(numbers)
     most = int(sizes.max(initial=1))
@@ -52,7 +52,7 @@ def varints(numbers: Int64s) -> pa.Array:
 
 
 def binary_of(data: npt.NDArray[np.uint8], sizes: Int64s) -> pa.Array:
-    """Returns an Arrow binary array over consecutive byte strings."""
+    """Returns an Arrow binary array of consecutive byte strings with these sizes."""
     offsets = np.zeros(len(sizes) + 1, dtype=np.int32)
     np.cumsum(sizes, out=offsets[1:])
     return pa.Array.from_buffers(

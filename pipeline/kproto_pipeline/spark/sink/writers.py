@@ -116,8 +116,7 @@ class _RowWriter(_ArrowWriter):
 
 
 def _size(value: Any) -> int:
-    """Returns the total length of the strings and byte strings in a value, including nested
-    ones."""
+    """Returns the total length of the strings and byte strings in a value, at any depth."""
     if isinstance(value, str | bytes | bytearray):
         return len(value)
     if isinstance(value, dict):

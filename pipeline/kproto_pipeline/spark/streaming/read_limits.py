@@ -29,8 +29,7 @@ __all__ = [
 
 
 def default_read_limit(min_rows: int | None, max_rows: int | None) -> Any:
-    """Returns the read limit for Spark to pass to `latestOffset`; that of `max_rows` if both are
-    set."""
+    """Returns the limit that Spark passes to `latestOffset`; `max_rows` has precedence."""
     if max_rows is not None:
         return ReadMaxRows(max_rows)
     if min_rows is not None:
@@ -39,6 +38,5 @@ def default_read_limit(min_rows: int | None, max_rows: int | None) -> Any:
 
 
 def is_read_all_available(limit: Any) -> bool:
-    """Returns whether a micro-batch reads all available offsets, for example with trigger
-    `once`."""
+    """Returns whether a micro-batch reads all available offsets, as with trigger `once`."""
     return not HAS_LIMITS or limit is None or isinstance(limit, ReadAllAvailable)
