@@ -1,8 +1,8 @@
 """`AutoCommit`: commits in the background while a group consumer reads.
 
-With `auto_commit` it commits processed offsets once per interval. Always, and at once, it commits
-the start offset of a partition that a later member would start elsewhere. `commit_state` decides
-when a commit is due; the rebalance listener commits revoked partitions.
+With `auto_commit` it commits processed offsets once per interval. With or without `auto_commit` it
+commits, at once, the start offset of a partition if a later member would start at another offset.
+`commit_state` decides when a commit is due; the rebalance listener commits revoked partitions.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ class AutoCommit:
             self._task = None
 
     def commit_soon(self) -> None:
-        """Commits processed offsets before the interval is over.
+        """Commits processed offsets before the interval is over; no effect without `auto_commit`.
 
-        It waits for a commit in flight, and for the backoff after a failed one.
+        The commit waits for one in flight, and for the backoff after a failed one.
         """
         if self._is_auto:
             self._effects.commit_now.set()

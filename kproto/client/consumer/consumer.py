@@ -33,8 +33,8 @@ class Consumer(RecordStream):
     consumer.record_lists()` yields `FetchedRecords`, which is faster; `values` and `raw_batches`
     decode less, and are faster still. Iterations are endless; with `stop_at_end` they end at the
     ends that the partitions had at the start. After a `break`, another iteration of any kind
-    continues there. An `anext` that is cancelled, as by `asyncio.wait_for`, loses no record and
-    does not end the iteration.
+    continues after the last returned item. An `anext` that is cancelled, as by `asyncio.wait_for`,
+    loses no record and does not end the iteration.
 
     Lost connections and retriable errors are retried for `api_timeout_ms`. Raises
     BrokerResponseError for other errors. Raises CorruptBatchError for bytes that are no records,
@@ -98,7 +98,7 @@ class Consumer(RecordStream):
         await self._stop()
 
     async def _prepare_poll(self) -> None:
-        """Looks up partitions and positions; after a cancelled poll, the next one continues."""
+        """Looks up partitions and positions; after a cancelled poll the look-up continues."""
         if self._status.is_closed:
             raise ConfigurationError("the consumer is closed; create another one")
         while not (self._subscriptions.partitions or self._status.is_closed):

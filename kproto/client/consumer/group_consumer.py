@@ -1,7 +1,7 @@
 """`GroupConsumer`: reads partitions that its group assigns, or manually assigned ones.
 
 It is composed of the poll loop (`record_stream`), the rebalance listener, the committer and
-auto-commit, the processing of `run()`, and the member of the group, which knows no records.
+auto-commit, the processing of `run()`, and the group member, which handles no records.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ logger = logging.getLogger("kproto.client")
 
 _LONG_AGO: Final = float("-inf")
 
-#: Makes the member of a group with these settings, and with this listener.
+#: Creates the member of a group from its settings and the listener of its assignment.
 MemberFactory: TypeAlias = Callable[
     [ClusterView, GroupSettings, RebalanceListenerInvoker], GroupMembership[Subscription]
 ]
@@ -73,8 +73,8 @@ class GroupConsumer(RecordStream):
     `close`, or the `aclose` of the iteration, leaves it; an iteration that is garbage-collected
     leaves it in the background.
 
-    A record, a list or a batch is processed when the caller polls again, or when the block ends
-    without an exception. `auto_commit`, or a call of `commit`, commits processed offsets.
+    A record, a list or a batch counts as processed when the caller polls again, or when the block
+    ends without an exception. `auto_commit`, or a call of `commit`, commits processed offsets.
 
     The consumer calls `on_assigned`, `on_revoked` and `on_lost` when its assignment changes. Polls
     raise the exceptions of these callbacks, the errors of `Consumer`, and errors of the member.
@@ -200,7 +200,7 @@ class GroupConsumer(RecordStream):
         self._auto_commit.start()
 
     async def _start_at_first_poll(self) -> None:
-        """Joins the group at the first poll; after a cancelled poll, the next one continues."""
+        """Joins the group at the first poll; if that poll is cancelled, the next one joins."""
         self._has_started = True
         try:
             await self._start()
@@ -216,7 +216,7 @@ class GroupConsumer(RecordStream):
     ) -> None:
         if error is None:
             if not self._status.is_closed:
-                # The last records are processed.
+                # Without an exception the last returned records count as processed.
                 self._subscriptions.poll.on_poll(self._view.clock.monotonic())
             await self.close()
         else:
@@ -227,9 +227,9 @@ class GroupConsumer(RecordStream):
     async def close(self, leave: bool | None = None) -> None:
         """Commits processed offsets, with `auto_commit`; revokes all partitions, and leaves.
 
-        A record in flight is not processed. With `leave` the group rebalances at once: by default a
-        dynamic member leaves, and a static member does not, because it may rejoin within its
-        session. Raises the exception of a callback that no poll has raised.
+        A record in flight does not count as processed. If the member leaves, the group rebalances
+        at once. By default a dynamic member leaves; a static member may rejoin within its session.
+        Raises the exception of a callback that no poll has raised.
         """
         if leave is not None and not isinstance(leave, bool):
             raise ConfigurationError(f"leave is {leave!r:.80}; it is True, False or None")
@@ -437,7 +437,7 @@ class GroupConsumer(RecordStream):
         self._subscription = subscription
 
     def _subscribe_retry_topics(self, topics: frozenset[str]) -> None:
-        """Also subscribes to `topics`; `start` does not apply to them: they are read from start."""
+        """Also subscribes to `topics`; without a committed offset they start at their log start."""
         is_changed = topics != self._retry_topics
         if is_changed and self._member is not None and self._subscription is not None:
             self._member.subscribe(with_added_topics(self._subscription, topics))
@@ -494,7 +494,7 @@ class GroupConsumer(RecordStream):
         self._effects.apply(effects)
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Stops to fetch and return records of these until `resume`; they stay assigned.
+        """Stops fetching and returning records of `partitions` until `resume`; they stay assigned.
 
         A revocation ends the pause of a partition: `on_assigned` can pause it again.
         """
@@ -512,10 +512,10 @@ class GroupConsumer(RecordStream):
         return frozenset(self._subscriptions.paused)
 
     async def lag(self) -> dict[TopicPartition, int]:
-        """Returns the number of offsets of each partition that were not returned yet.
+        """Returns the number of offsets from the position of each partition to its end.
 
-        It asks brokers for the ends, with `read_committed` for the last stable offsets. Partitions
-        that do not exist any more are left out. Raises the errors of `position`.
+        The end is the high watermark, with `read_committed` the last stable offset; brokers report
+        it. Partitions that do not exist any more are left out. Raises the errors of `position`.
         """
         self._view.loop_guard.check()
         return await self._positions.lag()
@@ -533,7 +533,7 @@ class GroupConsumer(RecordStream):
         offsets: Mapping[TopicPartition, int] | ReturnedRecords | None = None,
         metadata: str = "",
     ) -> None:
-        """Commits processed offsets; or `offsets`, each that of the next record to be read.
+        """Commits processed offsets, or `offsets`, each that of the next record to be read.
 
         The records that were returned last are not processed yet: pass the record or the list to
         commit them, too. Later commits wait for earlier ones. Retriable errors are retried for
@@ -561,10 +561,10 @@ class GroupConsumer(RecordStream):
     async def committed(
         self, *partitions: TopicPartition
     ) -> dict[TopicPartition, CommittedOffset | None]:
-        """Returns the committed offsets of these, or of the assigned partitions.
+        """Returns the committed offsets of `partitions`, or of the assigned ones if there are none.
 
-        None without a commit, or if the commit belongs to a deleted topic of that name. Raises
-        BrokerResponseError.
+        An offset is None without a commit, or if the commit belongs to a deleted topic of that
+        name. Raises BrokerResponseError.
         """
         self._view.loop_guard.check()
         tps = dict.fromkeys(map(checked_tp, partitions)) or self._subscriptions.partitions

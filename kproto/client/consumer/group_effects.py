@@ -100,7 +100,7 @@ class GroupEffectHandler:
         self._wake_event.set()
 
     def close(self) -> None:
-        """Ends the poll that waits for records."""
+        """Marks the consumer as closed, and ends a poll that waits for records."""
         self._status.is_closed = True
         self._wake_event.set()
 
@@ -117,12 +117,16 @@ class GroupEffectHandler:
         return bool(self._subscriptions.partitions) and has_ended
 
     async def until_in_session(self) -> None:
-        """Waits until the member has heartbeated in its session, or has lost its partitions."""
+        """Waits until a heartbeat has extended the session, or the partitions are lost."""
         while self.is_out_of_session:
             await self._view.clock.sleep(_SESSION_CHECK_S)
 
     def start_position_lookup(self) -> None:
-        """Starts to look up all missing positions, unless a look-up is running."""
+        """Starts to look up all missing positions, unless a look-up is running.
+
+        Also starts the task that ends a waiting poll when `apply`, `report`, `fail` or `close`
+        wakes it.
+        """
         self._in_flight.start_lookup(_WAKE_UP, self._until_woken())
         if self._subscriptions.starts.needs_lookup:
             self._in_flight.start_lookup(_POSITION_LOOKUP, self.positions.look_up_all())

@@ -16,7 +16,7 @@ logger = logging.getLogger("kproto.client")
 
 
 class OffsetAckSink:
-    """The `AckSink` of a group consumer: without `auto_commit` it leaves commits to the caller."""
+    """The `AckSink` of a group consumer; does nothing without `auto_commit`: the user commits."""
 
     def __init__(
         self,
@@ -32,11 +32,15 @@ class OffsetAckSink:
         self._is_auto = is_auto
 
     def acknowledge_soon(self) -> None:
-        """Commits processed offsets before the interval of auto-commit is over."""
+        """Makes auto-commit commit processed offsets before its interval is over."""
         self._auto_commit.commit_soon()
 
     async def acknowledge(self, limit_ms: int) -> None:
-        """Commits processed offsets; after a failure, closing the consumer tries again."""
+        """Commits processed offsets within `limit_ms`.
+
+        Does nothing without `auto_commit`, or if the consumer is closed. Logs a failure; `close()`
+        of the consumer commits again.
+        """
         if not self._is_auto or self._status.is_closed:
             return
         try:

@@ -16,10 +16,10 @@ _LONG_AGO: Final = float("-inf")
 
 
 class PollStatus:
-    """Plain data that the poll loop shares with listeners, auto-commit and the processor.
+    """Holds data that the poll loop shares with the rebalance listener, auto-commit and `run`.
 
-    One poll raises `pending_error`, at `raise_by` at the latest, in seconds of the clock. Each poll
-    raises `fatal_error`, the error that ended the member.
+    One poll raises `pending_error`, by the time `raise_by` at the latest, in seconds of the clock.
+    Each poll raises `fatal_error`, the error that ended the member.
     """
 
     __slots__ = ("fatal_error", "is_closed", "is_polling", "pending_error", "raise_by")
@@ -32,7 +32,7 @@ class PollStatus:
         self.fatal_error: KprotoError | None = None
 
     def defer_error(self, error: Exception, raise_by: float) -> None:
-        """Makes a poll raise `error` after the records before it, unless one is pending."""
+        """Makes a poll raise `error` by `raise_by`; does nothing if another error is pending."""
         if self.pending_error is None:
             self.pending_error = error
             self.raise_by = raise_by

@@ -35,12 +35,12 @@ RebalanceCallback: TypeAlias = Callable[[list[TopicPartition]], Awaitable[object
 _States: TypeAlias = Mapping[TopicPartition, TopicPartitionState]
 
 #: The least time for the last commits, in seconds, even if records were in flight until the end:
-#: while other members wait for partitions, the coordinator still takes commits for them.
+#: while other members wait for the partitions, the coordinator still accepts commits for them.
 _MIN_COMMIT_S: Final = 5.0
 
 
 class RebalanceCallbacks(NamedTuple):
-    """The callbacks of the user. As in Kafka, `on_revoked` is called if there is no `on_lost`."""
+    """The user's callbacks. As in Kafka, without `on_lost` lost partitions go to `on_revoked`."""
 
     on_assigned: RebalanceCallback | None = None
     on_revoked: RebalanceCallback | None = None
@@ -74,7 +74,7 @@ class RebalanceListenerInvoker:
         self._callbacks = callbacks
         self._auto_commit = auto_commit
         self._max_poll_s = max_poll_interval_ms / 1000
-        self.committer: Committer  # set later: it needs the member, which needs this listener
+        self.committer: Committer  # set later: its member needs this listener
         self._lock = asyncio.Lock()
         self._poll_event = asyncio.Event()
         self._callback_task: asyncio.Task[object] | None = None  # runs a callback
@@ -87,12 +87,12 @@ class RebalanceListenerInvoker:
         return [*self._subscriptions.partitions, *self._subscriptions.revocations.tps]
 
     async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
-        """Revokes partitions while the member can still commit them: up to `until`, in seconds.
+        """Revokes partitions by `until`, in seconds of the clock; the member can commit until then.
 
         It waits for their records in flight, up to max_poll_interval_ms after the last poll, calls
-        `on_revoked`, and commits processed offsets; explicit commits in flight are finished, too.
-        If it is cancelled, the partitions are lost next, or are revoked again: then `on_revoked` is
-        called again, unless it has returned.
+        `on_revoked`, and commits processed offsets. Explicit commits in flight are finished, too.
+        If the member cancels the call, it then reports the partitions as lost, or revokes them
+        again. The second call calls `on_revoked` again only if it has not returned before.
         """
         self._effects.apply_topic_metadata()  # avoids a commit for a topic that was recreated
         revoked, effects = self._subscriptions.mark_pending_revocation(tps)
@@ -126,7 +126,8 @@ class RebalanceListenerInvoker:
         unreported -= losses
 
     async def assign(self, tps: Collection[TopicPartition]) -> None:
-        """Adds partitions; they are fetched once `on_assigned` has returned."""
+        """Adds partitions, except after `close`; fetching waits until `on_assigned` has returned.
+        """
         async with self._lock:
             if self._is_closing:
                 return
@@ -140,7 +141,7 @@ class RebalanceListenerInvoker:
                 self._effects.apply(self._subscriptions.on_callback_returned(added))
 
     def on_member_failed(self, error: KprotoError) -> None:
-        """Drops all partitions that are not being revoked, because the member has failed."""
+        """Drops all partitions that are not being revoked, and makes each poll raise `error`."""
         self._effects.apply(self._subscriptions.drop_all())
         self._effects.fail(error)
 
@@ -165,9 +166,11 @@ class RebalanceListenerInvoker:
         return self._callback_task is not None and self._callback_task is asyncio.current_task()
 
     async def close(self, until: float) -> None:
-        """Revokes all partitions, without waiting for records in flight; later assigns do nothing.
+        """Revokes all partitions, without waiting for records in flight.
 
-        A callback that runs must end by `until`, in seconds: the member cancels it when it leaves.
+        Later calls of `assign` do nothing. If another callback still runs at `until`, in seconds of
+        the clock, `on_revoked` is not called and no offset is committed. The member cancels that
+        callback when it leaves.
         """
         self._is_closing = True
         self._poll_event.set()
@@ -215,7 +218,7 @@ class RebalanceListenerInvoker:
         return self._subscriptions.poll.last_poll_at(now, is_polling=self._status.is_polling)
 
     async def _until_processed(self, revoked: _States, until: float) -> None:
-        """Waits until no record of these is in flight."""
+        """Waits until no record of `revoked` is in flight, or max_poll_interval_ms is over."""
         view = self._view
         last_poll_at = self._last_poll_at(view.clock.monotonic())
         until = min(until, last_poll_at + self._max_poll_s)
@@ -248,7 +251,7 @@ class RebalanceListenerInvoker:
             if inspect.isawaitable(answer):
                 await answer
             if task.cancelling() > before:
-                raise asyncio.CancelledError  # the callback has swallowed it
+                raise asyncio.CancelledError  # the callback has swallowed the cancellation
         except Exception as error:  # noqa: BLE001 - the next poll raises it
             error.add_note(f"raised by {name} for {format_partitions(partitions)}")
             if isinstance(error, StopAsyncIteration):  # it would end an iteration silently

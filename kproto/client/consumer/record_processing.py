@@ -1,6 +1,6 @@
 """`RecordProcessing`: runs a processing pool on polled records, for `GroupConsumer.run`.
 
-`processing` decides when each record is processed, and tracks the incomplete offsets.
+The package `processing` decides when each record is processed, and tracks incomplete offsets.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["ForwardProducerFactory", "RecordProcessing", "check_run_topics"]
 
 T = TypeVar("T")
 
-#: Makes a producer for records that are sent to retry and dead-letter topics.
+#: Creates a producer for records that are sent to retry and dead-letter topics.
 ForwardProducerFactory: TypeAlias = Callable[[], RecordSink]
 
 
 class _Stream(Protocol):
-    """The poll loop of the consumer."""
+    """The methods of `GroupConsumer` that this module calls."""
 
     async def _poll(self, poller: object, take: Callable[[], T | None]) -> T | None: ...
     async def _stop(self) -> None: ...
@@ -149,7 +149,7 @@ class RecordProcessing:
     # The ConsumerPort
 
     async def poll_records(self, receiver: RecordReceiver) -> bool:
-        """Polls records, and passes them to the receiver; returns False at the end."""
+        """Polls records, and passes them to `receiver`; returns False if the consumer is closed."""
         return (
             await self._stream._poll(receiver, partial(self._take_records_for, receiver))
             is not None
@@ -170,11 +170,11 @@ class RecordProcessing:
         return self._effects.is_out_of_session
 
     async def until_in_session(self) -> None:
-        """Waits until the member has heartbeated in its session, or has lost its partitions."""
+        """Waits until a heartbeat has extended the session, or the partitions are lost."""
         await self._effects.until_in_session()
 
     def apply_backpressure(self, tp: TopicPartition) -> None:
-        """Stops to poll a partition until `release_backpressure`."""
+        """Stops polling a partition until `release_backpressure`."""
         self._subscriptions.apply_backpressure(tp)
 
     def release_backpressure(self, tp: TopicPartition) -> None:
@@ -189,7 +189,7 @@ class RecordProcessing:
 
 
 class _Subscription(Protocol):
-    """The topics that are subscribed to."""
+    """The methods of `groups.subscription.Subscription` that this module calls."""
 
     @property
     def pattern(self) -> object: ...

@@ -2,7 +2,7 @@
 
 A poll sends the next fetches before it returns buffered records, so that fetches are in flight
 while the caller processes the records. A cancelled `anext` loses no record and does not end the
-iteration; so iterations are objects, because a cancellation ends an async generator.
+iteration. So iterations are no async generators, which a cancellation would end.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NEVER: Final = float("inf")
 
 
 class _PollSource(Protocol):
-    """The stream of an iteration."""
+    """The methods of `RecordStream` that iterations call."""
 
     async def _poll(self, poller: object, take: Callable[[], T | None]) -> T | None: ...
     async def _end_iteration(self) -> None: ...
@@ -55,7 +55,7 @@ class _PollSource(Protocol):
 
 
 class _Iteration(AsyncIterator[T]):
-    """An iteration. Its end, `aclose` and garbage collection cancel its fetches."""
+    """Yields items of one type. The end, `aclose` and garbage collection cancel the fetches."""
 
     __slots__ = ("_buffer", "_poller", "_source")
 
@@ -81,7 +81,7 @@ class _Iteration(AsyncIterator[T]):
     async def aclose(self) -> None:
         """Cancels the fetches in flight; another iteration continues after the last item.
 
-        A group consumer without a block is closed: it leaves its group.
+        A group consumer that is used without `async with` is closed, and leaves its group.
         """
         await self._source._end_iteration()
 
@@ -132,7 +132,9 @@ class RawBatchIteration(_Iteration[FetchedBatch]):
 
 
 class RecordStream(ABC):
-    """Polls records of `subscriptions`, which are fetched over connections of `owner`.
+    """Polls records of the partitions in `subscriptions`, over connections of its own.
+
+    `owner` identifies these connections in the pool.
 
     Plain and group consumers are streams; each implements its start and its end.
     """
@@ -189,9 +191,9 @@ class RecordStream(ABC):
     def values(self) -> ValueIteration:
         """Iterates over `FetchedValues`: lists of values of one partition, without keys.
 
-        Records are validated as by the other iterations. Values have no offsets, and offsets cannot
-        be counted, because compaction and transactions leave gaps; `next_offset` is the offset
-        after them.
+        Records are validated as by the other iterations. Single values have no offsets. Counting
+        does not yield them, because compaction and transactions leave gaps. `next_offset` is the
+        offset after the last value.
         """
         return ValueIteration(self, self._buffer)
 
@@ -230,7 +232,8 @@ class RecordStream(ABC):
                 await self._stop()
         except RequestTimeoutError as timeout:
             await self._stop()
-            # RequestTimeoutError is a TimeoutError: `asyncio.wait_for` callers would mistake it.
+            # RequestTimeoutError is a TimeoutError: callers of `asyncio.wait_for` would take it for
+            # their own timeout.
             raise BrokerConnectionError(str(timeout)) from timeout
         except Exception:
             await self._stop()
@@ -290,8 +293,8 @@ class RecordStream(ABC):
     def _is_error_deferred(self) -> bool:
         """Returns True while a fault waits for fetches in flight.
 
-        It waits for max_wait_ms, for which a broker may delay a fetch. So a caller that polls again
-        after each fault also reads the partitions of slower brokers.
+        The fault waits for up to max_wait_ms, the time for which a broker may delay a fetch. So a
+        caller that polls again after each fault also reads the partitions of slower brokers.
         """
         return (
             bool(self._in_flight.fetches) and self._view.clock.monotonic() < self._status.raise_by
@@ -314,7 +317,7 @@ class RecordStream(ABC):
     # Fetching
 
     async def _fetch_once(self) -> None:
-        """Starts due fetches, waits until a fetch completes or another is due, takes responses."""
+        """Starts due fetches, waits until one completes or is due, and buffers responses."""
         # A fault must be raised before further fetches start.
         due_at = (
             self._fetcher.start_due()

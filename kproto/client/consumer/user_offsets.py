@@ -23,7 +23,7 @@ ReturnedRecords: TypeAlias = Record | FetchedRecords | FetchedValues | FetchedBa
 
 
 def checked_tp(tp: object) -> TopicPartition:
-    """Returns `tp` as a partition. Raises ConfigurationError if it is none."""
+    """Returns `tp` if it is a (topic, number). Raises ConfigurationError otherwise."""
     match tp:
         case (str(topic), int(partition)):
             return topic, partition
@@ -31,7 +31,7 @@ def checked_tp(tp: object) -> TopicPartition:
 
 
 def next_offsets_of(offsets: object) -> dict[TopicPartition, int]:
-    """Returns the offsets after these records, or `offsets` themselves.
+    """Returns the offset after the last record of `offsets`, or `offsets` if it is a mapping.
 
     Raises ConfigurationError.
     """
@@ -64,10 +64,10 @@ def explicit_commit(
     metadata: str,
     subscriptions: SubscriptionState,
 ) -> CommitRequest:
-    """Returns the commit of these, which count as processed from now on.
+    """Returns the commit of offsets or records, which count as processed from now on.
 
-    The commit has the present assignment epochs, because other members may own the partitions, and
-    may have committed more, when it is sent. Raises the errors of `commits_of`.
+    The commit has the present assignment epochs: it fails if a partition is reassigned before it is
+    sent, because other members may have committed more. Raises the errors of `commits_of`.
     """
     offsets = commits_of(offsets_or_records, metadata, subscriptions)
     return CommitRequest(
@@ -83,12 +83,12 @@ def commits_of(
     metadata: str,
     subscriptions: SubscriptionState,
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Returns the commits of these, and marks them as processed in `subscriptions`.
+    """Returns offsets and metadata to commit, and marks the offsets as processed.
 
     Raises ConfigurationError for an invalid offset, and CommitFailedError for partitions that are
-    not assigned. Raises CommitFailedError also for records from before a reassignment of their
-    partition, because the group may have committed more, and for records from before their topic
-    was recreated, because they belong to another log.
+    not assigned. Raises CommitFailedError also for records that were returned before their
+    partition was reassigned, because the group may have committed more. The same holds for records
+    of a topic that was recreated, because they belong to another log.
     """
     offsets = next_offsets_of(offsets_or_records)
     states = {

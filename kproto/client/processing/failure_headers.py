@@ -1,7 +1,8 @@
 """The failure headers of a forwarded record.
 
-Key, value and headers of the record stay as they were, byte for byte. The failure headers follow
-its own headers, always all of them and in this order, so that they can be removed again.
+A forwarded record keeps its key, value and headers byte for byte. The failure headers follow the
+record's own headers. They are always complete and in the order of `FAILURE_HEADERS`, so that they
+can be removed again.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ FAILURE_HEADERS: Final = (
     _DUE,
 )
 
-#: The most bytes of an error message in a header: with it a record must still fit into its topic.
+#: The most bytes of an error message in a header: the record must still fit into max.message.bytes
+#: of its topic.
 _LONGEST: Final = 2_000
 
 
@@ -103,7 +105,7 @@ def failure_of(record: Record) -> Failure | None:
 class RetryDue(NamedTuple):
     """The due time of a record in a retry topic, in ms since 1970.
 
-    `group` is the group that forwarded it, "" if it is unknown.
+    `group` is the group that forwarded the record, "" if it is unknown.
     """
 
     at_ms: float
@@ -111,9 +113,11 @@ class RetryDue(NamedTuple):
 
 
 def due_time(record: Record, delay_ms: int, now_ms: int) -> RetryDue:
-    """Returns the due time of a record in a retry topic, also if another program has sent it.
+    """Returns the due time of a record in a retry topic.
 
-    The wait from now is at most `delay_ms`, because the clock of the producer may be wrong.
+    Without failure headers, because another program sent the record, it is due `delay_ms` after its
+    timestamp. The wait from `now_ms` is at most `delay_ms`, because the producer's clock may be
+    wrong.
     """
     try:
         failure = failure_of(record)
@@ -127,7 +131,7 @@ def due_time(record: Record, delay_ms: int, now_ms: int) -> RetryDue:
 
 
 def origin_of(record: Record) -> Failure:
-    """Returns the failure of a record; a record without one is its own origin."""
+    """Returns the failure of a record; without failure headers the record is its own origin."""
     failure = failure_of(record)
     if failure is not None:
         return failure
@@ -148,7 +152,7 @@ def origin_of(record: Record) -> Failure:
 def forwarded_headers(
     origin: Failure, error: BaseException, group: str, attempts: int, due_ms: int | None
 ) -> list[Header]:
-    """Returns the headers of a forwarded record: its own, and the failure headers.
+    """Returns the headers of a forwarded record: those of its origin, and the failure headers.
 
     The record failed with `error`; `attempts` counts all attempts so far.
     """
@@ -183,7 +187,7 @@ def add_record_note(error: BaseException, record: Record) -> BaseException:
 
 
 def error_text(error: BaseException) -> str:
-    """Returns the text of an error, up to 2,000 bytes; names the exception that `str()` raises."""
+    """Returns the text of an error, up to 2,000 bytes; if `str()` fails, names its exception."""
     try:
         text = str(error)
     except Exception as fault:  # noqa: BLE001 - the user's class is broken: forward the record

@@ -14,7 +14,7 @@ __all__ = ["log_failure", "log_unraised"]
 def log_failure(
     record: Record, error: BaseException, what: str, level: int = logging.WARNING
 ) -> None:
-    """Logs the step for a failed record, `what`, and the error of its handler."""
+    """Logs the next step for a failed record, as `what` words it, and the error of its handler."""
     origin = (record.topic, record.partition, record.offset)
     kind = type(error).__name__
     log(level, "%s[%d] at offset %d %s: %s: %s", *origin, what, kind, error_text(error))

@@ -45,9 +45,10 @@ def next_step(
     *,
     is_decoded: bool,
 ) -> Step:
-    """Returns the step for a record of `topic` that has failed `attempts` times in a row here.
+    """Returns the step for a record of `topic` that has failed `attempts` times in this `run`.
 
-    A record that `decode` refused is not readable, and is a dead letter at once.
+    A record that `decode` refused is never retried: it is a dead letter at once, or, without a dead
+    letter topic, an error of `run`.
     """
     if is_decoded:
         retries = settings.retries

@@ -1,4 +1,4 @@
-"""Wraps the user's handler and its `decode` function. It starts no task."""
+"""Wraps the user's handler and its `decode` function."""
 
 from __future__ import annotations
 

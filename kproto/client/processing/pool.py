@@ -51,7 +51,7 @@ _CLOCK_EVERY: Final = 16
 
 
 class ProcessingPool:
-    """One `run()` of a consumer. The headers of a failed record name `group_id`."""
+    """Processes the records of one `run()`. Failure headers name `group_id`."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class ProcessingPool:
 
     @property
     def error(self) -> BaseException | None:
-        """The error that stopped the pool; None without one."""
+        """The error that stopped the pool, or None."""
         return self._error
 
     @property
@@ -154,7 +154,7 @@ class ProcessingPool:
             raise cancelled
 
     def stop(self) -> None:
-        """Stops to take records and to start handlers."""
+        """Stops accepting records and starting handlers."""
         if not self._is_stopping.is_set():
             self._is_stopping.set()
             self._tracker.drain_all()
@@ -212,7 +212,7 @@ class ProcessingPool:
 
     @property
     def accepts_records(self) -> bool:
-        """True if the pool takes records."""
+        """True until the pool is stopped."""
         return not self._is_stopping.is_set()
 
     def accept_records(
@@ -246,7 +246,7 @@ class ProcessingPool:
     # RecordProcessor
 
     def first_incomplete(self, state: object) -> int | None:
-        """Returns the first offset that is not processed; None if all taken records are."""
+        """Returns the first offset that is not processed; None if all accepted records are."""
         return self._tracker.first_incomplete(state)
 
     def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
@@ -254,7 +254,7 @@ class ProcessingPool:
         return self._tracker.incomplete_offsets(state)
 
     def first_queued(self, state: object) -> int | None:
-        """Returns the first offset that was taken and is still queued; None if there is none."""
+        """Returns the first queued offset of a partition, or None."""
         return self._tracker.first_queued(state)
 
     @property
@@ -385,7 +385,7 @@ class ProcessingPool:
     async def _process_in_order(
         self, shard: OrderedShard, started_at: float
     ) -> tuple[Record, BaseException] | None:
-        """Processes some records of a shard, one by one; returns the failed one, if any."""
+        """Processes some records of a shard, one by one; returns a failed record with its error."""
         handle = self._handle
         shard.counted = shard.started_count
         record: Record | None = None
@@ -416,7 +416,7 @@ class ProcessingPool:
     async def _process_unordered(
         self, worker: PoolWorker, shard: UnorderedShard, started_at: float
     ) -> tuple[Record, BaseException] | None:
-        """Processes some records of a shard that workers share; returns the failed one, if any."""
+        """Processes some records of a shard that workers share; returns a failed one with error."""
         handle = self._handle
         ready = shard.ready
         complete = shard.complete
@@ -456,7 +456,7 @@ class ProcessingPool:
             self._commit_timer = self._clock.call_later(seconds, self._commit)
 
     def _commit(self) -> None:
-        """Requests a commit, and ends the batches of all workers, so that it has their records."""
+        """Requests a commit; ends the batches of all workers, so that it has their records."""
         self._commit_timer = None
         for worker in self._workers:
             worker.stop_early()
@@ -507,7 +507,7 @@ class ProcessingPool:
         """
         while worker.task.uncancel():
             pass
-        with suppress(asyncio.CancelledError):  # a pending one, or that of the pool
+        with suppress(asyncio.CancelledError):  # a pending cancellation, or that of the pool
             await asyncio.sleep(0)
         return worker.is_cancelled or self._is_stopping.is_set()
 

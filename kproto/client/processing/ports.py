@@ -26,7 +26,7 @@ class RecordSink(Protocol):
 
 
 class RecordReceiver(Protocol):
-    """Takes records from the consumer: a pool."""
+    """Accepts records of the consumer: a pool."""
 
     @property
     def accepts_records(self) -> bool: ...
@@ -40,7 +40,7 @@ class ConsumerPort(Protocol):
     """The consumer of a processing pool."""
 
     async def poll_records(self, receiver: RecordReceiver) -> bool:
-        """Polls records, and passes them to the receiver; returns False at the end."""
+        """Polls records, and passes them to `receiver`; returns False if the consumer is closed."""
         ...
 
     @property
@@ -49,11 +49,11 @@ class ConsumerPort(Protocol):
         ...
 
     async def until_in_session(self) -> None:
-        """Waits until the member has heartbeated in its session, or has lost its partitions."""
+        """Waits until a heartbeat has extended the session, or the partitions are lost."""
         ...
 
     def apply_backpressure(self, tp: TopicPartition) -> None:
-        """Stops to poll a partition until `release_backpressure`."""
+        """Stops polling a partition until `release_backpressure`."""
         ...
 
     def release_backpressure(self, tp: TopicPartition) -> None:
@@ -66,10 +66,10 @@ class ConsumerPort(Protocol):
 
 
 class AckSink(Protocol):
-    """Acknowledges processed records; the tracker of the pool knows which they are.
+    """Acknowledges the records that the tracker of the pool lists as processed.
 
-    `consumer.offset_acks` commits their offsets. A transaction, or the acknowledgements of a share
-    group, can take its place.
+    `consumer.offset_acks` commits their offsets. Another sink may end a transaction, or acknowledge
+    records of a share group.
     """
 
     def acknowledge_soon(self) -> None:

@@ -18,7 +18,7 @@ __all__ = ["Order", "Retries", "RetryTopic", "RunSettings", "RunSummary", "Stop"
 #: no order.
 Order: TypeAlias = Literal["partition", "key", "none"]
 
-#: The longest delay of a retry topic, in ms: a week. After it brokers delete records by default
+#: The longest delay of a retry topic, in ms: a week, after which brokers delete records by default
 #: (log.retention.hours).
 _LONGEST_DELAY_MS: Final = 7 * 86_400_000
 
@@ -149,8 +149,8 @@ class RunSettings:
     retry_topics: tuple[RetryTopic, ...]
     dead_letter_topic: str | None
     max_offset_gap: int
-    #: The longest time from processing to the commit: this many ms of work are redelivered after a
-    #: kill.
+    #: The longest time from processing to the commit: after a kill, up to this many ms of work are
+    #: redelivered.
     commit_interval_ms: int
     drain_timeout_ms: int
     cancel_lost: bool

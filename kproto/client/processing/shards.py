@@ -1,9 +1,10 @@
-"""Shards: the incomplete records of one partition, and which of them may start.
+"""A shard has the incomplete records of one partition, and decides which of them may start.
 
 Sans-IO: no task, no clock. With order "partition" one record is in flight at a time, with "key" one
-record of each key, with "none" any records. A shard stores the incomplete records themselves, not
-counts of offsets, so gaps by compaction and transactions do not matter. A record costs only a few
-operations on lists and dicts: `run` with an empty handler is nearly as fast as an iteration.
+record of each key, with "none" any number of records. A shard stores the incomplete records
+themselves, not counts of offsets, so gaps by compaction and transactions do not matter. A record
+costs only a few operations on lists and dicts: `run` with an empty handler is nearly as fast as an
+iteration.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _READY_RECORDS: Final = 256
 _BACKPRESSURE_RECORDS: Final = 1_000
 
 #: Backpressure also applies at this many bytes of queued values: a fetch returns one or a few large
-#: records, 1 MiB by default. Their size is estimated from this many records of a list.
+#: records, 1 MiB by default. Their size is estimated from `_SAMPLED_RECORDS` records of a list.
 _BACKPRESSURE_BYTES: Final = 8 << 20
 _SAMPLED_RECORDS: Final = 16
 
@@ -43,11 +44,11 @@ class Shard(ABC):
 
     `incoming` has lists of queued records, `not_due` the records of a retry topic that are not due
     yet, each with its due time by the wall clock and by the monotonic clock. `attempts` has the
-    number of failures by offset. A shard that `is_draining` takes and starts no records; `dropped`
-    is the first offset that it dropped without a start. The records of a shard that `is_lost` are
-    not committed. `is_ready` is True in the tracker's queue of ready shards, `is_timed` while a
-    check for due records is scheduled. `has_backpressure` is True under backpressure: at least
-    `backpressure_limit` records are queued.
+    number of failures by offset. A shard that `is_draining` accepts and starts no records;
+    `dropped` is the first offset that it dropped without a start. The records of a shard that
+    `is_lost` are not committed. `is_ready` is True in the tracker's queue of ready shards,
+    `is_timed` while a check for due records is scheduled. `has_backpressure` is True while the
+    consumer does not poll the partition, because `backpressure_limit` records were queued.
     """
 
     __slots__ = (
@@ -95,8 +96,9 @@ class Shard(ABC):
     ) -> None:
         """Queues records, at least one, after all earlier ones.
 
-        For a retry topic `due_ms` has the due time of each record, in ms since 1970, and `due` the
-        monotonic time at which all are due, which is not before that of earlier records.
+        For a retry topic `due_ms` has the due time of each record, in ms since 1970. At `due`, a
+        monotonic time, all of them are due at the latest. It is not before the `due` of earlier
+        records.
         """
         self.queued += len(records)
         self.backpressure_limit = _backpressure_limit(records)
@@ -106,7 +108,7 @@ class Shard(ABC):
             self.not_due.extend(zip(due_ms, repeat(due), records))
 
     def take_due(self, now: float, now_ms: float) -> float | None:
-        """Moves due records to `incoming`; returns the due time of the next one, None without one.
+        """Moves due records to `incoming`; returns the monotonic due time of the next one, or None.
 
         The records stay in order: if the wall clock was set back, a later record may be due before
         an earlier one, and waits for it.
@@ -146,12 +148,12 @@ class Shard(ABC):
 
     @abstractmethod
     def first_incomplete(self) -> int | None:
-        """Returns the first offset that is not processed; None if all taken records are."""
+        """Returns the first offset that is not processed; None if all accepted records are."""
 
     def incomplete_offsets(self) -> tuple[int, list[int]] | None:
         """Returns the highest offset that was started, and the incomplete offsets up to it.
 
-        None if no processed record can follow an incomplete one.
+        None if no processed record follows an incomplete one, as always with order "partition".
         """
         return None
 
@@ -181,7 +183,7 @@ class Shard(ABC):
 
     @abstractmethod
     def drain(self) -> None:
-        """Stops to take and to start records: queued records stay incomplete."""
+        """Stops accepting and starting records, and drops the queued ones; sets `dropped`."""
 
     @abstractmethod
     def discard(self) -> None:
@@ -206,8 +208,9 @@ def _backpressure_limit(records: list[Record]) -> int:
 class OrderedShard(Shard):
     """Processes one record after the other; `is_busy` is True while a worker does so.
 
-    The worker iterates over `remaining`, whose length shows which record is in flight, and the
-    number of `uncounted` processed records: those of the list after the first `counted` ones.
+    The worker iterates over `remaining`. Its length tells how many records of the current list were
+    started. The pool has added the first `counted` of them to its summary; the others are
+    `uncounted`.
     """
 
     __slots__ = ("_is_delayed", "_records", "counted", "is_busy", "remaining")
@@ -232,7 +235,7 @@ class OrderedShard(Shard):
 
     @property
     def uncounted(self) -> int:
-        """The number of processed records that were not counted yet."""
+        """The number of processed records that the pool has not added to its summary yet."""
         return self.started_count - self.is_busy - self.counted
 
     def _set_records(self, records: list[Record]) -> None:
@@ -311,12 +314,13 @@ class OrderedShard(Shard):
 
 
 class UnorderedShard(Shard):
-    """Processes several records at once: `ready` ones may start, `incomplete` has all.
+    """Processes several records at once.
 
-    With `by_key` a record waits while another record of its key is ready or in flight:
-    `pending_by_key` has these keys with the records that wait. `highest_started` is the highest
-    started offset; it is less than `max_offset_gap` after the first incomplete one. `_abandoned`
-    has the offsets of `incomplete` that are not processed here any more.
+    `ready` has the records that may start, `incomplete` all that were taken from `incoming`. With
+    `by_key` a record waits while another record of its key is ready or in flight: `pending_by_key`
+    has these keys with the records that wait. `highest_started` is the highest started offset; it
+    is less than `max_offset_gap` after the first incomplete one. `_abandoned` has the offsets of
+    `incomplete` that this shard does not process any more.
     """
 
     __slots__ = (
@@ -362,7 +366,7 @@ class UnorderedShard(Shard):
         return max(2, min(_READY_RECORDS, self.backpressure_limit))
 
     def _select_ready(self) -> None:
-        """Makes records ready that may start."""
+        """Moves records from `incoming` to `ready`; with `by_key` a record may wait for its key."""
         incoming = self.incoming
         incomplete = self.incomplete
         first = next(iter(incomplete)) if incomplete else incoming[0][0].offset

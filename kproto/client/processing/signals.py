@@ -25,7 +25,7 @@ class _SignalHandlers(NamedTuple):
     previous: Any
 
 
-#: The signals that are handled here, by event loop.
+#: The handlers that this module has set, by event loop and signal number.
 _handlers: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, _SignalHandlers]]] = (
     WeakKeyDictionary()
 )
@@ -38,11 +38,11 @@ _DEFAULT: Final = (signal.SIGTERM,)
 def signals_handled(
     signals: tuple[int, ...] | None, callback: Callable[[], None]
 ) -> Iterator[None]:
-    """Calls `callback` in the event loop at each of these signals, until the end of the block.
+    """Calls `callback` in the event loop at each of `signals`, until the end of the block.
 
     None is SIGTERM, if it can be handled and has no other handler. Raises ConfigurationError if
-    given signals cannot be handled: outside of the main thread, or if the event loop has a handler
-    of the user, which could not be restored.
+    `signals` cannot be handled: outside of the main thread, or if the event loop has a handler of
+    the user, which could not be restored.
     """
     loop = asyncio.get_running_loop()
     is_main_thread = threading.current_thread() is threading.main_thread()

@@ -25,7 +25,7 @@ _NEVER: Final = float("inf")
 
 
 class RecordTracker:
-    """The shards of all partitions in processing. Workers take `ready` shards, round-robin."""
+    """Tracks the shards of all partitions in processing. Workers acquire `ready` shards in turn."""
 
     def __init__(self, order: Order, max_offset_gap: int) -> None:
         self._order = order
@@ -92,7 +92,7 @@ class RecordTracker:
         )
 
     def acquire_shard(self) -> Shard | None:
-        """Returns a shard with a record to process now; None without one.
+        """Removes a shard that may start a record from `ready`, and returns it; None without one.
 
         An unordered shard with several ready records stays ready for other workers.
         """
@@ -107,7 +107,11 @@ class RecordTracker:
         return None
 
     def release_shard(self, shard: Shard) -> None:
-        """Makes a shard ready again after a worker, or removes it if it is drained."""
+        """Enqueues a shard that a worker has left, if a record may start; removes it if drained.
+
+        A draining shard also lets later shards of its assignment start, which waited for its
+        records.
+        """
         self._enqueue_shard(shard)
         self._remove_if_done(shard)
         if shard.is_draining:
@@ -126,7 +130,7 @@ class RecordTracker:
     # Retries and due times
 
     def schedule(self, shard: Shard, record: Record | None, due: float) -> None:
-        """Schedules the retry of a record; with None, a check of the shard for due records."""
+        """Schedules the retry of `record` at `due`, or, with None, a check for due records."""
         if record is None:
             shard.is_timed = True
         heapq.heappush(self._scheduled, (due, next(self._numbers), shard, record))
@@ -160,7 +164,7 @@ class RecordTracker:
     # Complete and incomplete offsets
 
     def first_incomplete(self, state: object) -> int | None:
-        """Returns the first incomplete offset of a partition; None if all taken records are
+        """Returns the first incomplete offset of a partition; None if all its records are
         processed.
         """
         found = None
@@ -187,11 +191,11 @@ class RecordTracker:
                 yield draining
 
     def shard_of(self, state: object) -> Shard | None:
-        """Returns the shard of a partition that takes its records; None without one."""
+        """Returns the shard to which records of a partition are added; None without one."""
         return self._shards.get(state)
 
     def first_queued(self, state: object) -> int | None:
-        """Returns the first offset that was taken and is still queued; None if there is none."""
+        """Returns the first queued offset of a partition, or None."""
         shard = self._shards.get(state)
         return None if shard is None else shard.first_queued()
 
@@ -253,7 +257,10 @@ class RecordTracker:
             self._enqueue_shard(shard)
 
     def needs_backpressure(self, shard: Shard) -> bool:
-        """Returns True if backpressure applies to the partition of a shard now."""
+        """Returns True if the consumer must not poll the partition of a shard now.
+
+        Backpressure starts at `backpressure_limit` queued records, and ends below half of it.
+        """
         limit = (
             max(1, shard.backpressure_limit // 2)
             if shard.has_backpressure

@@ -16,8 +16,9 @@ _LONG_AGO: Final = float("-inf")
 class PoolWorker:
     """A task that calls the handler with records of `shard`.
 
-    `marker` identifies the record that was in flight at the last check, and `started_at` is the
-    time of the first check with it. A worker that `stops_early` ends its batch after this record.
+    `marker` identifies the record that was in flight at the last call of
+    `ProcessingPool.oldest_started_at`; `started_at` is the time of the first call with that record.
+    A worker that `stops_early` ends its batch after the record in flight.
     """
 
     __slots__ = ("is_cancelled", "marker", "record", "shard", "started_at", "stops_early", "task")
