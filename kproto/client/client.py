@@ -62,7 +62,7 @@ __all__ = ["Client"]
 R = TypeVar("R", bound=Response)
 T = TypeVar("T")
 
-#: The default of arguments for which None is a value.
+#: Marks an argument that the caller omitted, if None is a valid value of it.
 _UNSET: Final[Any] = object()
 
 #: The defaults of consumers; arguments and properties override them.
@@ -78,9 +78,10 @@ class Client:
     """A client of one Kafka cluster, to be used with `async with`.
 
     `bootstrap` is `host:port`, several of these joined by commas, or a list of them; one reachable
-    broker of the cluster suffices. `tls`, `sasl`, `rack` and `broker_version` override those of
-    `settings`: see `ClientSettings`, `Tls`, `Plain`, `ScramSha512` and `OAuthBearer`. `clock` is
-    for tests that control the time. Raises ConfigurationError if `bootstrap` is no address.
+    broker of the cluster suffices. `tls`, `sasl`, `rack` and `broker_version` override the fields
+    of these names in `settings`: see `ClientSettings`, `Tls`, `Plain`, `ScramSha512` and
+    `OAuthBearer`. `clock` is for tests that control the time. Raises ConfigurationError if
+    `bootstrap` is no address.
     """
 
     def __init__(
@@ -117,9 +118,9 @@ class Client:
         The names are those of Kafka's Java clients and of librdkafka; the documentation lists them.
         `overrides` are fields of ClientSettings, including `tls` and `sasl`, and `bootstrap`: they
         replace all properties of the same setting. Producers and consumers of this client take
-        their defaults from the properties. With `group.id` its consumers are members of that group,
-        unless they name another `group`, or None. Raises ConfigurationError, which names the
-        property and no secret.
+        their defaults from the properties. If these have `group.id`, consumers join that group,
+        unless the call passes another `group`, or None. Raises ConfigurationError, whose text names
+        the property, but no secret.
         """
         # Imported here, because it loads a table that few clients need.
         from .properties import client_arguments
@@ -179,17 +180,18 @@ class Client:
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> R:
-        """Sends any request of the definitions; returns its response, including error codes.
+        """Sends any request of Kafka's protocol; returns its response, including error codes.
 
-        The request is sent to the broker of node id `broker`, or to the brokers that answer it:
-        leaders, coordinators, the controller, any broker, or every broker. A request for several
-        brokers is split, its parts are sent concurrently, and the responses are merged in the order
-        of the request. The version is negotiated with each broker unless `version` names one.
+        The request is sent to the broker with node id `broker`. Without `broker` the request type
+        decides: leaders, coordinators, the controller, any broker, or every broker. A request for
+        several brokers is split, its parts are sent concurrently, and the responses are merged in
+        the order of the request. The version is negotiated with each broker unless `version` names
+        one.
 
-        Raises ConfigurationError if the broker must be named, EncodeError if the version cannot
-        express the request, UnsupportedVersionError, BrokerConnectionError and RequestTimeoutError.
-        With several brokers it raises the first error, after all have answered, with a note that
-        names the broker.
+        Raises ConfigurationError if the request type requires `broker`, EncodeError if the version
+        cannot express the request, UnsupportedVersionError, BrokerConnectionError and
+        RequestTimeoutError. With several brokers it raises the first error, after all have
+        answered, with a note that names the broker.
         """
         return await self._view.request(
             request, broker=broker, version=version, timeout_ms=timeout_ms
@@ -209,7 +211,7 @@ class Client:
         return await self._view.request_by_broker(request, version=version, timeout_ms=timeout_ms)
 
     async def connection(self, broker: int | None = None) -> BrokerConnection:
-        """Returns the connection to the broker of that node id, or to any broker.
+        """Returns the connection to the broker with node id `broker`, or by default to any broker.
 
         Raises ConfigurationError if the cluster has no such broker.
         """
@@ -218,25 +220,25 @@ class Client:
     async def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:
         """Requests metadata of `topics`, or of all topics; returns it, including error codes.
 
-        The request creates no topics. It refreshes the brokers, too.
+        None means all topics. The request creates no topics. It also refreshes the brokers.
         """
         return await self._view.refresh(topics)
 
     async def topic(self, name: str) -> TopicInfo:
         """Returns a topic and its partitions; requests metadata unless it is known and fresh.
 
-        Raises BrokerResponseError if the topic does not exist. Because it may just have been
-        created, it is requested for `metadata_wait_ms`. Lost connections are retried for
-        `api_timeout_ms`.
+        Raises BrokerResponseError if the topic does not exist. An unknown topic is requested again
+        for `metadata_wait_ms`, because it may just have been created. Lost connections are retried
+        for `api_timeout_ms`.
         """
         return await self._view.retrying(lambda: self._view.topic(name), responses=False)
 
     async def retrying(self, operation: Callable[[], Awaitable[T]]) -> T:
         """Retries `operation` after retriable errors, for `api_timeout_ms`.
 
-        These are lost connections, timeouts and the error codes that Kafka calls retriable; any
+        Retriable are lost connections, timeouts and the error codes that Kafka calls retriable. Any
         other error is raised at once. The last attempt starts at the deadline. A broker may process
-        the operation twice, if its first response was lost.
+        the operation twice, if the response to the first attempt was lost.
         """
         return await self._view.retrying(operation)
 
@@ -245,7 +247,7 @@ class Client:
     async def create_topics(
         self, *topics: str | NewTopic, timeout_ms: int = 30_000, validate_only: bool = False
     ) -> None:
-        """Creates topics; a name alone takes the defaults of the broker.
+        """Creates topics; a topic given by name alone gets the broker's defaults.
 
         Raises BrokerResponseError, which names the topic, for the first topic that was refused;
         the others may have been created.
@@ -268,7 +270,7 @@ class Client:
         *,
         read_committed: bool = False,
     ) -> dict[TopicPartition, int]:
-        """Returns the offsets at the start, at the end, or of the first record since a time in ms.
+        """Returns the start or end offset of partitions, or the first offset since a time in ms.
 
         The offset is -1 if no record is that late. "latest" is the high watermark; with
         `read_committed` it is the last stable offset. Raises BrokerResponseError.
@@ -306,7 +308,7 @@ class Client:
 
         The broker waits up to `max_wait_ms` for `min_bytes`. The first batch may start before
         `offset`, and is complete even if it is larger than `max_bytes`; the last batch may be cut.
-        It sends one request, without retries: use `retrying`. Raises BrokerResponseError.
+        It sends one request, without retries; `retrying` adds them. Raises BrokerResponseError.
         """
         return await fetch_partition(
             self._view,
@@ -335,8 +337,8 @@ class Client:
         """Creates a producer, to be used with `async with`; see `Producer`.
 
         The arguments are those of `kproto.client.producer.settings.ProducerSettings`, which has
-        their defaults; properties of `from_properties` override these. Kafka's names are accepted,
-        too: `compression_type`, `batch_size`, `buffer_memory`, `enable_idempotence`,
+        their defaults; properties of `from_properties` override the defaults. Kafka's names are
+        accepted, too: `compression_type`, `batch_size`, `buffer_memory`, `enable_idempotence`,
         `max_in_flight_requests_per_connection`. Raises ConfigurationError.
         """
         arguments = {
@@ -420,18 +422,18 @@ class Client:
         """Creates a consumer of whole topics, or of single partitions; to be used with `async for`.
 
         `start` is an offset for each partition, or the start or the end of all.
-        `max_partition_fetch_bytes` bounds the bytes of a partition in a fetch response, and
-        `max_wait_ms` the time for which a broker may delay it.
+        `max_partition_fetch_bytes` bounds the bytes of a partition in a fetch response.
+        `max_wait_ms` is the time for which a broker may delay the response.
 
         With `group` the consumer shares topics with the other members of that group, or reads
         manually assigned partitions, and commits offsets. Then `start` is for partitions without a
         committed offset, and may also be a time or "none". `on_assigned`, `on_revoked` and
         `on_lost`, functions or coroutine functions, get partitions as (topic, number): after they
-        are assigned, before they are revoked and while they can still be committed, and after they
-        are lost. The other arguments are those of `kproto.client.groups.settings.GroupSettings`,
-        with times in ms. Kafka's names are accepted, too, such as `auto_offset_reset`,
-        `isolation_level`, `group_instance_id`. See `Consumer` and `GroupConsumer`. Raises
-        ConfigurationError.
+        are assigned; before they are revoked, while their offsets can still be committed; and after
+        they are lost. The other arguments are those of
+        `kproto.client.groups.settings.GroupSettings`, with times in ms. Kafka's names are accepted,
+        too, such as `auto_offset_reset`, `isolation_level`, `group_instance_id`. See `Consumer` and
+        `GroupConsumer`. Raises ConfigurationError.
         """
         callbacks = RebalanceCallbacks(on_assigned, on_revoked, on_lost)
         fetch_arguments = {
@@ -459,7 +461,7 @@ class Client:
             kafka_names,
             GROUP_CONSUMER_NAMES,
         )
-        if start is None:  # it is passed on, and refused as any other wrong start
+        if start is None:  # an explicit None is refused as any other invalid start
             arguments["start"] = None
         if group is _UNSET:
             group = self._group_defaults.get("group")

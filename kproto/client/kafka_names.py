@@ -1,6 +1,7 @@
 """Kafka's names of settings as aliases of the short ones: `auto_offset_reset` is `start`.
 
-There is a table per call. Dots of Kafka's names are underscores, as in keyword arguments.
+Each table has the names of one method of `Client`. Dots of Kafka's names are underscores, because
+the names are keyword arguments.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 class ProducerRecord(NamedTuple):
     """A record to send.
 
-    `timestamp` is in ms; None is the present time. With `partition` None the key decides.
+    `timestamp` is in ms; None is the present time. With `partition` None the partitioner chooses
+    the partition by the key.
     """
 
     value: bytes | None

@@ -28,8 +28,8 @@ __all__ = [
 #: The format of record batches.
 MAGIC_OF_BATCHES: Final = 2
 
-#: The record formats by the first version of Produce that takes them (KIP-32, KIP-98). A broker
-#: that does not support the first row takes message sets only.
+#: The lowest version of Produce that accepts a record format, and the format, newest first (KIP-32,
+#: KIP-98). Brokers below Produce v3 accept message sets only.
 _MAGICS: Final = ((3, MAGIC_OF_BATCHES), (2, 1), (0, 0))
 
 
@@ -68,7 +68,7 @@ def has_api_versions(name: str | None) -> bool:
 def common_ranges(
     one: Mapping[int, ApiRange], other: Mapping[int, ApiRange]
 ) -> dict[int, ApiRange]:
-    """Returns the versions that both ranges have."""
+    """Returns the versions that both mappings have in common, by API key."""
     found = {
         key: ApiRange(max(one[key].lowest, its.lowest), min(one[key].highest, its.highest))
         for key, its in other.items()
@@ -85,5 +85,5 @@ def magic_of_release(name: str | None) -> int:
 
 
 def message_magic(highest_produce: int) -> int:
-    """Returns the record format of a broker that takes Produce up to that version."""
+    """Returns the record format of a broker whose highest version of Produce is that one."""
     return next((magic for version, magic in _MAGICS if highest_produce >= version), 0)

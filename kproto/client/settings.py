@@ -57,19 +57,20 @@ class ClientSettings:
     #: The rack of this client: brokers then name a nearby replica to read from (client.rack,
     #: KIP-392).
     rack: str | None = None
-    #: The release of the brokers, such as "0.9" or "2.8"; needed before 0.10, where brokers cannot
-    #: report their versions. From 0.10 on it limits the client to what that release speaks.
+    #: The release of the brokers, such as "0.9" or "2.8". Brokers before 0.10 require it, because
+    #: they cannot report their API versions. For later brokers it limits the client to the API
+    #: versions of that release.
     broker_version: str | None = None
     #: True for TLS with the trusted certificates of this machine, a `Tls` for more settings, or an
     #: `ssl.SSLContext`; the broker is verified, unless a `Tls` or the context turns that off.
     tls: AnyTls = False
     #: The credentials: `Plain`, `ScramSha512`, `OAuthBearer`, or an object of the protocol `Sasl`.
     sasl: Sasl | None = field(default=None, repr=False)
-    #: Time to open a TCP connection and to agree on versions: a running broker does it at once; a
-    #: lost packet or two and a TLS handshake fit in. Fetching a token may take as long again, and
-    #: authenticating too.
+    #: Time to open a TCP connection, to finish the TLS handshake and to negotiate API versions. A
+    #: running broker answers at once; 10 s allow for one or two lost packets. Fetching a token and
+    #: authenticating may each take as long again.
     connect_timeout_ms: int = 10_000
-    #: The connect timeout doubles with each consecutive attempt that timed out, up to this
+    #: The connect timeout doubles with each consecutive attempt that timed out, up to this limit
     #: (KIP-601): an overloaded network needs more time, not more attempts.
     connect_timeout_max_ms: int = 30_000
     #: Backoff before a broker that could not be reached is tried again; doubles with each further
@@ -79,24 +80,25 @@ class ClientSettings:
     #: The longest backoff between two attempts to connect.
     reconnect_backoff_max_ms: int = 1_000
     #: A connection that was idle for this long is closed, and reopened when it is needed. Brokers
-    #: close one after 10 minutes (connections.max.idle.ms): the client closes a minute earlier, so
-    #: that no request meets a connection that the broker is closing. 0: never.
+    #: close an idle connection after 10 minutes (connections.max.idle.ms): the client closes a
+    #: minute earlier, so that no request meets a connection that the broker is closing. 0: never.
     connections_max_idle_ms: int = 540_000
     #: The longest throttle time that is obeyed (KIP-219). Brokers ask for no more than their quota
     #: windows, 11 s by default: a longer time is a mistake, and must not stop a client.
     throttle_max_ms: int = 60_000
-    #: From the write of a request to its response. Brokers hold a Produce for up to 30 s.
+    #: The longest time from the write of a request to its response. It exceeds the 30 s for which
+    #: brokers hold a Produce.
     request_timeout_ms: int = 40_000
-    #: From a record to its ack, with all retries (delivery.timeout.ms).
+    #: The longest time from the send of a record to its ack, with all retries
+    #: (delivery.timeout.ms).
     delivery_timeout_ms: int = 120_000
     #: How long consumers, commits and calls retry (default.api.timeout.ms). As long as
-    #: `delivery_timeout_ms`, so that no consumer fails in an outage that the records of a producer
-    #: outlast.
+    #: `delivery_timeout_ms`: if an outage is short enough for producers, no consumer fails either.
     api_timeout_ms: int = 120_000
-    #: How long an `async with producer` block that ends with an exception still sends, so that a
-    #: broker that is down does not hide the exception.
+    #: How long a producer still sends when its `async with` block ends with an exception. It is
+    #: short, because a broker that is down must not delay the exception.
     error_flush_ms: int = 1_000
-    #: Backoff before the first retry; doubles with each further one, with a jitter of 20 %.
+    #: Backoff before the first retry; doubles with each further retry, with a jitter of 20 %.
     retry_backoff_ms: int = 100
     #: The longest backoff between two retries.
     retry_backoff_max_ms: int = 1_000
@@ -104,12 +106,13 @@ class ClientSettings:
     metadata_max_age_ms: int = 300_000
     #: If no known broker can be reached, or a broker asks for it: bootstrap again from the
     #: configured servers and resolve their names again (`rebootstrap`), or not (`none`). The names
-    #: may belong to other brokers by then (KIP-899).
+    #: may resolve to other brokers by then (KIP-899).
     metadata_recovery_strategy: RecoveryStrategy = "rebootstrap"
-    #: After this long without requested metadata, every connection is closed, and the client
+    #: If requested metadata has not arrived for this long, the client closes every connection and
     #: bootstraps again (KIP-1102).
     metadata_recovery_rebootstrap_trigger_ms: int = 300_000
-    #: How long an unknown topic or leader is requested: not every broker knows a new topic at once.
+    #: How long the client requests an unknown topic or leader again: not every broker knows a new
+    #: topic at once.
     metadata_wait_ms: int = 5_000
     #: The largest response that is read; a larger one ends the connection with an error.
     max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
@@ -119,8 +122,8 @@ class ClientSettings:
     #: The largest request that the producer builds of several batches; a single batch may be
     #: larger. Brokers refuse requests over 100 MiB (socket.request.max.bytes).
     max_request_bytes: int = 16_777_216
-    #: Requests in flight on one connection; further ones are queued here. Brokers process one
-    #: request of a connection at a time, so more would only be queued there.
+    #: Requests in flight on one connection; the client queues further ones. Brokers process one
+    #: request of a connection at a time, so they would only queue more.
     max_in_flight: int = 16
     #: Use fetch sessions (KIP-227): a fetch then names only the partitions that changed.
     fetch_sessions: bool = True
@@ -166,7 +169,7 @@ class Address:
 def parse_bootstrap(servers: str | Sequence[str]) -> list[Address]:
     """Parses `host:port,host:port`, or a list of such; IPv6 addresses are in brackets.
 
-    Raises ConfigurationError, which quotes the wrong part.
+    Raises ConfigurationError, which quotes the invalid address.
     """
     if isinstance(servers, str):
         parts = servers.split(",")
