@@ -1,7 +1,7 @@
 """Batches records by partition, and decides which batch is sent to which broker, and when.
 
-It decides on plain data, without a loop: `plan` returns the requests that are due and the time of
-the next plan; `on_failure` retries or fails a batch. These rules keep the order of the records of a
+It uses plain data, and no event loop: `plan` returns the requests that are due and the time of the
+next plan; `on_failure` retries or fails a batch. These rules keep the order of the records of a
 partition through every retry:
 
 - With idempotence up to `max_in_flight` batches of a partition are in flight. A broker appends them
@@ -14,7 +14,8 @@ partition through every retry:
   retried under their old sequences until the broker refuses one. That batch and all later batches
   restart under the next epoch of the producer id (KIP-360). The broker refuses requests of the old
   epoch that arrive later.
-- A batch restarts only if it is not stored and cannot be stored any more. If both the failed batch
+- A batch gets a new sequence only if it is not stored and cannot be stored any more. If both the
+  failed batch
   and the refused batch may still be in the network, the broker might append them one after the
   other: then the refused batch fails, too. So no record is stored twice.
 - A batch that is too large for the broker is split, down to single records; the parts are sent one
@@ -46,7 +47,7 @@ __all__ = ["PartitionQueue", "RecordAccumulator", "SendPlan"]
 _OUT_OF_ORDER: Final = code_of("OUT_OF_ORDER_SEQUENCE_NUMBER")
 _TOO_LARGE: Final = code_of("MESSAGE_TOO_LARGE")
 
-#: Error codes after which a batch may be stored all the same; after any other error it is not.
+#: Error codes after which a batch may be stored; after any other error code it is not.
 _MAY_BE_STORED: Final = frozenset(
     map(
         code_of,
@@ -60,9 +61,9 @@ _MAY_BE_STORED: Final = frozenset(
     )
 )
 
-#: The number of failed deliveries from which on retrieved ones are dropped. It is small, because
-#: each may have a large record. The limit becomes twice the number of deliveries that are left, so
-#: that dropping stays cheap.
+#: The initial limit of failed deliveries that are stored for the next flush. Beyond the limit,
+#: those that a caller has awaited are dropped. It is small, because each may have a large record.
+#: Then it becomes twice the number of deliveries that are left, so that dropping stays cheap.
 _MIN_UNRETRIEVED_LIMIT: Final = 16
 
 _NEVER: Final = float("inf")
@@ -243,7 +244,7 @@ class RecordAccumulator:
     # Appending records
 
     def open_batch(self, topic: str, partition: int) -> ProducerBatch | None:
-        """Returns the batch of a partition that takes more records, if there is one."""
+        """Returns the batch of a partition that accepts more records; None without one."""
         queue = self.queues.get((topic, partition))
         if queue is None or not queue.pending or queue.pending[-1].send_index >= 0:
             return None
@@ -258,7 +259,7 @@ class RecordAccumulator:
         headers: Headers,
         timestamp: int,
     ) -> tuple[ProducerBatch, int]:
-        """Appends a record to the open batch of its partition; returns the batch and the position.
+        """Appends a record to the open batch of its partition; returns its batch and index.
 
         Raises one of `records.new_record.ENCODE_FAILURES` for values that cannot be encoded.
         """
@@ -277,7 +278,7 @@ class RecordAccumulator:
         return batch, 0
 
     def add_encoded(self, topic: str, partition: int, content: GrowingBatch) -> ProducerBatch:
-        """Queues a full batch after the other batches of its partition."""
+        """Queues `content` as a full batch, after the other batches of its partition."""
         before = self.open_batch(topic, partition)
         if before is not None:
             before.ready_at = _LONG_AGO
@@ -318,7 +319,8 @@ class RecordAccumulator:
     ) -> SendPlan:
         """Returns the requests that are due at `now`.
 
-        `in_flight` returns the number of requests in flight to a node.
+        `leader_since` returns the leader by metadata that is newer than a time, `in_flight` the
+        number of requests in flight to a node.
         """
         plan = SendPlan({}, [], False, _NEVER, _NEVER)
         next_at = deadline = _NEVER
@@ -345,7 +347,7 @@ class RecordAccumulator:
         )
 
     def next_at(self, groups: Iterable[Iterable[PartitionQueue]]) -> float:
-        """Returns the time from which planned queues may send more batches, after the plan."""
+        """Returns the time from which the queues of a plan may send their next batches after it."""
         max_in_flight = self._partition_max_in_flight
         return min(
             (queue.next_at(max_in_flight) for queues in groups for queue in queues), default=_NEVER
@@ -386,7 +388,7 @@ class RecordAccumulator:
     def on_ack(
         self, batch: ProducerBatch, base_offset: int = -1, log_append_time: int = -1
     ) -> None:
-        """Completes a batch that the broker has stored; `base_offset` is -1 if it was not sent.
+        """Completes a batch that the broker has stored; `base_offset` is -1 if it is unknown.
 
         For a duplicate the broker sends a log append time even if the topic has none: the largest
         timestamp of the stored batch. The responses to other batches show whether the topic has
@@ -411,7 +413,7 @@ class RecordAccumulator:
     ) -> None:
         """Retries a batch that failed with `error`, or fails its records.
 
-        If its partition has `moved` to a leader that is known, the retry skips the backoff
+        If its partition has `moved` to another leader, which is known, the retry skips the backoff
         (KIP-951).
         """
         queue = self._take_in_flight(batch)

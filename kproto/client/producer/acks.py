@@ -25,7 +25,7 @@ class Acks(Sequence[Ack]):
         self._starts: list[int] = []
         self._runs: list[tuple[ProducerBatch, int]] = []
         self._last: ProducerBatch | None = None
-        self._offset = 0  # from a position in `_last` to the index of its record
+        self._offset = 0  # the index of a record minus its position in `_last`
         self._count = 0
 
     def add(self, batch: ProducerBatch, position: int) -> None:

@@ -1,7 +1,7 @@
 """Queues the calls that wait to append records, by topic, in the order of the calls.
 
-The queues know no record, no metadata and no buffer: each call waits for its own condition. Closing
-the producer evicts the waiting calls.
+The queues only order the calls; each call itself waits for its metadata and for memory. Closing the
+producer evicts the waiting calls: they raise KprotoError.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class AppendQueues:
         return [ticket for queue in self.by_topic.values() for ticket in queue]
 
     def close(self) -> None:
-        """Evicts all waiting calls, now and later."""
+        """Evicts all waiting calls; calls that wait later raise KprotoError."""
         if not self.are_closed:
             self.are_closed = True
             for ticket in self.tickets():
@@ -78,7 +78,7 @@ class AppendTicket:
             await self._became_first
 
     def removal(self) -> asyncio.Future[None]:
-        """Returns a future that is done when the call leaves the queue; it must still be there."""
+        """Returns a future that is done when the call leaves the queue; it must be in it."""
         if self._removal is None:
             self._removal = asyncio.get_running_loop().create_future()
         return self._removal

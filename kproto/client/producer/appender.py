@@ -2,7 +2,7 @@
 
 Otherwise the call joins a queue. Calls for one topic append in the order of the calls, even if they
 have to wait for metadata or memory: a waiting call has a ticket until it has appended its last
-record. The outcome of the records is left to the accumulator and the sender.
+record. The accumulator and the sender report the outcome of the records.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ T = TypeVar("T")
 #: The time after which `append_many` yields to the event loop, in seconds.
 YIELD_AFTER_S: Final = 0.01
 
-#: `append_many` reads the clock once for this many records of a list: its iteration takes no time.
+#: `append_many` reads the clock once for this many records of a list, whose iteration takes almost
+#: no time.
 CLOCK_EVERY: Final = 32
 
 
@@ -85,7 +86,7 @@ class RecordAppender:
 
         A record that `is_single` is sent at once if no batch precedes it. The call waits for
         metadata, for a named partition that is not known yet, and for memory. Raises DeliveryError
-        if that fails.
+        if a wait fails, and EncodeError for an invalid record.
         """
         if self._calls.intercepts and not is_intercepted:
             return await self._append_intercepted(topic, record, is_single=is_single)
@@ -280,7 +281,7 @@ class RecordAppender:
                     limited_by="delivery_timeout_ms",
                 )
             await self._wait_for_memory(ticket, started_at)
-        # Newer metadata stays; if it lacks the topic, the batch fails with that error.
+        # Newer metadata is not overwritten; if it lacks the topic, the batch fails with that error.
         view.cluster.topics.setdefault(topic, info)
         return self._appender_of(topic)
 
@@ -333,7 +334,7 @@ class RecordAppender:
     def _append_now(
         self, appender: TopicAppender, record: ProducerRecord
     ) -> tuple[ProducerBatch, int] | None:
-        """Appends a record to the open batch of its partition; returns the batch and the position.
+        """Appends a record to the open batch of its partition; returns its batch and index.
 
         Returns None if the known metadata of the topic lacks the partition. Raises EncodeError for
         values that cannot be encoded, so that they fail no batch with records of other calls.

@@ -41,8 +41,8 @@ class ProducerBatch:
     `future` is done with None when the batch is acked, or with the error when it has failed for
     good. Each caller that waits for one record has its own future in `waiters`, so that cancelling
     one caller does not affect the others. `deliveries` are the outcomes of records that no caller
-    may be waiting for. `created_at`, and `ready_at` at which the batch stops to linger, are in
-    seconds of the client's clock.
+    may be waiting for. `created_at`, and `ready_at`, when the batch stops lingering, are in seconds
+    of the client's clock.
 
     `data` is the encoded batch. While it `has_sequence`, every attempt sends the same bytes, with
     the same `identity` and `sequence`, because the broker detects duplicates by these. `send_index`
@@ -112,14 +112,14 @@ class ProducerBatch:
         return self.parent is not None and self.maybe_stored
 
     def clear_sequence(self) -> None:
-        """Removes the sequence: no broker has stored the batch."""
+        """Removes the sequence of a batch that no broker has stored."""
         self.has_sequence = False
         self.maybe_stored = False
         self.data = None
 
     @property
     def count(self) -> int:
-        """The number of its records."""
+        """The number of records of the batch."""
         return self.content.count
 
     def forget_records(self) -> None:
@@ -181,7 +181,7 @@ class ProducerBatch:
         return self.parts
 
     def _part_at(self, position: int) -> tuple[ProducerBatch, int]:
-        """Returns the part that has a record, and the position of the record there."""
+        """Returns the part of a split batch that has a record, and the record's position there."""
         batch = self
         while batch.parts:
             first = batch.parts[0].count

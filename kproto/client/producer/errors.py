@@ -12,12 +12,12 @@ __all__ = ["DeliveryError"]
 
 
 class DeliveryError(KprotoError):
-    """Records that were not acked. No record is lost: `records` has those of the call.
+    """Records of a call that were not acked; `records` has all of them, so that none is lost.
 
     Each record has its partition and its timestamp, so that it can be sent again as it is. `topic`,
-    `partition` (-1 if none was chosen) and `cause` belong to the first of them. After a timeout or
-    a lost connection it is unknown whether the broker has stored them. An error whose `cause` is an
-    AuthenticationError is an AuthenticationError too.
+    `partition` (-1 if none was chosen) and `cause` are those of the first record. After a timeout
+    or a lost connection it is unknown whether the broker has stored the records. An error whose
+    `cause` is an AuthenticationError is an AuthenticationError too.
     """
 
     def __new__(

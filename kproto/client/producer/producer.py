@@ -109,10 +109,10 @@ class Producer:
     async def close(self, *, timeout_ms: int | None = None) -> None:
         """Refuses further calls, and sends all records of earlier calls.
 
-        Calls that wait for metadata or memory, or have more records, get `delivery_timeout_ms` for
-        that. Records that are not appended or acked after `timeout_ms`, or when the close is
-        cancelled, fail: their own calls raise DeliveryError. `close` raises DeliveryError as
-        `flush` does. If an `async with` block ends with an exception, it closes with
+        Calls that wait for metadata or memory, or have more records, have `delivery_timeout_ms` to
+        append their records. Records that are not appended or acked after `timeout_ms`, or when the
+        close is cancelled, fail: their own calls raise DeliveryError. `close` raises DeliveryError
+        as `flush` does. If an `async with` block ends with an exception, `timeout_ms` is
         `error_flush_ms`.
         """
         _check_timeout(timeout_ms)
@@ -202,10 +202,10 @@ class Producer:
     ) -> Ack:
         """Sends one record, and waits until it is acked.
 
-        `timestamp` is in ms, now by default. Without `partition` the hash of the key decides;
-        without a key the records of one batch go to one partition, and the next batch to the next
-        one (KIP-480). Concurrent calls share batches. If the call is cancelled, the record may
-        still be sent.
+        `timestamp` is in ms, now by default. Without `partition` the hash of the key chooses it.
+        Without a key the records of one batch go to one partition, and the next batch to the next
+        partition (KIP-480). Concurrent calls share batches. If the call is cancelled, the record
+        may still be sent.
 
         Raises DeliveryError, which has the record, also for a topic that does not exist;
         EncodeError for values that cannot be encoded, or a partition that the topic does not have;
@@ -332,10 +332,10 @@ class Producer:
     ) -> BatchDelivery:
         """Appends a batch of encoded records, for callers that encode many records at once.
 
-        Waits for memory only; `await delivery` returns the `Ack` of its first record. The batch is
-        compressed, gets its sequence and is sent as any other batch, after the earlier records of
-        its partition. The next `flush` or `close` raises the failure of a delivery that no caller
-        awaits.
+        Waits for memory only; `await delivery` returns the `Ack` of the batch's first record. The
+        batch is compressed, gets its sequence and is sent as any other batch, after the earlier
+        records of its partition. The next `flush` or `close` raises the failure of a delivery that
+        no caller awaits.
 
         Raises the errors of `enqueue`; EncodeError also for a partition that the topic does not
         have, and ConfigurationError if a hook needs each record, or for brokers before 0.11.
@@ -352,10 +352,9 @@ class Producer:
     async def _outcome(
         self, topic: str, acks: Acks, left: list[ProducerRecord]
     ) -> DeliveryError | None:
-        """Waits for the outcome of all records; returns the error of the failed ones, None if all
-        were acked.
+        """Waits for the outcome of all records; returns one error of those that failed.
 
-        The error has the records that were not appended, too.
+        The error has also the records in `left`, which were not appended. None if all were acked.
         """
         batches = acks.batches()
         if batches:

@@ -118,7 +118,7 @@ class PartitionSequence:
         return self.identity, base_sequence
 
     def on_ack(self, identity: ProducerIdAndEpoch) -> None:
-        """Takes note that a broker has stored a batch under `identity`."""
+        """Records that a broker has stored a batch under `identity`."""
         self.is_acked = self.is_acked or identity == self.identity
 
     def on_out_of_order(

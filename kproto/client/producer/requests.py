@@ -37,7 +37,7 @@ _STORED: Final = frozenset({0, code_of("DUPLICATE_SEQUENCE_NUMBER")})
 def produce_request(
     batches: Sequence[ProducerBatch], ids: dict[str, Uuid], timeout_ms: int
 ) -> ProduceRequest:
-    """Returns the request that appends `batches`, each of another partition."""
+    """Returns the request for `batches` of different partitions; `ids` maps topic names."""
     topics: dict[str, list[PartitionProduceData]] = {}
     for batch in batches:
         data = PartitionProduceData(index=batch.partition, records=batch.data)
@@ -54,7 +54,7 @@ def _produce_request(topic_data: list[TopicProduceData], timeout_ms: int) -> Pro
 
 
 class SingleBatchRequest:
-    """The request that appends one batch, encoded in one version except for the batch.
+    """A Produce request for one batch, encoded in advance in one version, except for the batch.
 
     The bytes around the batch are the same for all batches of a partition, until its topic id
     changes. `ids` maps the topic's name to that id.
@@ -99,14 +99,14 @@ class SingleBatchRequest:
 
 
 def highest_produce_version(ids: Iterable[Uuid]) -> int:
-    """Returns the highest usable version: from 13 on Produce names topics by id only (KIP-516)."""
+    """Returns the highest usable version: below 13 if an id is unknown, because 13 has ids only."""
     return _BY_TOPIC_ID - 1 if ZERO_UUID in ids else _BY_TOPIC_ID
 
 
 def partition_responses(
     response: ProduceResponse, ids: dict[str, Uuid]
 ) -> dict[tuple[str, int], PartitionProduceResponse]:
-    """Returns the part of the response for each partition, by topic name and number."""
+    """Returns the part of the response for each partition; `ids` maps topic names to topic ids."""
     names = {topic_id: name for name, topic_id in ids.items() if topic_id != ZERO_UUID}
     return {
         (topic.name or names.get(topic.topic_id, ""), data.index): data

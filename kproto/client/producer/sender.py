@@ -1,9 +1,9 @@
-"""`Sender`: sends the batches that the accumulator plans, one request with all batches of a broker.
+"""`Sender`: sends the batches that the accumulator plans, in one request per broker.
 
-It runs the plan when a record or a response arrives, or when a batch is due. A single batch is sent
-at once if no other precedes it. A response is processed in the iteration of the event loop in which
-it arrives. A task runs only while it waits for a connection or for a free slot on it, so nothing
-runs while there is nothing to send.
+It runs the plan when a record or a response arrives, or when a batch is due. The batch of a single
+record is sent at once if no other batch precedes it. A response is processed in the iteration of
+the event loop in which it arrives. A task runs only while it waits for a connection or for a free
+slot on it, so nothing runs while there is nothing to send.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ class Sender:
                 self._on_request_done(node, batches, None)
             elif (
                 connection is None
-                # A request that is posted now could overtake one of a task that has not written.
+                # A request that is sent now could overtake one that a task has not written yet.
                 or self._in_send_tasks[node]
                 or not self._try_send(connection, node, batches)
             ):
@@ -317,7 +317,7 @@ class Sender:
         ids: dict[str, Uuid],
         outcome: Response | KprotoError,
     ) -> None:
-        """Processes the outcome of a posted request."""
+        """Processes the outcome of a request that `_try_send` sent."""
         fault: BaseException | None = None
         try:
             if isinstance(outcome, KprotoError):
@@ -352,7 +352,7 @@ class Sender:
             self._on_request_done(node, batches, fault)
 
     def _drop_expired(self, batches: dict[TopicPartition, ProducerBatch]) -> None:
-        """Removes batches that expired during the wait for a connection; their bytes are gone."""
+        """Removes batches that expired during the wait for a connection."""
         for tp, batch in list(batches.items()):
             if batch.future.done():
                 self._on_failure(batches.pop(tp), RequestTimeoutError("it was not sent in time"))

@@ -1,8 +1,8 @@
 """The fast path of `send_many`: appends many records to open batches in one pass, without a wait.
 
-It takes values and `ProducerRecord`s of exact types, for open batches with memory. It returns at
-any other element: the slow path, in `appender`, validates that element, opens a batch or requests
-metadata. So each rule is written once, in the slow path.
+It appends bytes, and `ProducerRecord`s whose fields have exact types, to open batches while the
+buffer has memory. It returns at any other element: the slow path, in `appender`, validates that
+element, opens a batch or requests metadata.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def append_to_open_batches(
                     now = now_ms()
                     timestamp_valid_until = monotonic_now + _TIMESTAMP_S
                 if every == 1:
-                    open_partition = _NO_PARTITION  # the iterator may have sent records
-            # The kind of the element, and its partition:
+                    open_partition = _NO_PARTITION  # the iterator may have appended records
+            # Read the element, and choose its partition:
             if type(element) is bytes:
                 value, key, headers, timestamp, partition = element, None, (), now, keyless
             elif type(element) is ProducerRecord:
