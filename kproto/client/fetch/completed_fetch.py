@@ -82,7 +82,7 @@ class FetchedBatch(NamedTuple):
 
 
 class UnreadBatch(NamedTuple):
-    """A checked batch; its records before `from_offset` are left out."""
+    """A batch with a verified checksum; its records before `from_offset` are left out."""
 
     from_offset: int
     batch: RecordBatch
@@ -277,7 +277,7 @@ class CompletedFetch:
 
     @staticmethod
     def _is_in(incomplete: IncompleteOffsets, batch: RecordBatch) -> bool:
-        """Returns True if the batch may have records of `incomplete`."""
+        """Returns True if the batch may have records in the offset range of `incomplete`."""
         if batch.record_count < 0:
             return True  # a wrapper, which has the offset of its last message
         is_among = batch.next_offset > incomplete.base and batch.base_offset < incomplete.end

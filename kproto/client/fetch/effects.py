@@ -1,6 +1,6 @@
 """The effects that `SubscriptionState` returns, and the protocol of their handler. Plain data.
 
-Fetches are not among the effects: `FetchPlan` has these. Each effect is carried out once, at once.
+Fetches are no effects: `FetchPlan` lists them. The handler carries out each effect once, at once.
 """
 
 from __future__ import annotations

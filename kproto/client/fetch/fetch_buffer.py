@@ -35,13 +35,12 @@ RecordInterceptor: TypeAlias = Callable[[str, int, list[Record]], list[Record]]
 
 
 class FetchBuffer:
-    """Buffers completed fetches in `ready`, and the `remaining` of the list that is iterated by
-    record.
+    """Buffers completed fetches in `ready`, and the list that the caller iterates by record.
 
-    `take_records`, `take_values` and `take_batch` return the next ones, None if the buffer is
-    empty. The first two raise the errors of `CompletedFetch`; `ready[0]` is then the broken fetch.
-    With a `batch_size` the iteration by record stops after this many records, and `take_record`
-    continues it.
+    `remaining` iterates over the rest of that list. `take_records`, `take_values` and `take_batch`
+    return the next list or batch, None if the buffer is empty. The first two raise the errors of
+    `CompletedFetch`; `ready[0]` is then the broken fetch. With a `batch_size` the iteration by
+    record stops after this many records, and `take_record` continues it.
     """
 
     __slots__ = (
@@ -69,8 +68,8 @@ class FetchBuffer:
         self.batch_size = batch_size
         self.ready: deque[CompletedFetch] = deque()
         self._paused: dict[TopicPartitionState, list[CompletedFetch]] = {}
-        # `remaining` is iterated directly, without a call here; `_unreturned` is all that is left
-        # of the list.
+        # Iterations read `remaining` directly, without a call. `_unreturned` has all records left
+        # of the list; with a `batch_size`, `remaining` has only the first of them.
         self.remaining: Iterator[Record] = iter(())
         self._unreturned = self.remaining
         # The list that was taken last, its fetch, and its batches.
@@ -308,5 +307,5 @@ class FetchBuffer:
         self._paused[state] = self._remove(state)
 
     def resume_buffered(self, state: TopicPartitionState) -> None:
-        """Returns records of a paused partition again, after the buffered ones of others."""
+        """Returns records of a paused partition again, after those that are buffered of others."""
         self.ready.extend(self._paused.pop(state, ()))

@@ -1,4 +1,4 @@
-"""Builds fetch requests, reads their responses, and has the remedies of their errors. No I/O."""
+"""Builds fetch requests, and has the remedies of fetch errors. Plain functions on plain data."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def response_bytes(partition_bytes: int, partitions: int, max_frame_bytes: int) 
 
 
 def highest_fetch_version(topics: Iterable[TopicInfo]) -> int | None:
-    """Returns the highest version of Fetch for these topics; None if all versions will do.
+    """Returns the highest version of Fetch for these topics; None without a limit.
 
     A topic whose id is unknown can be fetched by name only.
     """

@@ -2,9 +2,9 @@
 
 A full fetch opens a session and names every partition. The incremental fetches after it name the
 partitions whose offset, limit or epochs have changed, and the broker returns partitions that have
-something new. The client compares each partition with the one that it sent last, so records that it
-dropped need no special case: the broker sends them again, from the offset in the session or from
-the one in the next fetch. The rules are those of Kafka's FetchSessionHandler.
+something new. The client compares the fields of each partition with those that it sent last. So if
+it drops records, the broker sends them again: from the offset in the session, or from a new offset,
+which the next fetch names. The rules are those of Kafka's FetchSessionHandler.
 """
 
 from __future__ import annotations
@@ -88,11 +88,10 @@ def without_session(requested: Mapping[TopicPartition, RequestedPartition]) -> S
 
 
 class FetchSession:
-    """The session with one broker.
+    """Tracks the session with one broker.
 
-    `handle_response` or `handle_error` follows each `build_fetch`.
-
-    Without `is_used` every fetch is full, and opens no session.
+    Call `handle_response` or `handle_error` after each `build_fetch`. Without `is_used` every fetch
+    is full, and opens no session.
     """
 
     __slots__ = ("_by_id", "_epoch", "_id", "_in_flight", "_is_used", "_partitions")
@@ -108,7 +107,7 @@ class FetchSession:
     def build_fetch(
         self, requested: Mapping[TopicPartition, RequestedPartition], version: int
     ) -> SessionFetch:
-        """Returns the fetch that asks for all of `requested`, in that version of Fetch."""
+        """Returns the fetch for all of `requested`, in that version of Fetch."""
         if self._in_flight is not None:
             self.handle_error()
         if not self._is_used or version < _FIRST_VERSION:
@@ -133,7 +132,8 @@ class FetchSession:
         if len(requested) - len(to_send) != len(previous) or to_send:
             for (topic, partition), each in previous.items():
                 now = requested.get((topic, partition))
-                # A session by names has both topics as one partition, which must stay in it.
+                # A session by topic names has one partition for the old and the recreated topic: it
+                # stays.
                 is_other = self._by_id and now is not None and now.topic_id != each.topic_id
                 if now is None or is_other:
                     to_forget.append(ForgottenPartition(topic, each.topic_id, partition))
@@ -142,7 +142,7 @@ class FetchSession:
     def handle_response(
         self, error_code: int, session_id: int, tps: Collection[TopicPartition]
     ) -> bool:
-        """Takes note of a response, which has `tps`.
+        """Updates the session by a response, which has the partitions `tps`.
 
         Returns False if the session was invalid: the next fetch opens another one, and may be sent
         at once. All other error codes are left to the caller.
@@ -166,12 +166,12 @@ class FetchSession:
         return True
 
     def handle_error(self) -> None:
-        """Opens another session next: the last fetch has no response, so its epoch is in doubt."""
+        """Makes the next fetch open another session, because the last fetch has no response."""
         self._in_flight = None
         self._reset()
 
     def close(self) -> int | None:
-        """Ends the session; returns its id, so that it can be closed, None without a session."""
+        """Forgets the session; returns its id, for the request that closes it, or None."""
         session_id = self._id
         self._id = _NO_SESSION
         self._reset()

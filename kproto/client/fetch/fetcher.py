@@ -1,4 +1,4 @@
-"""`Fetcher`: sends a fetch to each broker for all its partitions, and takes the responses.
+"""`Fetcher`: sends a fetch to each broker for all its partitions, and processes the responses.
 
 `subscription_state` decides which partitions are fetched; `offset_fetcher` resets and validates
 their positions. While the caller processes records, the next fetches are in flight.
@@ -64,9 +64,9 @@ class Fetcher:
         self._sessions: dict[int, FetchSession] = {}  # by broker
 
     def take_completed(self) -> None:
-        """Takes completed fetches and look-ups; raises the first error that no retry helps.
+        """Processes completed fetches and look-ups; raises the first error that no retry solves.
 
-        It raises the error after it has taken all responses, so that the error of one partition
+        It raises the error after it has processed all responses, so that the error of one partition
         does not delay the others.
         """
         faults = [*self._in_flight.lookup_errors(), *self._in_flight.complete_fetches(self._take)]
@@ -74,9 +74,9 @@ class Fetcher:
             raise faults[0]
 
     def start_due(self) -> float:
-        """Starts a fetch at every broker without one in flight; returns the time of the next plan.
+        """Starts due fetches, resets and validations; returns the time of the next plan.
 
-        The time is in seconds of the clock.
+        A broker has one fetch in flight at most. The time is in seconds of the clock.
         """
         view = self._view
         now = view.clock.monotonic()
@@ -202,7 +202,7 @@ class Fetcher:
         fetch.ended_at = view.clock.monotonic()
 
     def _take(self, node: int, fetch: Fetch) -> None:
-        """Takes the response of a fetch, or the error that it ended with."""
+        """Processes the response of a fetch, or the error with which it ended."""
         response = fetch.response
         assert response is not None, "the fetch is done"
         found: dict[TopicPartition, PartitionData] = {}
@@ -247,7 +247,7 @@ class Fetcher:
                     self._take_partition(node, state, data, fetch.ended_at)
             except KprotoError as fault:
                 faults.append(fault)
-                # It is fetched after all others, so that its response takes no bytes from them.
+                # A failed partition is fetched last, so that its records take no bytes from others.
                 self._subscriptions.move_to_end(state)
         assert fetch.sent is not None, "it was answered"
         # A broker that throttles answers at once, without partitions (KIP-219).
@@ -346,7 +346,7 @@ async def fetch_from(
     owner: object,
     ends_at: float,
 ) -> FetchResponse:
-    """Sends a fetch to the leader of its partitions; `make` returns it for the version in use.
+    """Sends a fetch to the leader of its partitions; `make` builds it for the negotiated version.
 
     It uses the connection of `owner`. The time to connect and to answer ends at `ends_at`, in
     seconds of the clock; the response may arrive later by `max_wait_ms`, for which the broker may

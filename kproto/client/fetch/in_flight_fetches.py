@@ -1,6 +1,6 @@
 """`InFlightFetches`: the tasks of fetches and look-ups that are in flight.
 
-It knows the tasks alone; the caller knows their purpose and takes their results.
+It only tracks the tasks; the caller creates their coroutines, and processes their results.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ __all__ = ["Fetch", "InFlightFetches"]
 class Fetch:
     """A fetch at one broker: its partitions and offsets, and its times in seconds of the clock.
 
-    The response counts for `states` alone: a partition that was moved or recreated has another
-    state. `sent` is the part of `requested` that the fetch session sends; the session gets the
-    response.
+    The response applies to `states` only: a partition that was moved or recreated meanwhile has
+    another state. `sent` is the part of `requested` that the fetch session sends.
     """
 
     requested: dict[TopicPartition, RequestedPartition]

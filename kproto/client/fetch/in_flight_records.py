@@ -8,7 +8,7 @@ from .partition_state import TopicPartitionState
 
 __all__ = ["AdaptiveBatchSize", "InFlightRange", "PollMarker"]
 
-#: The number of polls, and the first offset in flight. It differs once the caller has polled.
+#: The number of polls, and the first offset in flight: each poll changes the marker.
 PollMarker: TypeAlias = tuple[int, int]
 
 
@@ -38,7 +38,7 @@ class AdaptiveBatchSize:
         self._returned_at = now
 
     def on_poll(self, now: float) -> float:
-        """Adapts `size`; returns the processing time of the last records in seconds, 0 without."""
+        """Adapts `size`; returns the processing time of the last records in seconds, or 0."""
         if self._returned_at is None:
             return 0.0
         took, self._returned_at = now - self._returned_at, None

@@ -35,7 +35,7 @@ logger = logging.getLogger("kproto.client")
 
 
 class OffsetFetcher:
-    """Asks leaders for offsets and epochs of partitions, and updates `subscriptions` by them."""
+    """Requests offsets and epochs of partitions from leaders, and updates `subscriptions`."""
 
     def __init__(
         self,
@@ -147,9 +147,11 @@ class OffsetFetcher:
             raise faults[0]
 
     def on_epoch_end(self, state: TopicPartitionState, end: EpochEnd) -> None:
-        """Continues in a log in which the epoch of the last fetched record ends at `end` (KIP-320).
+        """Continues in a log in which the epoch of the last fetched record ends at `end`.
 
-        Raises LogTruncatedError if the log has lost returned records and the reset policy is NONE.
+        If the log ends before the position, buffered records are dropped, and the position moves
+        back (KIP-320). Raises LogTruncatedError if the log has lost returned records and the reset
+        policy is NONE.
         """
         if end.is_known and end.offset >= state.position:
             state.last_epoch = min(state.last_epoch, end.epoch)
@@ -236,7 +238,7 @@ class OffsetFetcher:
     ) -> None:
         """Backs off after an attempt that failed; its times are in seconds of the clock.
 
-        Raises `error` if no retry helps, or if failures have lasted too long.
+        Raises `error` if no retry helps, or if failures have lasted for `api_timeout_ms`.
         """
         now = self._view.clock.monotonic() if ended is None else ended
         for tp, state in self.current(states).items():

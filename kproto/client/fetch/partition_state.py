@@ -282,7 +282,7 @@ class TopicPartitionState:
         self.epochs.add(epochs)
 
     def _on_new_position(self, offset: int) -> None:
-        """Sets the committed baseline: the position was set, and not by a fetch."""
+        """Sets the committed baseline after a change of the position that was no fetch."""
         self.committed_baseline = offset if self.is_first_position else NO_POSITION
         self.is_first_position = False
 
@@ -304,7 +304,7 @@ class TopicPartitionState:
         return True
 
     def on_validated(self, leader_epoch: int) -> None:
-        """Takes the position as valid: the leader of that epoch has the record before it."""
+        """Marks the position as valid: the leader of that epoch has the record before it."""
         self.leader_epoch = leader_epoch
         self.transition(FetchEvent.VALIDATED)
 
@@ -341,7 +341,7 @@ class TopicPartitionState:
         self.attempts.not_before = now
 
     def on_failure(self, error: KprotoError, now: float) -> None:
-        """Backs off. Raises `error` if no retry helps, or if failures have lasted too long."""
+        """Backs off. Raises `error` if no retry helps, or after failures for `api_timeout_ms`."""
         remedy = fetch_remedy(error)
         if remedy is Remedy.FAIL:
             raise error

@@ -1,8 +1,8 @@
 """`PollState`: which records are polled, in flight and processed, and the time of the last poll.
 
-Without a processor, records are processed when the caller polls again. A processor (`run`) takes
-the polled records, and knows which of them are processed. Plain data: times are passed in, in
-seconds of the client's clock.
+Without a processor, records count as processed when the caller polls again. A processor (`run`)
+accepts the polled records, and tracks which of them are processed. Plain data: times are passed in,
+in seconds of the client's clock.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["PollState", "PollTimer", "RecordProcessor"]
 
 
 class RecordProcessor(Protocol):
-    """Processes several records at once, and knows which are processed; see `processing.pool`.
+    """Processes several records at once, and tracks which are processed; see `processing.pool`.
 
     Partitions are identified by their states; assignments by their assignment epochs.
     """
 
     def first_incomplete(self, state: object) -> int | None:
-        """Returns the first offset that is not processed; None if all taken records are."""
+        """Returns the first offset that is not processed; None if all accepted records are."""
         ...
 
     def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
@@ -37,7 +37,7 @@ class RecordProcessor(Protocol):
         ...
 
     def first_queued(self, state: object) -> int | None:
-        """Returns the first offset that was taken and is still queued; None if there is none."""
+        """Returns the first queued offset of a partition, or None."""
         ...
 
     @property
@@ -117,7 +117,7 @@ class PollState:
 
     @property
     def in_flight(self) -> InFlightRange | None:
-        """The polled records that are not processed; None while a processor takes records."""
+        """The polled records that are not processed; None with a processor."""
         return None if self.processor is not None else self.buffer.in_flight
 
     def has_in_flight(self, states: Mapping[TopicPartition, TopicPartitionState]) -> bool:

@@ -90,7 +90,7 @@ class LogTruncatedError(KprotoError):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles all arguments: the text alone does not make the exception."""
+        """Pickles all arguments, because the text alone does not rebuild the exception."""
         arguments = (self.topic, self.partition, self.position, self.diverging_offset)
         return type(self), arguments, vars(self)
 

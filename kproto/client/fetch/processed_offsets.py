@@ -37,7 +37,7 @@ class ProcessedOffsets:
     def due(
         self, request: CommitRequest, states: _States, now: float
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Returns the offsets of a commit of `states` that is sent now."""
+        """Returns the offsets of `states` that `request` commits now."""
         if request.kind is CommitKind.START_OFFSETS:
             return self._commit_state.start_offsets(states)
         processed = self.of(states)

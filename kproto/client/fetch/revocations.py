@@ -78,19 +78,19 @@ class PendingRevocations:
         return resumed
 
     def interrupt(self, tps: Iterable[TopicPartition]) -> None:
-        """Marks the revocation of these as interrupted."""
+        """Marks the revocation of `tps` as interrupted."""
         for tp in tps:
             if tp in self._pending:
                 self._pending[tp].is_interrupted = True
 
     def on_listener_called(self, tps: Iterable[TopicPartition]) -> None:
-        """Takes note that `on_revoked` is called for these."""
+        """Records that `on_revoked` is called for `tps`."""
         for tp in tps:
             if tp in self._pending:
                 self._pending[tp].was_listener_called = True
 
     def on_listener_returned(self, tps: Iterable[TopicPartition]) -> None:
-        """Takes note that `on_revoked` has returned for these: it is not called again."""
+        """Records that `on_revoked` has returned for `tps`: it is not called again."""
         for tp in tps:
             if tp in self._pending:
                 self._pending[tp].has_listener_returned = True

@@ -63,7 +63,10 @@ class StartOffsets:
         )
 
     def cancel_lookup(self) -> list[Effect]:
-        """Cancels a look-up without partitions, so that the next one gets its own timeout."""
+        """Cancels a look-up whose partitions were all revoked or moved.
+
+        The next look-up then has a timeout of its own.
+        """
         if not self._lookup_states or any(
             self._partitions.get(state.tp) is state for state in self._lookup_states
         ):
@@ -127,7 +130,7 @@ class StartOffsets:
         return effects
 
     def without_start_offset(self, states: _States) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns the partitions without a commit for which the option `start` counts.
+        """Returns the partitions without a commit to which the option `start` applies.
 
         Partitions of `from_start` topics start at the log start instead. Raises
         NoCommittedOffsetError if `start` is "none".
@@ -170,7 +173,7 @@ class StartOffsets:
         state.await_reset("earliest")
 
     def on_position(self, state: TopicPartitionState) -> list[Effect]:
-        """Commits a start offset at once if a later member would start elsewhere."""
+        """Commits a start offset at once if a later member would start at another offset."""
         if not state.commits_start or not state.has_position:
             return []
         if state.fetch_state is not FetchState.FETCHING:

@@ -1,4 +1,4 @@
-"""The topics and start options of a consumer, checked. Plain data."""
+"""Validates the topics and the `start` option of a consumer. Plain functions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GroupStart: TypeAlias = Literal["earliest", "latest", "none"] | datetime | timed
 
 
 def checked_group_start(start: object) -> None:
-    """Raises ConfigurationError for what is no `GroupStart`."""
+    """Raises ConfigurationError if `start` is no `GroupStart`."""
     if isinstance(start, datetime):
         if start.utcoffset() is None:
             raise ConfigurationError(
@@ -63,7 +63,7 @@ def start_time_ms(start: datetime | timedelta, now_ms: int) -> int:
 
 
 def checked_start(start: object) -> None:
-    """Raises ConfigurationError for what is no `Start`."""
+    """Raises ConfigurationError if `start` is no `Start`."""
     if not isinstance(start, Mapping) and start not in ("earliest", "latest"):
         raise ConfigurationError(
             f"start is {start!r}; it is 'earliest', 'latest' or an offset for each partition"
@@ -74,7 +74,7 @@ def checked_start(start: object) -> None:
 
 
 def reset_policy_of(start: Start | GroupStart) -> ResetPolicy:
-    """Returns the offset reset policy of a consumer with that `start`: NONE for given offsets."""
+    """Returns the offset reset policy for `start`: NONE for offsets by partition and for "none"."""
     if isinstance(start, Mapping) or start == "none":
         return ResetPolicy.NONE
     return ResetPolicy.LATEST if start == "latest" else ResetPolicy.EARLIEST

@@ -2,8 +2,8 @@
 
 For plain and group consumers alike it also owns the fetch buffer, pauses and backpressure, the
 records in flight, pending revocations and losses, and the commit state. It has no connection, no
-task and no clock: times are passed in, in seconds of the client's clock, and shells carry out the
-effects that it returns.
+task and no clock: times are passed in, in seconds of the client's clock, and consumers carry out
+the effects that it returns.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class SubscriptionState:
         """Returns True if newly assigned partitions would wait for a fetch in flight at a `busy`
         broker.
 
-        Each partition counts once.
+        A newly assigned partition counts only in the first plan that fetches it.
         """
         if not self._prioritized:
             return False
@@ -283,14 +283,14 @@ class SubscriptionState:
     # Partitions of a plain consumer
 
     def start(self, states: Mapping[TopicPartition, TopicPartitionState]) -> None:
-        """Replaces all partitions by these, which have positions."""
+        """Replaces all partitions by `states`, which have positions."""
         self.partitions.clear()
         self.partitions.update(states)
 
     def restart(
         self, name: str, states: Mapping[TopicPartition, TopicPartitionState], topic_id: Uuid
     ) -> None:
-        """Replaces all partitions of a topic by these, whose start was looked up again."""
+        """Replaces all partitions of a topic by `states`, whose start was looked up again."""
         for tp in [tp for tp in self.partitions if tp[0] == name]:
             del self.partitions[tp]
         self.partitions.update(states)
@@ -386,7 +386,7 @@ class SubscriptionState:
     def mark_pending_revocation(
         self, tps: Iterable[TopicPartition]
     ) -> tuple[dict[TopicPartition, TopicPartitionState], list[Effect]]:
-        """Stops fetching these; they can be committed until `complete_revocation`."""
+        """Stops fetching `tps`; they can be committed until `complete_revocation`."""
         states, effects = self._remove(tps)
         self.revocations.add(states)
         return states, effects
@@ -423,7 +423,7 @@ class SubscriptionState:
     # Pauses and backpressure
 
     def pause(self, tps: Iterable[TopicPartition]) -> None:
-        """Stops fetching these, and returns none of their records until `resume`."""
+        """Stops fetching `tps`, and returns none of their records until `resume`."""
         for tp in tps:
             if tp not in self.paused:
                 self.paused.add(tp)
@@ -501,7 +501,7 @@ class SubscriptionState:
     def offsets_to_commit(
         self, request: CommitRequest, now: float
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Returns the offsets of a commit that is sent now."""
+        """Returns the offsets that `request` commits now."""
         if request.kind is CommitKind.EXPLICIT:
             return dict(request.offsets)
         states = self._committable() if request.states is None else request.states
@@ -513,7 +513,7 @@ class SubscriptionState:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         now: float,
     ) -> None:
-        """Takes note of the offsets that the broker has committed."""
+        """Records the offsets that the broker has committed."""
         self.commit_state.on_committed(offsets, now)
         for tp in offsets:
             if tp in request.baselines:
@@ -527,7 +527,7 @@ class SubscriptionState:
     def baselines(
         self, tps: Iterable[TopicPartition]
     ) -> dict[TopicPartition, tuple[TopicPartitionState, int]]:
-        """Returns the processed offset of each of these now, with the partition's state.
+        """Returns the present processed offset of each of `tps`, with the partition's state.
 
         After an explicit commit, auto-commit skips a partition until more of it is processed.
         """

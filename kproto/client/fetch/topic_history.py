@@ -37,7 +37,7 @@ class TopicHistory:
             self._first.setdefault(name, info)
 
     def retain(self, names: Container[str]) -> None:
-        """Forgets the last metadata of all other topics."""
+        """Forgets the last metadata of all topics except `names`."""
         self._last = {name: info for name, info in self._last.items() if name in names}
 
     def is_new(self, tp: TopicPartition) -> bool:
