@@ -42,7 +42,7 @@ class Target(NamedTuple):
 
 
 def alternate_families(found: Sequence[Target], failed_ip: str | None = None) -> list[Target]:
-    """Returns each address once, with alternating families, from the one after `failed_ip` on."""
+    """Returns each address once, with alternating families, starting after `failed_ip`."""
     by_family: dict[int, list[Target]] = {}
     for target in dict.fromkeys(found):
         by_family.setdefault(target.family, []).append(target)
@@ -118,7 +118,10 @@ class Targets:
         self.failures.append((target, error))
 
     def on_attempt_failed(self, target: Target | None, error: KprotoError) -> None:
-        """Adds the error of an attempt at `target`; without it, of all addresses left."""
+        """Adds the error of an attempt at `target`.
+
+        Without `target` a timeout is added for all remaining addresses; other errors are ignored.
+        """
         if target is not None:
             self.add_failure(target, error)
         elif isinstance(error, RequestTimeoutError):

@@ -22,7 +22,7 @@ from ..settings import Address, ClientSettings
 
 __all__ = ["Authenticator", "SaslTransport"]
 
-#: No token is requested any more in the last seconds of a session, in seconds.
+#: No token is requested if less than this time is left of the session, in seconds.
 _MIN_REMAINING_S: Final = 1.0
 
 _NEVER: Final = float("inf")
@@ -42,7 +42,7 @@ class SaslTransport(Protocol):
         ...
 
     def fail(self, error: KprotoError) -> None:
-        """Fails the connection."""
+        """Fails the connection with `error`."""
         ...
 
 
@@ -70,7 +70,7 @@ class Authenticator:
         self._loop = asyncio.get_running_loop()
 
     async def exchange(self) -> ClientExchange:
-        """Returns a new exchange, which may fetch a token.
+        """Returns a new exchange; to create it may fetch a token.
 
         Raises AuthenticationError, and RequestTimeoutError after `connect_timeout_ms`.
         """
@@ -83,7 +83,7 @@ class Authenticator:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            # A CancelledError of the provider would end the caller's task silently.
+            # A CancelledError of the token provider would end the caller's task silently.
             raise AuthenticationError(
                 f"{self._address}: getting a token for {self._sasl.mechanism} was cancelled from"
                 " within: by the token function, or by a future that it awaits"
@@ -139,7 +139,7 @@ class Authenticator:
         self._task = asyncio.create_task(self._reauthenticate())
 
     async def _reauthenticate(self) -> None:
-        """Starts a new session; requests wait from the arrival of the token to its end."""
+        """Starts a new session; requests wait while it authenticates, but not for a token."""
         try:
             exchange = await self._exchange_with_retries()
             async with self._connection.exclusive() as ends_at:

@@ -235,7 +235,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     @property
     def was_dropped(self) -> bool:
-        """True if the connection failed with requests in flight, and this side did not close it."""
+        """True if the connection failed with requests in flight, and this client did not close it.
+
+        The first request after an idle time does not count: brokers close idle connections.
+        """
         return self._error is not None and self._had_requests and not self._was_closed_here
 
     def version_of(self, request: type[Request[R]], at_most: int | None = None) -> int:
@@ -294,8 +297,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
         Returns False and does nothing if the request would have to wait for queued requests, for a
         broker that does not read, or for one that may be closing an idle connection; with
-        `may_be_lost` the last is ignored. Use `request` then. Raises the errors of `request` before
-        a write.
+        `may_be_lost` the last condition is ignored. Use `request` then. Raises the errors of
+        `request` before a write.
         """
         self._check_expects_response(request, version)
         now = self.clock.monotonic()
@@ -327,7 +330,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return True
 
     def _can_send_now(self, now: float, *, may_be_lost: bool = False) -> bool:
-        """Takes a slot if a write need not wait. Raises the connection's error."""
+        """Takes a slot and returns True if a write need not wait. Raises the connection's error."""
         if not self._write_queue.can_write_now:
             return False
         self._raise_if_failed()
@@ -349,7 +352,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return InFlightRequest(request, version, callback, ends_at, limit_ms, holds_slot=True)
 
     def _write_frame(self, sent: InFlightRequest, data: bytes, now: float) -> None:
-        """Writes a frame, then watches its request, so that the frame does not wait for that."""
+        """Writes a frame, and then watches its request, so that nothing delays the write."""
         self._write_queue.write_now(data, now)
         self._in_flight.watch(sent)
         self._watch.written(sent.request, sent.version, len(data), now)

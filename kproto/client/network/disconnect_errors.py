@@ -20,7 +20,7 @@ __all__ = ["disconnect_error", "error_for_request", "throttled_error", "timed_ou
 
 
 def error_for_request(error: KprotoError, address: Address) -> KprotoError:
-    """Returns a copy of the error for one request, because each raised error has its traceback."""
+    """Returns a copy of `error` for one request: each raised error has its own traceback."""
     if isinstance(error, BrokerConnectionError):
         return BrokerConnectionError(error.reason, address=error.address)
     if isinstance(error, AuthenticationError | ConfigurationError):
@@ -36,7 +36,7 @@ def error_for_request(error: KprotoError, address: Address) -> KprotoError:
 def timed_out_error(
     address: Address, request: type[Message], version: int, what: str, limit_ms: int
 ) -> RequestTimeoutError:
-    """Returns the error of a request that timed out; `what` says how far it came."""
+    """Returns the error of a request that timed out; `what` is the step that was not done."""
     return RequestTimeoutError(f"{address}: {request.__name__} v{version} {what} in {limit_ms} ms")
 
 

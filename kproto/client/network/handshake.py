@@ -99,10 +99,11 @@ def _unconnected(address: Address, error: OSError) -> BrokerConnectionError:
 async def negotiate_ranges(
     send: _SendRequest, address: Address, release: str | None
 ) -> Mapping[int, ApiRange]:
-    """Returns the versions that a broker supports, by ApiVersions, limited to its `release`.
+    """Returns the versions that a broker supports, by ApiVersions, limited to `release`.
 
-    Brokers of releases before 0.10 have no ApiVersions: for these the table of releases is used.
-    Raises ProtocolError if the broker refuses ApiVersions.
+    `release` is the configured `broker_version`. For brokers before 0.10, which have no
+    ApiVersions, the versions are those of the release. Raises ProtocolError if the broker refuses
+    ApiVersions.
     """
     if release is None:
         return await _broker_ranges(send, address)

@@ -45,7 +45,7 @@ class NodeState:
 
     @property
     def connect_timeout_ms(self) -> int:
-        """The timeout of the next attempt in ms, doubled by each that timed out (KIP-601)."""
+        """The timeout of the next attempt in ms, doubled by each consecutive timeout (KIP-601)."""
         least = self._settings.connect_timeout_ms
         most = max(least, self._settings.connect_timeout_max_ms)
         return round(min(least * 2.0 ** min(self.timeouts, 30), most))

@@ -120,7 +120,7 @@ class ConnectionPool:
             raise copy(error) from None  # each raised error has its own traceback
         finally:
             opening.waiting -= 1
-            # It may have been aborted already, and another attempt started.
+            # The attempt may have been aborted already, and another one started.
             if not opening.waiting and self._opening.get(key) is opening:
                 self._cancel_opening(key)
 

@@ -1,8 +1,8 @@
 """Blocks writes on a connection while its broker throttles the client (KIP-219).
 
-Since Kafka 2.0 a broker that throttles a client responds at once, with the throttle time, for which
-it does not read from the connection, and the client waits. Requests that wait are not written, and
-their timeouts do not run.
+Since Kafka 2.0 a broker that throttles a client responds at once. For the throttle time in the
+response it does not read from the connection, and the client does not write. The timeouts of
+requests that wait do not run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Queues the bytes that one connection writes.
 
 All frames of one iteration of the event loop are written together. While the broker does not read,
-or throttles this client, callers wait in one queue. The queue does not know the meaning of the
-bytes; it only marks requests whose bytes the socket has.
+or throttles this client, callers wait in one queue. The queue also marks the requests whose bytes
+the socket has.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class WriteQueue:
 
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[None]:
-        """Delays all queued writes until the end of the block."""
+        """Delays other callers of `wait_until_writable` until the end of the block."""
         self._queued_calls += 1
         try:
             async with self._call_queue:
