@@ -13,7 +13,7 @@ __all__ = ["CommitKind", "CommitRequest", "CommittableOffsets"]
 
 
 class CommitKind(Enum):
-    """Selects the offsets of a commit."""
+    """The offsets that a commit has."""
 
     DUE = "processed offsets and start offsets that were not committed yet, or long ago"
     PROCESSED = "the same, for an explicit commit; it also overwrites an earlier explicit commit"
@@ -24,11 +24,11 @@ class CommitKind(Enum):
 class CommitRequest(NamedTuple):
     """A commit that waits for earlier ones; its offsets are read when it is sent.
 
-    `states` are revoked partitions; without them the commit is of all partitions that can be
-    committed when it is sent. `metadata` replaces the metadata of PROCESSED offsets. EXPLICIT
-    commits have `assignment_epochs`, under which their records were returned, and `baselines`, the
-    processed offsets at the time of the call: auto-commit overwrites the explicit offset once a
-    record later than the baseline is processed.
+    `states` are revoked partitions; with None the commit has all partitions that can be committed
+    when it is sent. `metadata` replaces the metadata of PROCESSED offsets. EXPLICIT commits have
+    `assignment_epochs`, under which their records were returned, and `baselines`, the processed
+    offsets at the time of the call: auto-commit overwrites the explicit offset once a record later
+    than the baseline is processed.
     """
 
     kind: CommitKind
@@ -40,12 +40,12 @@ class CommitRequest(NamedTuple):
 
 
 class CommittableOffsets(Protocol):
-    """The partitions of the committer; `fetch.subscription_state` implements it."""
+    """Supplies offsets to the committer; `fetch.subscription_state` implements it."""
 
     def offsets_to_commit(
         self, request: CommitRequest, now: float
     ) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        """Returns the offsets of a commit that is sent now."""
+        """Returns the offsets that `request` commits now."""
         ...
 
     def assignment_epoch_of(self, tp: TopicPartition) -> int | None:
@@ -58,7 +58,7 @@ class CommittableOffsets(Protocol):
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         now: float,
     ) -> None:
-        """Takes note of the offsets that the broker has committed."""
+        """Records the offsets that the broker has committed."""
         ...
 
     def on_metadata_too_large(self, length: int) -> None:

@@ -1,4 +1,4 @@
-"""`CommitState`: the last commits, the time of the next one, and the meaning of error codes.
+"""`CommitState`: the last commits and the time of the next one; the actions for commit errors.
 
 Sans-IO: times are passed in, in seconds of the client's clock. `committer` sends commits.
 """
@@ -35,7 +35,7 @@ RENEW_S: Final = 3_600.0
 
 
 class CommitErrorAction(Enum):
-    """Says how the committer reacts to an error code of a commit."""
+    """The action of the committer after an error code of a commit."""
 
     RETRY = "the commit is retried after a backoff"
     RETRY_UNKNOWN_TOPIC = (
@@ -45,8 +45,8 @@ class CommitErrorAction(Enum):
     FAILED = "the commit fails; no retry helps"
 
 
-#: Error codes that a commit treats in another way than Kafka's table of all errors does. The last
-#: two errors are retried because the coordinator's metadata may be older than this client's.
+#: Error codes whose action in a commit differs from that of Kafka's table of all errors. The last
+#: two errors are retried, because the coordinator's metadata may be older than this client's.
 _ACTIONS: Final = {
     code_of(name): action
     for name, action in {
@@ -58,7 +58,7 @@ _ACTIONS: Final = {
 
 
 def commit_error_action(code: int) -> CommitErrorAction:
-    """Returns the meaning of an error code of a commit."""
+    """Returns the action for an error code of a commit; by default, Kafka's table decides."""
     known = _ACTIONS.get(code)
     if known is not None:
         return known
@@ -68,7 +68,7 @@ def commit_error_action(code: int) -> CommitErrorAction:
 
 
 class CommitResult(NamedTuple):
-    """The partitions of a commit by their result: committed, or with an error of each meaning."""
+    """The partitions of a commit: those committed, and the errors of the others by their action."""
 
     committed: list[TopicPartition]
     to_retry: dict[TopicPartition, BrokerResponseError]
@@ -78,7 +78,7 @@ class CommitResult(NamedTuple):
 
 
 def classify_results(answers: Mapping[TopicPartition, BrokerResponseError | None]) -> CommitResult:
-    """Sorts the results of a commit by their meaning."""
+    """Sorts the results of a commit by the action for their errors."""
     found = CommitResult([], {}, {}, {}, {})
     by_action = {
         CommitErrorAction.RETRY: found.to_retry,
@@ -151,12 +151,12 @@ class CommitState:
         }
 
     def add_known(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], now: float) -> None:
-        """Adds committed offsets of the group; commits of this consumer are newer and stay."""
+        """Adds committed offsets of the group; keeps those that this consumer has committed."""
         for tp, its in offsets.items():
             self._last.setdefault(tp, (its, now))
 
     def on_committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], now: float) -> None:
-        """Takes note that the broker has committed these at `now`."""
+        """Records that the broker has committed `offsets` at `now`."""
         for tp, its in offsets.items():
             self._last[tp] = (its, now)
             self._start_offsets.pop(tp, None)

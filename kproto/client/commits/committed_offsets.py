@@ -42,7 +42,7 @@ class CommittedOffsets:
         self.member: GroupMembership[Any] | None = None
 
     async def fetch(self, tps: Iterable[TopicPartition]) -> FetchedCommits:
-        """Returns the committed offsets of these partitions.
+        """Returns the committed offsets of `tps`.
 
         If the member epoch of the request is stale, because of a rebalance, the request is retried
         with the member's new epoch. Raises BrokerResponseError.
@@ -99,7 +99,7 @@ class CommittedOffsets:
     async def _without_deleted_topics(
         self, found: dict[TopicPartition, CommittedOffset | None]
     ) -> FetchedCommits:
-        """Removes commits whose metadata names the id of another topic than the present one."""
+        """Removes commits whose metadata has a topic id that differs from the present one."""
         labels: dict[TopicPartition, TopicLabel] = {}
         offsets: dict[TopicPartition, CommittedOffset | None] = {}
         for tp, its in found.items():

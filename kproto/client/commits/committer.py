@@ -82,11 +82,10 @@ class Committer:
     async def commit(self, request: CommitRequest, limit_ms: int) -> None:
         """Sends the commit after the earlier ones; both the wait and the commit end in `limit_ms`.
 
-        The commit is retried after retriable errors and rebalances while the partitions stay
-        assigned under the same assignment epoch: that of the request, or else that at the time of
-        sending. Raises CommitFailedError if they are revoked or the consumer is closed meanwhile,
-        and BrokerResponseError for the first other error; partitions without an error are
-        committed.
+        The commit is retried after retriable errors and rebalances, while the partitions keep their
+        assignment epoch: that of the request, by default that at the time of sending. Raises
+        CommitFailedError if they are revoked or the consumer is closed meanwhile. Raises
+        BrokerResponseError for the first other error; partitions without an error are committed.
         """
         is_abandoned = asyncio.Event()
         task = asyncio.create_task(self._commit(request, limit_ms, is_abandoned))
@@ -152,7 +151,7 @@ class Committer:
         limit_ms: int,
         is_abandoned: asyncio.Event,
     ) -> None:
-        """Sends commits until each partition is committed or has an error that no retry helps."""
+        """Sends commits until each partition is committed or has an error that no retry solves."""
         view = self._view
         topic_wait_ms = view.settings.metadata_wait_ms
         topic_attempts = Attempts(view.settings, topic_wait_ms, view.clock.monotonic())
@@ -228,10 +227,10 @@ class Committer:
         left: Mapping[TopicPartition, OffsetAndMetadata],
         failed: Mapping[TopicPartition, BrokerResponseError],
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Returns commits without their metadata, if the client wrote it and the broker finds it
-        too long.
+        """Returns failed commits without metadata, if the broker refused it as too long.
 
-        Later commits, also explicit ones, have shorter metadata: `CommittableOffsets` decides.
+        Metadata of the user is not removed. Later commits, also explicit ones, have shorter
+        metadata of this client: `CommittableOffsets` decides.
         """
         found = {}
         labels = self._labels

@@ -1,4 +1,4 @@
-"""Errors of commits that no broker and no connection reports."""
+"""Errors that the client itself raises for commits and committed offsets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["CommitFailedError", "NoCommittedOffsetError"]
 
 
 class CommitFailedError(KprotoError):
-    """This member could not commit the offsets, because it does not own the partitions now.
+    """The offsets were not committed, because this member does not own the partitions now.
 
     `name` is the broker's error; None if nothing was sent. `retriable` is True if a rebalance did
     not end in time: partitions that stay assigned can be committed after it. If it is False, other
@@ -26,7 +26,7 @@ class CommitFailedError(KprotoError):
         super().__init__(reason if name is None else f"{name}: {reason}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the keywords, too: the text alone does not make the exception."""
+        """Pickles the keywords, too, because the text alone does not rebuild the exception."""
         return type(self), (self.reason,), vars(self)
 
 
@@ -42,5 +42,5 @@ class NoCommittedOffsetError(KprotoError):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles both arguments: the text alone does not make the exception."""
+        """Pickles both arguments, because the text alone does not rebuild the exception."""
         return type(self), (self.group_id, self.partitions), vars(self)

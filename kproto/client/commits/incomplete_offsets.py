@@ -1,8 +1,8 @@
 """`IncompleteOffsets`: records processed after the first incomplete record of a partition.
 
-All records before the committed offset are processed. Handlers may have processed some records
-after it, too; the metadata of the commit lists these, so that the next owner of the partition does
-not return them again. Plain data.
+All records before the committed offset are processed. Handlers of `run` may have processed some
+later records, too. The metadata of the commit lists their offsets, so that the next owner of the
+partition does not return them again. Plain data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ logger = logging.getLogger("kproto.client")
 #: records, and for many more in most cases.
 MAX_METADATA_BYTES: Final = 4_096
 
-#: The prefix of such metadata, with the version of the format.
+#: The prefix of metadata that lists processed offsets, with the version of its format.
 _PREFIX: Final = "kproto.done/1 "
 
 #: Compression does not shorten a bitmap of at most this many bytes.
@@ -43,7 +43,7 @@ _LARGEST: Final = 1 << 20
 
 
 class IncompleteOffsets(NamedTuple):
-    """A bitmap of processed offsets: bit `i` of `bits`, little-endian, stands for `base + i`.
+    """A bitmap of processed offsets: bit `i` of `bits`, little-endian, is offset `base + i`.
 
     `epoch` is the highest leader epoch of the processed records, -1 if brokers report none. Records
     of a higher epoch replaced truncated ones (KIP-320), and count as not processed.
@@ -64,7 +64,7 @@ class IncompleteOffsets(NamedTuple):
         return 0 <= at < 8 * len(self.bits) and bool(self.bits[at >> 3] >> (at & 7) & 1)
 
     def is_valid_for(self, epoch: int) -> bool:
-        """Returns True if the bitmap is valid for records of that leader epoch."""
+        """Returns True if the bitmap applies to records of that leader epoch."""
         return self.epoch < 0 or epoch <= self.epoch
 
 
@@ -99,7 +99,7 @@ def _bytes_of(bits: int) -> bytes:
 def merge_bitmaps(
     own: IncompleteOffsets | None, before: IncompleteOffsets | None
 ) -> IncompleteOffsets | None:
-    """Returns the union of `own` and, after its end, of `before`, by the previous owner."""
+    """Returns `own`, extended after its end by `before`, the bitmap of the previous owner."""
     if own is None or before is None:
         return before if own is None else own
     end = own.base + int.from_bytes(own.bits, "little").bit_length()

@@ -15,14 +15,14 @@ S_contra = TypeVar("S_contra", contravariant=True)
 
 
 class GroupMembership(Protocol[S_contra]):
-    """A member of a group, of either protocol; it knows no records.
+    """A member of a group, of either protocol.
 
     S_contra is the type of its subscription.
     """
 
     @property
     def identity(self) -> Identity | None:
-        """Member id and generation or epoch; None while the member is in no stable generation."""
+        """The member id, and its generation or epoch; None while brokers would refuse a commit."""
         ...
 
     @property

@@ -1,6 +1,6 @@
 """Builds OffsetCommit and OffsetFetch requests, and reads their responses, for every version.
 
-Requests name topics by name and, if it is known, by id. v10 of both has ids alone, so it is
+Requests name topics by name and, if it is known, by id. v10 of both has topic ids only, so it is
 negotiated only if all ids are known.
 """
 
@@ -87,8 +87,8 @@ def commit_requests(
 ) -> Iterator[OffsetCommitRequest]:
     """Yields requests that commit `offsets`, the request for the newest brokers first.
 
-    `identity` is None for a group without members. The first request has topic ids alone (v10). The
-    second has topic names, and `label` returns the metadata of each offset.
+    `identity` is None for a group without members. The first request, if all topic ids are known,
+    has only ids (v10). The second has topic names, and `label` returns the metadata of each offset.
     """
     if all(its.topic_id != ZERO_UUID for its in offsets.values()):
         yield _commit_request(group_id, identity, offsets, by_id=True)

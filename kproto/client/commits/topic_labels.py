@@ -19,13 +19,13 @@ _PREFIX: Final = "kproto.topic/1 "
 
 
 class TopicLabel(NamedTuple):
-    """The topic of a commit, and its cluster: tools copy commits, with metadata, to others."""
+    """The topic of a commit, and its cluster, because tools copy commits to other clusters."""
 
     cluster_id: str
     topic_id: str
 
     def is_of_another(self, cluster_id: str | None, topic_id: Uuid) -> bool:
-        """Returns True if the label names another topic of this cluster than the one of this id."""
+        """Returns True if the label is of this cluster and has a topic id other than `topic_id`."""
         known = topic_id != ZERO_UUID and self.cluster_id == cluster_id
         return known and self.topic_id != str(topic_id)
 
@@ -33,8 +33,8 @@ class TopicLabel(NamedTuple):
 def add_label(text: str, cluster_id: str | None, topic_id: Uuid) -> str:
     """Returns the metadata with a label before it.
 
-    Metadata stays as it is if the user wrote it, if it would get too long, or if the topic id is
-    unknown.
+    Returns the metadata unchanged if the user wrote it, if it would get too long, or if the topic
+    id is unknown.
     """
     is_ours = not text or has_bitmap(text)
     if not is_ours or not cluster_id or " " in cluster_id or topic_id == ZERO_UUID:

@@ -1,7 +1,6 @@
 """Defines `Assignor`, a plain function with a name, and the assignors of every Kafka client.
 
-Builds the user data that members send to their leader for an assignor. Knows no member and no
-broker.
+Also builds the user data that members send to their leader for an assignor.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A broker delays its response to JoinGroup and SyncGroup, so they have a connection of their own. In
 the meantime heartbeats use another connection: they keep the session of a member that reads while
-it joins, and detect a coordinator that has failed. Knows no membership.
+it joins, and detect a coordinator that has failed.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class Coordinator:
         self._view = view
         self._settings = settings
         self._on_moved = on_moved
-        # Owners of connections in the cluster view: one for requests that the broker may hold, one
-        # for heartbeats while it holds one.
+        # Owners of connections in the cluster view: one for requests that the broker may hold
+        # (JoinGroup, SyncGroup), one for heartbeats in the meantime.
         self._join_owner = object()
         self._heartbeat_owner = object()
         self._pending_join_node: int | None = None  # the node that holds a request
         self._nodes: dict[object, int] = {}  # owner -> the node of its connection
 
     async def connection(self) -> BrokerConnection:
-        """Returns the connection for requests that the broker may hold."""
+        """Returns the connection for all requests except heartbeats during a join."""
         return await self._connection(self._join_owner)
 
     async def heartbeat_connection(self) -> BrokerConnection:
@@ -79,8 +79,8 @@ class Coordinator:
     async def request_member_id(self, request: Callable[[], Request[R]]) -> tuple[R, float]:
         """Sends a JoinGroup without a member id, which is answered at once (KIP-394).
 
-        Uses the shared connection if it is open; the connection for the next JoinGroup opens in
-        the meantime. If the cluster has one broker, it opens before the coordinator is known.
+        Uses the shared connection if it is open; the connection for the next JoinGroup opens in the
+        meantime. In a cluster of one broker it opens even before the coordinator is looked up.
         Returns the response, and the time of sending in seconds of the clock.
         """
         view = self._view

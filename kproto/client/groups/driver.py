@@ -1,8 +1,9 @@
 """Carries out the effects of a member's state machine: sends requests and calls the listener.
 
 The state machine decides the effects; the driver runs them one after the other, and heartbeats
-concurrently. The `AssignmentListener` reads the partitions. `classic.member` and `consumer.member`
-send the requests of their protocol. A share group would be a third protocol on the same driver.
+concurrently. The `AssignmentListener`, in a consumer, reads the partitions. `classic.member` and
+`consumer.member` send the requests of their protocol. A share group would be a third protocol on
+the same driver.
 """
 
 from __future__ import annotations
@@ -76,18 +77,18 @@ class AssignmentListener(Protocol):
     async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
         """Revokes partitions while the member can still commit their offsets.
 
-        Returns no more records of them; waits for records in flight, at most until `until` in
-        seconds of the clock; commits, and forgets the partitions. If the generation is lost during
-        the call, the driver cancels it and calls `on_partitions_lost`. If the member must leave
-        during the call, the driver calls `revoke` for all owned partitions.
+        The listener returns no more records of them, waits for records in flight until the time
+        `until`, in seconds of the clock, commits, and forgets the partitions. If the generation is
+        lost during the call, the driver cancels it and calls `on_partitions_lost`. If the member
+        must leave during the call, the driver calls `revoke` for all owned partitions.
         """
         ...
 
     async def on_partitions_lost(self, tps: Collection[TopicPartition]) -> None:
         """Forgets lost partitions: returns no more records of them, and commits nothing.
 
-        If the driver cancels the call, it repeats it for the partitions owned then, or calls
-        `assign`. An interrupted call of the rebalance listener is repeated then.
+        If the driver cancels the call, it next calls it for the partitions owned then, or calls
+        `assign`. In that call the listener repeats an interrupted `on_lost` callback.
         """
         ...
 
@@ -96,7 +97,7 @@ class AssignmentListener(Protocol):
         ...
 
     def on_member_failed(self, error: KprotoError) -> None:
-        """Notes that the member has failed permanently; it has left the group if it could."""
+        """Handles the permanent failure of the member, which has left the group if it could."""
         ...
 
     def poll_interval_exceeded(self, now: float) -> bool:
@@ -145,7 +146,7 @@ class MemberDriver(ABC, Generic[M]):
 
     @property
     def identity(self) -> MemberIdentity | None:
-        """Returns the identity for commits now; None while no commit would be accepted."""
+        """Returns the identity for commits now; None while the broker would refuse a commit."""
         return self._membership.identity(self._clock.monotonic())
 
     @property
@@ -157,7 +158,7 @@ class MemberDriver(ABC, Generic[M]):
         return self._membership.assignment_valid_until
 
     def start(self) -> None:
-        """Joins the group, if there is a subscription."""
+        """Starts the member, which joins the group once it has a subscription."""
         self._view.loop_guard.check()
         if self._task is not None:
             raise ConfigurationError("the member was started already")
@@ -179,11 +180,11 @@ class MemberDriver(ABC, Generic[M]):
         self._changed.set()
 
     def on_topics_changed(self) -> None:
-        """Notes that metadata may have new topics or partitions."""
+        """Makes the driver compare the watched topics with new metadata."""
         self._changed.set()
 
     def on_poll(self) -> None:
-        """Notes a poll: a member that left because its consumer was too slow joins again."""
+        """Makes a member join again that left because its consumer was too slow to poll."""
         if self._membership.awaits_poll:
             self._membership.on_poll(self._clock.monotonic())
             self._changed.set()
@@ -380,7 +381,7 @@ class MemberDriver(ABC, Generic[M]):
             on_result = step.result()
         except KprotoError as error:
             self._handle_action(self._membership.failed(error, now))
-        except asyncio.CancelledError as cancelled:  # not by the driver: the turn is the same
+        except asyncio.CancelledError as cancelled:  # not by the driver: same phase
             self._membership.fail(wrap_exception(_CANCELLED, cancelled), now, leaves=True)
         else:
             on_result(now)
@@ -390,7 +391,7 @@ class MemberDriver(ABC, Generic[M]):
             self._coordinator.forget()
 
     def _on_coordinator_moved(self) -> None:
-        """Notes that another broker became the coordinator while a request is pending."""
+        """Handles a move of the coordinator during a pending request; by default does nothing."""
 
     # Effects of each protocol
 
@@ -415,14 +416,14 @@ class MemberDriver(ABC, Generic[M]):
 
     @abstractmethod
     def _on_topics_differ(self, change: str, now: float) -> None:
-        """Notes that the watched topics have changed."""
+        """Handles a change of the watched topics."""
 
     @abstractmethod
     async def _send_leave_once(self, step: Any) -> None:
         """Sends the leave request once. Raises errors that a retry may solve."""
 
     def _check_leave_response(self, codes: Iterable[int], action_for: ActionFor) -> None:
-        """Raises errors of a leave response that a retry may solve, and GROUP_AUTHORIZATION_FAILED.
+        """Raises errors of a leave response that a retry may solve, or GROUP_AUTHORIZATION_FAILED.
 
         Ignores other errors: the coordinator does not know the member, so it has left.
         """
@@ -442,7 +443,7 @@ class MemberDriver(ABC, Generic[M]):
     # Effects of both protocols
 
     async def _has_live_classic_members(self, connection: BrokerConnection) -> bool:
-        """Returns True if its coordinator describes the group as a classic one with members."""
+        """Returns True if the coordinator describes the group as a classic one with members."""
         group_id = self.settings.group_id
         answer = await connection.request(DescribeGroupsRequest(groups=[group_id]))
         return is_live_classic(answer, group_id)
@@ -490,7 +491,7 @@ class MemberDriver(ABC, Generic[M]):
         return on_result
 
     async def _callback_error(self, call: Awaitable[None]) -> KprotoError | None:
-        """Returns the error of a call of the listener, which ends the member."""
+        """Returns the error of a call of the listener, or None; an error ends the member."""
         try:
             await call
         except asyncio.CancelledError as cancelled:
@@ -546,7 +547,7 @@ class MemberDriver(ABC, Generic[M]):
         return self._membership.on_left
 
     async def _refresh_topics(self) -> OnResult:
-        """Requests metadata of the watched topics; after an error, at the next refresh."""
+        """Requests metadata of the watched topics; an error leaves that to the next refresh."""
         names = self._watch.topics
         missing = self._watch.missing
         requested = missing if missing and names is not None else names

@@ -35,7 +35,7 @@ __all__ = [
 #: The length to which reasons are truncated, as brokers do (KIP-800).
 MAX_REASON_LENGTH: Final = 255
 
-#: LeaveGroup has a list of members from this version on (KIP-345).
+#: The first version of LeaveGroup with a list of members (KIP-345).
 _MEMBERS: Final = 3
 
 
@@ -79,7 +79,7 @@ class Lead(NamedTuple):
 
 
 class Sync(NamedTuple):
-    """Sends this SyncGroup."""
+    """Sends `request`."""
 
     request: SyncGroupRequest
 
@@ -148,7 +148,7 @@ class LeaveByHeartbeat(NamedTuple):
 
 
 class LeaveIntent(NamedTuple):
-    """How a member leaves; `ends` if it will not rejoin."""
+    """The options of a leave; `ends` if the member will not rejoin."""
 
     reason: str
     leaves: bool  # sends a leave request

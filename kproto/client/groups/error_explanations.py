@@ -11,7 +11,7 @@ from .subscription import Subscription
 
 __all__ = ["with_explanation"]
 
-#: Explanations for the user; names in braces are settings of the member.
+#: Explanation by error name; names in braces are settings of the member.
 _EXPLANATIONS: Final[dict[str, str]] = {
     "FENCED_INSTANCE_ID": "another member has joined as instance {instance}; give each its own",
     "GROUP_AUTHORIZATION_FAILED": "the principal needs READ on the group",

@@ -1,9 +1,9 @@
-"""Decides which group protocol a group has, and a member uses. Plain data and decisions.
+"""Decides which group protocol a group has, and a member uses. Plain functions on plain data.
 
 In the classic protocol the leader of the group assigns the partitions, in the consumer protocol the
-broker (KIP-848). A group without members takes the protocol of the next member. A member of the
-consumer protocol converts a classic group that has members; a member with "auto" joins such a group
-by the classic protocol instead.
+broker (KIP-848). A group without members gets the protocol of the next member that joins. A member
+of the consumer protocol converts a classic group that has members; a member with "auto" joins such
+a group by the classic protocol instead.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _NO_SUCH_GROUP: Final = code_of("GROUP_ID_NOT_FOUND")
 
 
 def initial_protocol(settings: GroupSettings) -> GroupProtocol:
-    """Returns the protocol to start with; with "auto" the group may turn out to have the other."""
+    """Returns the protocol to start with; with "auto" the group may need the other one later."""
     if settings.group_protocol == "auto":
         return GroupProtocol.CLASSIC if settings.names_assignors else GroupProtocol.CONSUMER
     return GroupProtocol(settings.group_protocol)
@@ -74,7 +74,10 @@ def has_consumer_groups(ranges: Mapping[int, ApiRange]) -> bool:
 
 
 def is_live_classic(answer: DescribeGroupsResponse, group_id: str) -> bool:
-    """Returns True if it is a classic group with members. Raises BrokerResponseError."""
+    """Returns True for the description of a classic group with members.
+
+    Raises BrokerResponseError.
+    """
     for group in answer.groups:
         if group.group_id == group_id:
             if group.error_code not in (0, _NO_SUCH_GROUP):
@@ -84,7 +87,7 @@ def is_live_classic(answer: DescribeGroupsResponse, group_id: str) -> bool:
 
 
 def check_pattern(subscription: Subscription, group_id: str, why: str) -> None:
-    """Raises ConfigurationError if a member of a classic group subscribes to a `TopicPattern`."""
+    """Raises ConfigurationError for a `TopicPattern`: call it only for a classic group."""
     if subscription.broker_pattern is not None:
         raise ConfigurationError(
             f"group {group_id!r} is a classic group, {why}, and its broker matches no patterns: "

@@ -12,7 +12,7 @@ from typing import Final
 
 __all__ = ["FOR_MANUAL_ASSIGNMENT", "IN_CLASSIC", "IN_CONSUMER", "ignored_settings_in"]
 
-#: Ignored settings of the consumer protocol (KIP-848). Java refuses these, and named assignors.
+#: The settings that the consumer protocol ignores (KIP-848); Java's consumer refuses them.
 IN_CONSUMER: Final[Mapping[str, str]] = MappingProxyType(
     {
         "assignors": "the broker assigns the partitions: name its assignor by server_assignor "
@@ -25,14 +25,14 @@ IN_CONSUMER: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-#: Ignored settings of the classic protocol; Java refuses it too.
+#: The setting that the classic protocol ignores; Java's consumer refuses it.
 IN_CLASSIC: Final[Mapping[str, str]] = MappingProxyType(
     {"server_assignor": "its leader assigns the partitions: name `assignors`"}
 )
 
 _NO_MEMBER: Final = "a consumer with assigned partitions is no member of the group"
 
-#: Ignored settings of a consumer that the user assigns partitions to.
+#: The settings that a consumer with manually assigned partitions ignores.
 FOR_MANUAL_ASSIGNMENT: Final[Mapping[str, str]] = MappingProxyType(
     dict.fromkeys(
         (

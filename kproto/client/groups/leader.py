@@ -44,8 +44,8 @@ class MemberSubscriptions(NamedTuple):
 def subscriptions_in(members: Iterable[JoinGroupResponseMember]) -> MemberSubscriptions:
     """Returns the subscriptions in a JoinGroup response.
 
-    A member with a malformed subscription gets no partitions: if it were an error, one such member
-    would fail each new leader, and so the group.
+    A member with a malformed subscription gets no partitions. An error instead would fail each new
+    leader, and so one such member would fail the group.
     """
     found = MemberSubscriptions({}, {})
     for each in members:

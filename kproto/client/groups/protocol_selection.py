@@ -1,8 +1,8 @@
 """Selects the group protocol of a member, and changes it if the group uses the other.
 
-The member checks its group before it joins. If the group needs the other protocol, the member ends
-and one of the other protocol starts; the listener does not notice. `group_protocol` has the
-decisions.
+The member checks its group before it joins. If the group needs the other protocol, the member ends,
+and a member of the other protocol starts. The listener gets no call for that change.
+`group_protocol` has the decisions.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from .subscription import Subscription
 
 __all__ = ["GroupMember"]
 
-#: The most changes of protocol in a row. A group that needs more has neither protocol; the classic
-#: member that follows reports the error of the broker.
+#: The most changes of protocol in a row, after which a member no longer checks the group first. A
+#: group that needs more changes has neither protocol: the broker's error is reported.
 _MAX_CHANGES: Final = 2
 
 
 class GroupMember:
-    """The member of a group by its `settings`; uses the protocol of its group."""
+    """A member of the group in `settings`, which uses the protocol of that group."""
 
     def __init__(
         self, view: ClusterView, settings: GroupSettings, listener: AssignmentListener
@@ -55,7 +55,7 @@ class GroupMember:
         self._changes = Backoff(view.settings)
         self._timer: Timer | None = None
         self._is_ending = False
-        self._has_logged_ignored = False  # the settings that the protocol of the group ignores
+        self._has_logged_ignored = False  # settings that the group's protocol ignores
         self.protocol = initial_protocol(settings)
         self._member = self._create_member(checks_group_first=may_change_protocol(settings))
 
@@ -72,7 +72,7 @@ class GroupMember:
 
     @property
     def identity(self) -> MemberIdentity | None:
-        """Returns the identity for commits now; None while no commit would be accepted."""
+        """Returns the identity for commits now; None while the broker would refuse a commit."""
         return self._member.identity
 
     @property
@@ -81,7 +81,7 @@ class GroupMember:
         return self._member.assignment_valid_until
 
     def start(self) -> None:
-        """Joins the group, if there is a subscription."""
+        """Starts the member, which joins the group once it has a subscription."""
         if (
             self._member.checks_group_first
             and self.protocol is GroupProtocol.CONSUMER
@@ -120,15 +120,15 @@ class GroupMember:
         self._member.unsubscribe()
 
     def request_rejoin(self, reason: str) -> None:
-        """Requests a rebalance; ignored if the broker assigns."""
+        """Requests a rebalance; no effect in the consumer protocol, because the broker assigns."""
         self._member.request_rejoin(reason)
 
     def on_topics_changed(self) -> None:
-        """Notes that metadata may have new topics or partitions."""
+        """Makes the member compare its topics with new metadata."""
         self._member.on_topics_changed()
 
     def on_poll(self) -> None:
-        """Notes a poll: a member that left because its consumer was too slow joins again."""
+        """Makes a member join again that left because its consumer was too slow to poll."""
         self._member.on_poll()
 
     def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
@@ -158,7 +158,7 @@ class GroupMember:
     # Changing the protocol
 
     def on_joined(self) -> None:
-        """Notes that the group has the protocol of the member."""
+        """Resets the count of protocol changes: the group has the protocol of the member."""
         self._changes.succeeded()
         if not self._has_logged_ignored:
             self._has_logged_ignored = True
@@ -169,7 +169,7 @@ class GroupMember:
                 log(logging.WARNING, "group %s: %s", self.settings.group_id, sentence)
 
     def on_member_ended(self, error: KprotoError) -> None:
-        """Notes that the member has ended: it failed, or one of the other protocol replaces it."""
+        """Reports the failure of the member, or starts a member of the other protocol instead."""
         if not isinstance(error, GroupProtocolMismatchError):
             self._listener.on_member_failed(error)
         elif not self._is_ending:

@@ -1,8 +1,7 @@
 """Computes, from responses, until when the session of a member certainly lasts. Plain data.
 
-Knows no phase and no request. Times are in seconds of the client's clock. A broker starts the
-session at the arrival of a request. The client does not know that time, so it uses the earlier time
-of sending.
+Times are in seconds of the client's clock. A broker starts the session at the arrival of a request.
+The client does not know that time, so it uses the earlier time of sending.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ class Session:
             self.on_stable(sent_at)
 
     def on_stable(self, sent_at: float) -> None:
-        """Notes a response that shows that no rebalance had started when its request was sent."""
+        """Processes a response which shows that no rebalance had started at `sent_at`."""
         self._last_stable_at = max(self._last_stable_at, sent_at)
 
     def revoke_deadline(self, now: float) -> float:

@@ -14,12 +14,13 @@ from .ignored_settings import IN_CONSUMER, ignored_settings_in
 
 __all__ = ["DEFAULT_ASSIGNORS", "MIN_HEARTBEATS", "GroupSettings"]
 
-#: The assignors of a user that names none. A user may name the same ones explicitly, so
-#: `GroupSettings.names_assignors` compares by identity.
+#: The assignors if the user names none. If the user names the same assignors, the group is classic:
+#: so `GroupSettings.names_assignors` compares by identity.
 DEFAULT_ASSIGNORS: Final[Sequence[str | Assignor]] = ("range", "cooperative-sticky")
 
-#: The least number of heartbeats within `max_poll_interval_ms`, whatever their interval: a member
-#: that learns of a rebalance too late cannot revoke in time, and loses its partitions.
+#: The least number of heartbeats within `max_poll_interval_ms`, even if `heartbeat_interval_ms` is
+#: longer: a member that learns of a rebalance too late cannot revoke in time, and loses its
+#: partitions.
 MIN_HEARTBEATS: Final = 3
 
 #: Brokers store the timeouts of members in 32 bits.
@@ -68,10 +69,10 @@ class GroupSettings:
     #: choice to the broker.
     server_assignor: str | None = None
     #: For the classic protocol: names of assignors, or the user's own `Assignor`s, the preferred
-    #: one first; the broker chooses one that all members have. Members with the default rebalance
-    #: eagerly; a rolling restart without "range" moves the group to cooperative rebalances. Java's
-    #: consumers have the same default since 3.0. With "auto", a user that names assignors gets a
-    #: classic group.
+    #: one first; the broker chooses an assignor that all members have. Members with the default
+    #: rebalance eagerly. If a rolling restart removes "range" from all members, the group
+    #: rebalances cooperatively. Java's consumers have the same default since 3.0. With "auto", a
+    #: user that names assignors gets a classic group.
     assignors: Sequence[str | Assignor] = DEFAULT_ASSIGNORS
     #: Commit processed records automatically: every `auto_commit_interval_ms`, when partitions are
     #: revoked, and when the consumer is closed.
@@ -142,8 +143,8 @@ class GroupSettings:
     def heartbeat_interval_s(self) -> float:
         """Returns the heartbeat interval of a member of a classic group, in seconds.
 
-        A rebalance waits for `max_poll_interval_ms`: the coordinator removes a member that learns
-        of it later.
+        It is short enough to announce a rebalance in time: the coordinator removes a member that
+        does not rejoin within `max_poll_interval_ms`.
         """
         return min(self.heartbeat_interval_ms, self.max_poll_interval_ms / MIN_HEARTBEATS) / 1000
 

@@ -1,4 +1,4 @@
-"""Defines the common part of the membership state machines of both protocols. Knows no loop.
+"""Defines the common part of the membership state machines of both protocols. Sans-IO.
 
 It has the phase, the subscription and the log lines. Each protocol defines its phases, its
 transition table and the effect of responses: `classic.membership` and `consumer.membership`
@@ -30,7 +30,7 @@ _Event = TypeVar("_Event", bound=Enum)
 
 
 class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
-    """The state of one member. Callers pass in the times, in seconds."""
+    """Tracks the phase of one member. Callers pass in the times, in seconds."""
 
     #: Phase and event -> the next phase. Any other event changes nothing.
     transitions: ClassVar[Mapping[Any, Any]]
@@ -190,19 +190,19 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
 
     @abstractmethod
     def tick(self, now: float) -> None:
-        """Processes the time: the session may have timed out without a response of the broker."""
+        """Begins work that is due, and drops the membership after a session timeout."""
 
     @abstractmethod
     def on_revoked(self, now: float) -> None:
-        """Notes that a `Revoke` is done."""
+        """Processes the end of a `Revoke`."""
 
     @abstractmethod
     def on_assignment_applied(self, step: ApplyAssignment, now: float) -> None:
-        """Notes that an `ApplyAssignment` is done."""
+        """Processes the end of an `ApplyAssignment`."""
 
     @abstractmethod
     def on_left(self, now: float) -> None:
-        """Notes that the leave request was answered, or that its timeout expired."""
+        """Processes the response to the leave request, or its timeout."""
 
     @abstractmethod
     def failed(self, error: KprotoError, now: float) -> ErrorAction:
@@ -210,7 +210,7 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
 
     @abstractmethod
     def fail(self, error: KprotoError, now: float, *, leaves: bool) -> None:
-        """Ends the member with an error; it leaves the group first."""
+        """Ends the member with an error; with `leaves` it leaves the group first."""
 
     @abstractmethod
     def on_commit_refused(

@@ -1,4 +1,4 @@
-"""Defines the subscription of a member: topics by name, or a pattern. Knows no broker.
+"""Defines the subscription of a member: topics by name, or a pattern. Plain data.
 
 The client matches a compiled pattern against whole topic names, without Kafka's internal topics, as
 Java's consumer does. The broker matches a `TopicPattern`.
@@ -39,9 +39,9 @@ class TopicPattern:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Topics by name, by a `pattern` that the client matches, or by a `broker_pattern` pattern.
+    """Topics by name, by a `pattern` that the client matches, or by a `broker_pattern`.
 
-    `to` creates it. A subscription may have `topics` beside a remote pattern (KIP-848).
+    `to` creates it. A subscription may have `topics` and a `broker_pattern` (KIP-848).
     """
 
     topics: frozenset[str] = frozenset()
@@ -73,7 +73,7 @@ class Subscription:
     def includes(self, topic: str) -> bool:
         """Returns True if a topic that is not internal is subscribed to.
 
-        Returns True for every topic with a remote pattern: the broker assigns only topics that
+        With a `broker_pattern` returns True for every topic: the broker assigns only topics that
         match.
         """
         if self.broker_pattern is not None:
@@ -83,7 +83,7 @@ class Subscription:
         return topic in self.topics
 
     def matches_locally(self, topic: str) -> bool:
-        """Returns True if a topic is subscribed to; matches a remote pattern by Python's `re`.
+        """Returns True if a topic is subscribed to; matches a `broker_pattern` by Python's `re`.
 
         Python reads most patterns as RE2 does; a pattern that it cannot read matches no topic.
         """

@@ -31,7 +31,7 @@ def partition_count(info: TopicInfo) -> int:
 
 
 class MissingTopics:
-    """The topics that a member subscribes to by name and that do not exist: reports each once.
+    """Tracks topics that a member subscribes to by name and that do not exist; reports each once.
 
     A topic is reported after it was missing for `patience_s`, because brokers need time to learn of
     a new topic. It is reported again only if it existed in between.
@@ -73,7 +73,7 @@ class MissingTopics:
 
 
 class TopicWatch:
-    """The topics and partition counts of the last assignment."""
+    """Compares topics and partition counts with those of the last assignment."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}  # the leader's: the partition count of each topic
@@ -84,7 +84,7 @@ class TopicWatch:
         self.matching: frozenset[str] = frozenset()
 
     def joined(self, subscription: Subscription, topics: frozenset[str]) -> None:
-        """Notes that the member joined with these topics, and is not the leader as far as known."""
+        """Stores the topics with which the member joined; it is no leader until `lead`."""
         self._subscription, self._joined = subscription, topics
         self.matching = topics
         self.follow()

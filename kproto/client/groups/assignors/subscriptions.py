@@ -42,7 +42,7 @@ class Subscription(NamedTuple):
     user_data: bytes | None = None
 
 
-#: Assigns the existing topics that a member subscribes to; members are by member id.
+#: Returns the partitions of each member, by existing topics and by subscriptions per member id.
 Assign: TypeAlias = Callable[
     [TopicRacks, Mapping[str, Subscription]], Mapping[str, Iterable[TopicPartition]]
 ]

@@ -1,11 +1,11 @@
 """Decides, as a state machine, what a member of a classic group does next.
 
-Owns the member id and the generation; `session` computes the end of the session. Knows no
-connection, no clock, no task and no record: the driver passes in the times, in seconds, carries out
-the effects and reports their results. `phases` has the transition table, with KIPs.
+Owns the member id and the generation; `session` computes the end of the session. Sans-IO: the
+driver passes in the times, in seconds, carries out the effects and reports their results. `phases`
+has the transition table, with KIPs.
 
-The driver runs one effect at a time, and heartbeats concurrently. A heartbeat may show that the
-running effect is outdated: `transition_count` has changed then, and the result is ignored.
+The driver runs one effect at a time, and heartbeats concurrently. A heartbeat may make the running
+effect outdated: then `transition_count` has changed, and the driver ignores the result.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _REQUESTS: Final = {
 
 
 class ClassicMembership(MembershipStateMachine[Phase, Event]):
-    """The state of one member; `rack` is its rack."""
+    """Tracks one member; `rack` is its rack."""
 
     transitions = TRANSITIONS
 
@@ -264,7 +264,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         return min((deadline for deadline in deadlines if deadline > now), default=_NEVER)
 
     def tick(self, now: float) -> None:
-        """Processes the time: the session may have timed out without a response of the broker."""
+        """Begins a postponed leave that is due; drops the generation after a session timeout."""
         if now >= self._postponed_until:
             self._begin_leave(now)
         if self._heartbeat_due and now >= self.assignment_valid_until:
@@ -288,7 +288,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         return self.generation < 0 and bool(self.member_id) and self.phase is Phase.JOINING
 
     def heartbeat(self, now: float) -> HeartbeatRequest | None:
-        """Returns the heartbeat that is due.
+        """Returns the heartbeat that is due, or None.
 
         While a member waits for its first generation, the heartbeat checks that the group knows it,
         because the response to JoinGroup may be lost unnoticed.
@@ -302,7 +302,8 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     ) -> ErrorAction | None:
         """Processes the outcome of a heartbeat that was sent at `sent_at`.
 
-        Returns the action for its error; None if the heartbeat is outdated.
+        Returns the action for its error, or None. For an outdated heartbeat that is
+        FIND_COORDINATOR or None.
         """
         action = None if error is None else classic_action(GroupRequest.HEARTBEAT, error)
         if (request.member_id, request.generation_id) != (self.member_id, self.generation):
@@ -367,7 +368,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     # Results of effects
 
     def on_revoked(self, now: float) -> None:
-        """Notes that a `Revoke` is done."""
+        """Processes the end of a `Revoke`."""
         if self._lost:
             self.generation = NO_GENERATION
             self._owned_generation = NO_GENERATION
@@ -478,7 +479,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         return ApplyAssignment(before - after, added, self._session.revoke_deadline(now))
 
     def on_assignment_applied(self, step: ApplyAssignment, now: float) -> None:
-        """Notes that an `ApplyAssignment` is done.
+        """Processes the end of an `ApplyAssignment`.
 
         Rejoins if partitions were revoked: they move in a second rebalance (KIP-429).
         """
@@ -499,7 +500,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         self._leave = Leave(self.member_id, instance_id, intent.reason, until)
 
     def on_left(self, now: float) -> None:
-        """Notes that LeaveGroup was answered, or that its timeout expired."""
+        """Processes the response to LeaveGroup, or its timeout."""
         intent, self._leave_intent = self._leave_intent, None
         assert intent is not None
         self.member_id = ""
@@ -584,7 +585,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
             self._begin_postponed_leave(now)
 
     def fail(self, error: KprotoError, now: float, *, leaves: bool) -> None:
-        """Ends the member with an error; it leaves the group first."""
+        """Ends the member with an error; with `leaves` it leaves the group first."""
         self._note_failure(error)
         sends_leave = leaves and bool(self.member_id) and not self.settings.is_static
         if not leaves:

@@ -12,7 +12,7 @@ __all__ = ["ACCEPTING_COMMITS", "HEARTBEATING", "TRANSITIONS", "Event", "Phase"]
 
 
 class Phase(Enum):
-    """The phase of a member."""
+    """The phase of a classic member, from the subscription to its end."""
 
     UNSUBSCRIBED = "in no group"
     REVOKING = "revoking partitions that it may not keep in a rebalance"
@@ -27,7 +27,7 @@ class Phase(Enum):
 
 
 class Event(Enum):
-    """The events of a member."""
+    """An event that may change the phase."""
 
     SUBSCRIBED = "the consumer has subscribed"
     REBALANCE = "a rebalance starts, by the broker or by this member"

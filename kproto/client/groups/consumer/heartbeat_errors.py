@@ -1,4 +1,4 @@
-"""Evaluates the errors of a member of the consumer protocol (KIP-848), by `core.group_errors`."""
+"""Maps the errors of a consumer-protocol member (KIP-848) to actions, by `core.group_errors`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ..group_protocol import GroupProtocolMismatchError
 
 __all__ = ["action_for", "error_in"]
 
-#: A part of Kafka 3.9's error message, with GROUP_ID_NOT_FOUND, for a classic group with a member
-#: that has no assignment yet, which Kafka 3.9 calls malformed. For permanent causes, such as the
-#: migration policy or another group type, its message has "is not a consumer group". Kafka 4 has a
-#: message for each cause.
+#: A part of the message with which Kafka 3.9 returns GROUP_ID_NOT_FOUND if a classic group has a
+#: member without an assignment, so that it cannot be converted yet. If it can never be converted,
+#: as by the migration policy, the message has "is not a consumer group". Kafka 4 has a message for
+#: each cause.
 _NO_ASSIGNMENT_YET: Final = "embedded consumer protocol is malformed"
 
 
 def action_for(request: GroupRequest, error: KprotoError) -> ErrorAction:
-    """Returns the action for an error for the member."""
+    """Returns the action of the member after `request` failed with `error`."""
     if isinstance(error, GroupProtocolMismatchError):
         return ErrorAction.OTHER_PROTOCOL
     if isinstance(error, UnsupportedVersionError):

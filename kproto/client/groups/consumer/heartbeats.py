@@ -87,9 +87,9 @@ def heartbeat_request(
 ) -> ConsumerGroupHeartbeatRequest:
     """Returns the heartbeat of a `member`, which is its id and epoch.
 
-    It has the fields of `fields` that differ from `known`, the last ones that the coordinator
-    answered. A heartbeat that `acknowledges` lists the owned partitions, changed or not. Raises
-    UnsupportedVersionError if the coordinator is too old for a pattern.
+    It has the fields of `fields` that differ from `known`, those of the last answered heartbeat;
+    all fields if `known` is None. A heartbeat that `acknowledges` lists the owned partitions,
+    changed or not. Raises UnsupportedVersionError if the coordinator is too old for a pattern.
     """
     if fields.regex and version < CLIENT_MEMBER_ID_VERSION:
         raise UnsupportedVersionError(

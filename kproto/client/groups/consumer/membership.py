@@ -1,13 +1,10 @@
 """Decides, as a state machine, what a member of the consumer protocol does next (KIP-848).
 
 Owns the member id and epoch; `reconciliation` has the assigned and the owned partitions,
-`groups.session` the end of the session, `phases` the transition table. Knows no connection, no
-clock, no task and no record: the driver passes in the times, in seconds, carries out the effects
-and reports their results.
-
-The driver runs at most one effect and one heartbeat at the same time. Heartbeats join, acknowledge
-and renew the session. A heartbeat lists the partitions owned when it is sent, so that a revocation
-is never acknowledged before it is done.
+`groups.session` the end of the session, `phases` the transition table. Sans-IO: the driver passes
+in the times, in seconds, runs one effect and one heartbeat at a time, and reports their results.
+Heartbeats join, acknowledge and renew the session. A heartbeat lists the partitions owned when it
+is sent, so that no revocation is acknowledged before it is done.
 """
 
 from __future__ import annotations
@@ -63,14 +60,14 @@ __all__ = ["ConsumerMembership"]
 
 _NEVER: Final = float("inf")
 
-#: The error if the protocol is disabled in the cluster: another check would not change the result.
+#: The error if the protocol is disabled in the cluster: another check of the group is needless.
 _DISABLED: Final = "UNSUPPORTED_VERSION"
 
 
 class ConsumerMembership(MembershipStateMachine[Phase, Event]):
-    """The state of one member; `name_of` returns the name of a topic id, if metadata has it.
+    """Tracks one member. `name_of` returns the name of a topic id, or None.
 
-    If it `may_change_protocol`, a classic member may replace it.
+    With `may_change_protocol` a classic member replaces it if the group uses that protocol.
     """
 
     transitions = TRANSITIONS
@@ -97,7 +94,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         self._heartbeat_backoff = Backoff(client)
         self._step_backoff = Backoff(client)
         self._resolve_backoff = Backoff(client)
-        self._incarnation = 0  # counts joins, leaves and losses of all partitions
+        self._incarnation = 0  # counts joins, leaves and losses
         self._is_prepared = False
         self._topics: frozenset[str] = frozenset()  # subscribed by name
         self._regex: str | None = None  # the `TopicPattern` of the subscription
@@ -174,7 +171,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             self._send_heartbeat_soon(now)
 
     def on_prepared(self, step: Prepare, topics: frozenset[str], now: float) -> None:
-        """Notes that a `Prepare` is done; `topics` are to be subscribed by name."""
+        """Processes the end of a `Prepare`; `topics` are those to subscribe to by name."""
         self._step_backoff.succeeded()
         if self.subscription is step.subscription:
             self._is_prepared = True
@@ -328,10 +325,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         return self._heartbeat_due and now >= self._heartbeat_at
 
     def heartbeat(self, version: int, now: float) -> Heartbeat | None:
-        """Returns the heartbeat to send now; None if none is due any more.
-
-        Raises UnsupportedVersionError if the coordinator is too old for a pattern.
-        """
+        """Returns the due heartbeat, or None. Raises UnsupportedVersionError for a TopicPattern."""
         if not self.heartbeat_due(now):
             return None
         if self._releases_instance and self.phase is Phase.JOINING:
@@ -355,7 +349,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     def on_heartbeat_response(
         self, beat: Heartbeat, outcome: ConsumerGroupHeartbeatResponse | KprotoError, now: float
     ) -> ErrorAction | None:
-        """Processes the outcome of a heartbeat; returns the action for its error, if current."""
+        """Processes the outcome of a heartbeat; returns the action for its error, or None."""
         if self._requests_member_id:
             self._requests_member_id = False
             if isinstance(outcome, ConsumerGroupHeartbeatResponse) and not outcome.error_code:
@@ -426,10 +420,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             self._transition(Event.ASSIGNED)
 
     def _set_heartbeat_interval(self, interval_ms: int) -> None:
-        """Stores the heartbeat interval; derives the session timeout if it is not disclosed.
-
-        Sends at least `MIN_HEARTBEATS` heartbeats in the session and in `max_poll_interval_ms`.
-        """
+        """Stores the interval, with a limit; derives the session timeout if it is not disclosed."""
         if self._disclosed_session_ms is None:
             self._session.session_ms = session_ms_for(interval_ms)
         limits = (self.session_ms, self.settings.max_poll_interval_ms)
@@ -437,7 +428,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         self._session.interval_s = self._interval_s
 
     def _was_stable(self, beat: Heartbeat, assigned: TopicIdPartitions | None) -> bool:
-        """Returns True if the coordinator waited for no revocation when it got that heartbeat.
+        """Returns True if the coordinator waited for no revocation when it received `beat`.
 
         A revocation would be in the previous response, unless that response was lost.
         """
@@ -461,7 +452,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     # Results of effects
 
     def on_resolved(self, now: float) -> None:
-        """Notes that a `Resolve` is done; starts a backoff if ids have no name yet."""
+        """Processes the end of a `Resolve`; starts a backoff if ids have no name yet."""
         if self._difference().unresolved:
             self._resolve_backoff.failed(now)
         else:
@@ -534,8 +525,8 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     def _wait_for_release(self, error: KprotoError, now: float) -> None:
         """Retries for the session timeout while another member has the instance id.
 
-        That member may have failed without leaving, or may still run; or it was this member, which
-        lost its epoch and releases the instance id first.
+        That member may have failed without leaving, or may still run. If it was this member, which
+        has lost its epoch, it first releases the instance id by a heartbeat.
         """
         if self._may_have_instance and self.member_id:
             self._may_have_instance = False

@@ -13,7 +13,7 @@ __all__ = ["ACCEPTING_COMMITS", "HEARTBEATING", "LEAVING_PHASES", "TRANSITIONS",
 
 
 class Phase(Enum):
-    """The phase of a member."""
+    """The phase of a consumer-protocol member, from the subscription to its end."""
 
     UNSUBSCRIBED = "in no group"
     JOINING = "sending epoch 0 until the coordinator returns another epoch"
@@ -28,7 +28,7 @@ class Phase(Enum):
 
 
 class Event(Enum):
-    """The events of a member."""
+    """An event that may change the phase."""
 
     SUBSCRIBED = "the consumer has subscribed"
     JOINED = "the coordinator returned an epoch"

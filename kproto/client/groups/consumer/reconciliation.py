@@ -86,7 +86,7 @@ def difference(
 
 
 class AssignmentReconciliation:
-    """The owned and the assigned partitions of one member.
+    """Tracks the owned and the assigned partitions of one member.
 
     `name_of` returns the name of a topic id; None if the metadata lacks it.
     """
@@ -122,7 +122,7 @@ class AssignmentReconciliation:
         return topic_id in (self.owned.get(tp), self._adding.get(tp))
 
     def start(self, its: Difference) -> None:
-        """Notes the partitions that the member is adding."""
+        """Stores the partitions that the member adds until `finish`."""
         self._adding = its.added
 
     def finish(self, revoked: Iterable[TopicPartition], added: Iterable[TopicPartition]) -> None:

@@ -1,7 +1,7 @@
 """Reads the session timeout of a group from DescribeConfigs.
 
-Heartbeat responses have the heartbeat interval, but not the session timeout (KIP-848): that is a
-group config. The principal needs DESCRIBE_CONFIGS on the group. Plain functions on plain data.
+Heartbeat responses have the heartbeat interval, but not the session timeout, which is a group
+config (KIP-848). The principal needs DESCRIBE_CONFIGS on the group. Plain functions on plain data.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DENIED: Final = code_of("GROUP_AUTHORIZATION_FAILED")
 #: The config resource type of groups.
 _GROUP: Final = 32
 
-#: Brokers return it for every group; a group without its own value has the broker's.
+#: The group config. Brokers return it for every group, by default with their own value.
 _SESSION: Final = "consumer.session.timeout.ms"
 
 #: The default session timeout of brokers in ms, and the default of its lower limit. It is
@@ -62,5 +62,5 @@ def session_ms_in(answer: DescribeConfigsResponse) -> int | None:
 
 
 def is_denied(answer: DescribeConfigsResponse) -> bool:
-    """Returns True if the principal lacks the ACL."""
+    """Returns True if the principal lacks DESCRIBE_CONFIGS on the group."""
     return any(result.error_code == _DENIED for result in answer.results)
