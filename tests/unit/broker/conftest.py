@@ -1,4 +1,4 @@
-"""A broker in a thread, and a connection to it that speaks any version."""
+"""Provides a broker in a thread, and a connection that sends requests in any version."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.support.raw_connection import RawConnection
 
 @pytest.fixture
 def broker() -> Iterator[ThreadedBroker]:
-    """A broker with default settings."""
+    """Yields a broker with default settings."""
     with threaded_broker() as running:
         yield running
 
 
 @pytest.fixture
 def connection(broker: ThreadedBroker) -> Iterator[RawConnection]:
-    """One connection to `broker`."""
+    """Yields a connection to `broker`."""
     with RawConnection(broker.bootstrap) as opened:
         yield opened

@@ -1,4 +1,4 @@
-"""Requests to a broker of one topic, `t`, and how many of them wait there."""
+"""Builds requests to topic `t`, and counts the fetches that wait at the broker."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def fetch_request(
 
 
 def watchers(broker: Broker) -> int:
-    """How many fetches wait for records."""
+    """Returns how many fetches wait for records."""
     return len(broker.topics["t"].partitions[0].log.watchers)

@@ -1,4 +1,4 @@
-"""Several nodes in one process: a kproto client writes and reads while nodes stop and start."""
+"""Tests a cluster in one process: a client writes and reads while nodes stop and start."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ async def test_waiting_fetch_is_answered_when_leader_moves() -> None:
             session_epoch=-1,
             topics=[FetchTopic(topic="t", partitions=[wanted])],
         )
-        # From v11 on the old leader answers as a follower, unless the request has another epoch.
+        # From v11 on, the old leader would answer as a follower.
         pending = asyncio.create_task(client.request(request, broker=1, version=10))
         log = topic.partition(0).log
         await until(lambda: log.watchers)
@@ -218,7 +218,7 @@ async def test_coordinators_controller_and_truncation_are_controlled() -> None:
 
 
 def two_free_ports() -> int:
-    """Returns the first of two free ports, below the ephemeral ports of the system."""
+    """Returns the first of two free, adjacent ports, below the system's ephemeral ports."""
     while True:
         port = random.randrange(20_000, 32_000)
         with (

@@ -1,4 +1,4 @@
-"""The state of a cluster of several nodes, and responses of its handlers, without a connection."""
+"""Tests the state of a cluster of several nodes, and its handlers, without a connection."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ APIS = by_key(KAFKA_APIS)
 
 
 def cluster(*racks: str | None, settings: BrokerSettings | None = None) -> ClusterState:
-    """Returns a cluster of nodes 1 to 3, or one in each rack; topic t has three partitions."""
+    """Returns nodes 1 to 3, or a node in each of these racks; topic t has three partitions."""
     state = ClusterState(settings or BrokerSettings())
     for node, rack in enumerate(racks or (None, None, None), 1):
         state.join(Endpoint(node, "localhost", 9090 + node, rack=rack))

@@ -1,4 +1,4 @@
-"""DescribeConfigs and DeleteRecords in every version, over a socket."""
+"""Tests DescribeConfigs and DeleteRecords in every version, over a socket."""
 
 from __future__ import annotations
 

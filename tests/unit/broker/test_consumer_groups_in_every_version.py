@@ -1,4 +1,4 @@
-"""The APIs of groups of the consumer protocol in each version, over a socket (KIP-848)."""
+"""Tests the APIs of consumer protocol groups in each version, over a socket (KIP-848)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def error(answer: Any) -> str:
 
 @pytest.fixture(autouse=True)
 def topic_id(broker: ThreadedBroker, connection: RawConnection) -> Uuid:
-    """Creates topic t, and the offsets topic by FindCoordinator, so that g has a coordinator."""
+    """Creates topic t and returns its id; FindCoordinator gives group g a coordinator."""
     connection.exchange(FindCoordinatorRequest(key="g"), 0)
     broker.call(lambda it: it.create_topic("t", partitions=2))
     return broker.topic_id("t")

@@ -1,4 +1,4 @@
-"""The partition of an internal topic for a key; the hashes are Java's."""
+"""Tests which partition of an internal topic a key has; the hashes are those of Java."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one way in which a request waits: for a change, for the time, and never beyond its client."""
+"""Tests `await_response`: it waits for a change or the deadline, and ends with its client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kproto.testing.clock import ManualClock
 
 
 class Question:
-    """Something that is asked again; it is answered when `enough` is set, or the time is over."""
+    """A delayed response; `ask` completes it when `enough` is set or the time is over."""
 
     def __init__(self, clock: ManualClock, *things: Watchable, ms: float = 100) -> None:
         self.enough = False
@@ -136,7 +136,7 @@ async def test_failing_try_complete_leaves_no_watcher_and_no_timer() -> None:
 
 
 def test_broker_reads_time_from_its_clock_only() -> None:
-    """`asyncio.wait` has no limit of its own there; that no module imports `time` is a contract."""
+    """`asyncio.wait` is called without a timeout there; an import contract forbids `time`."""
     timed = {"sleep", "timeout", "timeout_at", "wait_for", "call_later", "call_at", "time"}
     found = [
         f"{path.name}:{node.lineno}"

@@ -1,7 +1,7 @@
-"""Each handled API in each version, over a socket: what goes in, what must come out.
+"""Tests each handled API in each version over a socket: requests and their responses.
 
-Produce, Fetch and ListOffsets are in test_records_in_every_version.py, those of groups in
-test_groups_in_every_version.py, committed offsets in test_offsets_in_every_version.py.
+Other modules have Produce, Fetch and ListOffsets (test_records_in_every_version.py), groups
+(test_groups_in_every_version.py) and committed offsets (test_offsets_in_every_version.py).
 """
 
 from __future__ import annotations

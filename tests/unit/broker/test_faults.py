@@ -1,4 +1,4 @@
-"""Scripted faults: a control function answers, delays, closes, or lets pass."""
+"""Tests control functions: they answer, delay, close the connection, or let requests pass."""
 
 from __future__ import annotations
 

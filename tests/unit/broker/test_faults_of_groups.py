@@ -1,4 +1,4 @@
-"""`ErrorCode` faults for requests about groups: clients find the codes in the usual fields."""
+"""Tests `ErrorCode` faults of group requests: responses have the code in its usual field."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FIRST_BY_ID = 10
 
 @pytest.fixture
 def offsets(broker: ThreadedBroker, connection: RawConnection) -> ThreadedBroker:
-    """A broker with committed offsets of group g: 5 and 6 for t-0 and t-1, and 7 for u-0."""
+    """Returns a broker with committed offsets of group g: 5 for t-0, 6 for t-1, 7 for u-0."""
     broker.call(lambda it: (it.create_topic("t", partitions=2), it.create_topic("u")))
     connection.exchange(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
     commits = [("t", 0, 5), ("t", 1, 6), ("u", 0, 7)]
@@ -86,7 +86,7 @@ class Asking:
         self.ids = {name: broker.topic_id(name) for name in "tu"}
 
     def __call__(self, *topics: tuple[str, tuple[int, ...]]) -> Results:
-        """Fetches the offsets of these topics, or of all topics if none is named."""
+        """Returns the offsets of these topics, or of all topics if none is given."""
         return self.results(self.connection.exchange(self.request(topics or None), self.version))
 
     def request(self, topics: Any) -> OffsetFetchRequest:
@@ -115,7 +115,7 @@ class Asking:
             (topic.name if self.version < FIRST_BY_ID else names[topic.topic_id], at): (
                 error_code(code).name,
                 offset,
-                # The leader epoch is in the response since v5.
+                # The response has the leader epoch since v5.
                 epoch if self.version >= 5 else 3 if offset >= 0 else -1,
                 metadata,
             )

@@ -1,6 +1,6 @@
-"""Fetches from followers and from the replica that is near (KIP-392), and what is said of leaders.
+"""Tests fetches from followers, the preferred replica (KIP-392), and current-leader hints.
 
-A cluster of three nodes as one state; each test asks one of them.
+A cluster of nodes is one state; each test sends requests to one node.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _wanted(
 
 
 class Cluster:
-    """Nodes 1, 2, 3 in racks a, b, b and 4 in rack c; topic t is on the first three, led by 1."""
+    """Nodes 1, 2, 3, 4 in racks a, b, b, c; topic t has replicas on 1, 2 and 3, and leader 1."""
 
     def __init__(self, selector: str | None = None) -> None:
         self.settings = BrokerSettings(replica_selector=selector)
@@ -94,7 +94,7 @@ class Cluster:
         return decision
 
     def fetch(self, node_id: int, version: int = 12, rack: str = "", **wanted: int) -> Any:
-        """The error, or the records as bytes, of the partition."""
+        """Returns the partition's error, or its records as bytes."""
         data = self.data(self.ask(node_id, version, rack, **wanted))
         return error_code(data.error_code).name if data.error_code else data.records
 

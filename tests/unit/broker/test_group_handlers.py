@@ -1,4 +1,4 @@
-"""Handlers of group requests on several nodes, over time, without a connection."""
+"""Tests handlers of group requests on several nodes over time, without a connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups with members and offsets: who commits, what is subscribed to, coordinators that move."""
+"""Tests groups with members and offsets: commits, subscriptions, and coordinator moves."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from kproto.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetch
 from kproto.stored.coordinator_records import decode_coordinator_record
 from tests.unit.broker.test_group_handlers import Nodes, error
 
-#: A consumer that reads topic t, as it says in JoinGroup.
+#: JoinGroup metadata of a consumer that subscribes to topic t.
 READS_T = struct.pack(">hih", 0, 1, 1) + b"t" + struct.pack(">i", -1)
 SESSION_MS = 10_000
 MINUTE_MS = 60_000
 
 
 class Play(Nodes):
-    """Group g, which reads t and has committed offsets of it and of u."""
+    """Sends requests for group g; topics t and u exist."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -42,7 +42,7 @@ class Play(Nodes):
             self.cluster.topics.add(self.cluster.plan_topic(name))
 
     def member(self, **fields: Any) -> Any:
-        """A member with its assignment; what JoinGroup told it."""
+        """Joins and syncs a member; returns its JoinGroup response."""
         answer = self.join(**fields)
         assert error(self.sync(answer)) == "NONE"
         return answer
@@ -51,7 +51,7 @@ class Play(Nodes):
         return self.member(metadata=READS_T)
 
     def commit(self, member: Any = None, *names: str, offset: int = 5) -> list[str]:
-        """The errors; of a simple consumer where there is no member."""
+        """Returns the error of each topic; without `member`, a simple consumer commits."""
         request = OffsetCommitRequest(
             group_id="g",
             topics=[
@@ -99,7 +99,7 @@ class Play(Nodes):
         return str(described.groups[0].group_state)
 
     def move(self) -> None:
-        """Another node leads the partition of the group."""
+        """Moves the group's partition of `__consumer_offsets` to another leader."""
         self.cluster.move_leader(OFFSETS_TOPIC, self.index, self.coordinator % 3 + 1)
 
     @property
@@ -126,7 +126,7 @@ def test_members_commit_in_their_generation() -> None:
     member = play.member()
     assert play.commit(member) == ["NONE"]
     assert play.commit() == ["UNKNOWN_MEMBER_ID"], "there are members now"
-    play.join()  # another, whose generation the first has to join
+    play.join()  # another member joins, which starts a rebalance
     assert play.state() == ClassicGroupState.PREPARING_REBALANCE
     assert play.commit(member, offset=6) == ["NONE"], "what it has done before it joins again"
     again = play.join(member.member_id)

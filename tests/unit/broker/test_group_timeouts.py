@@ -1,4 +1,4 @@
-"""Members of groups on real connections, while a test turns the clock of the broker."""
+"""Tests group members on real connections, with a manual clock in the broker."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Member:
 
 
 def waiting(broker: Broker | Cluster) -> int:
-    """How many requests wait in group g."""
+    """Returns how many requests wait in group g."""
     group = broker._cluster.groups._groups.get("g")
     return len(group.watchers) if isinstance(group, ClassicGroup) else 0
 
@@ -171,7 +171,7 @@ async def test_groups_move_when_coordinator_stops() -> None:
             coordinator = cluster.coordinator("g")
             await cluster.stop_broker(coordinator)
             assert cluster.coordinator("g") != coordinator
-            with pytest.raises(BrokerConnectionError):  # from which the client learns of it
+            with pytest.raises(BrokerConnectionError):  # it has stopped
                 await one.beat()
             assert await one.beat() == "NONE"
             assert await one.state() == "Stable"

@@ -1,4 +1,4 @@
-"""The APIs of classic groups in each version, over a socket: requests and their responses."""
+"""Tests the APIs of classic groups in each version over a socket: requests and responses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.raw_connection import RawConnection
 
 @pytest.fixture(autouse=True)
 def _coordinator(connection: RawConnection) -> None:
-    """Creates the offsets topic by FindCoordinator, so that the group has a coordinator."""
+    """Sends FindCoordinator, which creates the offsets topic: the group has a coordinator."""
     connection.exchange(FindCoordinatorRequest(key="g"), 0)
 
 
@@ -44,7 +44,7 @@ def join_request(member_id: str = "", *names: str, **fields: Any) -> JoinGroupRe
 
 
 def join(connection: RawConnection, version: int, **fields: Any) -> Any:
-    """Joins with the member id that the first response assigns, and returns the last response."""
+    """Joins with the member id that the first response assigns; returns the last response."""
     answer = connection.exchange(join_request(**fields), version)
     if version >= 4 and "group_instance_id" not in fields:
         assert error(answer) == "MEMBER_ID_REQUIRED"
@@ -54,7 +54,7 @@ def join(connection: RawConnection, version: int, **fields: Any) -> Any:
 
 
 def sync_request(answer: Any, version: int = 0, **fields: Any) -> SyncGroupRequest:
-    """Returns the sync request of a member; the leader assigns each member its own id."""
+    """Returns a member's SyncGroup request; as leader it assigns each member its own id."""
     named = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
     given: dict[str, Any] = {
         "group_id": "g",

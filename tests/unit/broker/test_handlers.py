@@ -1,4 +1,4 @@
-"""Decisions of handlers for a context and a request, without a connection."""
+"""Tests the decisions of handlers for a context and a request, without a connection."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ APIS = by_key(KAFKA_APIS)
 def context(
     *, nodes: tuple[int, ...] = (1,), node: int = 1, settings: BrokerSettings | None = None
 ) -> Context:
-    """Returns the context of a request to node `node`; topic t has one partition per node."""
+    """Returns the context of a request to `node`; topic t has one partition per node."""
     settings = settings or BrokerSettings()
     cluster = ClusterState(settings)
     for node_id in nodes:

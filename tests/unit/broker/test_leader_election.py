@@ -1,4 +1,4 @@
-"""Leaders of partitions when nodes stop and start, as Kafka's controller elects them."""
+"""Tests which leaders are elected when nodes stop and start, as Kafka's controller does."""
 
 from __future__ import annotations
 

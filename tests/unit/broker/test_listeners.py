@@ -1,4 +1,4 @@
-"""Listeners as settings: which fit, and what is said of the others."""
+"""Tests listener settings: valid combinations, and the errors of invalid ones."""
 
 from __future__ import annotations
 

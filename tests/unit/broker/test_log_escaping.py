@@ -1,4 +1,4 @@
-"""The log has one line for each event, whatever clients call themselves."""
+"""Tests that each event is one log line, whatever characters client ids and users have."""
 
 from __future__ import annotations
 

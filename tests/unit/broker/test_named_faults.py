@@ -1,4 +1,4 @@
-"""Faults by name: what a client sees of each, and what the broker has done."""
+"""Tests faults by name: what the client receives, and what the broker does."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def ends(broker: ThreadedBroker, topic: str = "t") -> list[int]:
 
 @pytest.fixture
 def topics(broker: ThreadedBroker) -> ThreadedBroker:
-    """A broker with topic t of two partitions, and topic u of one."""
+    """Returns a broker with topic t of two partitions, and topic u of one."""
     broker.call(lambda it: (it.create_topic("t", partitions=2), it.create_topic("u")))
     return broker
 

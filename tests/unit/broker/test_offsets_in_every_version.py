@@ -1,4 +1,4 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete in each version, over a socket."""
+"""Tests OffsetCommit, OffsetFetch and OffsetDelete in each version, over a socket."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LONG_AGO_MS = 1_000_000_000_000
 
 @pytest.fixture(autouse=True)
 def _topics(broker: ThreadedBroker, connection: RawConnection) -> None:
-    """Creates topics t and u, and the offsets topic by FindCoordinator."""
+    """Creates topics t and u, and by FindCoordinator the offsets topic."""
     broker.call(lambda it: (it.create_topic("t", 2), it.create_topic("u")))
     connection.exchange(FindCoordinatorRequest(key="g"), 0)
 
@@ -176,7 +176,7 @@ def fetch(
     group: str = "g",
     **fields: Any,
 ) -> tuple[str, list[tuple[str, int, int, int, str | None, str]]]:
-    """Returns the error of a group, and the results of its partitions."""
+    """Returns the error of the group, and the results of its partitions."""
     found: Any
     if version >= 8:
         wanted = OffsetFetchRequestGroup(

@@ -1,4 +1,4 @@
-"""Produce, Fetch and ListOffsets in each version, over a socket: records in, records out."""
+"""Tests Produce, Fetch and ListOffsets in each version, over a socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The APIs of a broker are data passed to it: more, other or fewer APIs."""
+"""Tests a broker whose APIs the caller chooses: additional, replaced or fewer APIs."""
 
 from __future__ import annotations
 

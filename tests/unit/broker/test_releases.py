@@ -1,4 +1,4 @@
-"""A broker that answers as one release does: which versions, which records, and no ApiVersions."""
+"""Tests a broker that imitates a Kafka release: its versions and record formats."""
 
 from __future__ import annotations
 

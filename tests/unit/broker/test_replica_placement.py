@@ -1,4 +1,4 @@
-"""How many partitions a topic gets, and where; the errors are those of a 4.4.0 broker."""
+"""Tests partition counts and replica placement; errors are those of Kafka 4.4.0."""
 
 from __future__ import annotations
 

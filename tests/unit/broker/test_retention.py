@@ -1,4 +1,4 @@
-"""Retention and the room for all logs, as clients see them."""
+"""Tests retention and the storage limit of all logs, as clients see them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_compacted_topic_has_no_retention() -> None:
 
 
 async def produced(client: Client, topic: str, value: bytes, now_ms: int | None = None) -> str:
-    """Ask once, as no producer does; the name of the error code."""
+    """Sends one Produce request without a retry; returns the name of its error."""
     batch = encode_batch([(b"k", value, (), now_ms or SYSTEM_CLOCK.now_ms())])
     data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(records=batch)])
     request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[data])
@@ -170,7 +170,7 @@ async def test_expired_records_free_room_for_produce() -> None:
     ("version", "expected"), [(3, "NOT_LEADER_OR_FOLLOWER"), (4, "KAFKA_STORAGE_ERROR")]
 )
 def test_old_clients_get_known_error_code(version: int, expected: str) -> None:
-    """KAFKA_STORAGE_ERROR came with Produce v4; before, Kafka says that it is not the leader."""
+    """Produce has KAFKA_STORAGE_ERROR since v4; before, Kafka returns NOT_LEADER_OR_FOLLOWER."""
     where = context(settings=BrokerSettings(max_stored_bytes=1))
     answer = decided(where, produce_request(), version)
     assert isinstance(answer, ProduceResponse)

@@ -1,4 +1,4 @@
-"""A connection with valid, invalid and too many bytes; the broker keeps running."""
+"""Tests a connection with valid, invalid and too many bytes; the broker keeps running."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_random_bytes_do_not_stop_the_broker(broker: ThreadedBroker) -> None:
         with RawConnection(broker.bootstrap) as connection:
             with contextlib.suppress(ConnectionError):
                 connection.send_bytes(frame(key, version, body))
-                # A random request that is valid by chance must not make the test wait.
+                # If the random bytes are a valid request, its response must not make the test wait.
                 connection.send_bytes(struct.pack(">i", -1))
             with contextlib.suppress(ClosedByBrokerError):
                 while True:
@@ -348,7 +348,7 @@ async def test_connections_during_close_are_closed() -> None:
 
 @contextlib.contextmanager
 def no_descriptor_left() -> Iterator[None]:
-    """Lets this process open no further file or socket."""
+    """Prevents this process from opening another file or socket."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest_free = os.dup(0)
     os.close(lowest_free)
@@ -362,7 +362,7 @@ def no_descriptor_left() -> Iterator[None]:
 async def test_accepting_resumes_after_too_many_open_files(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The listener stays readable meanwhile, and must not keep the event loop busy."""
+    """The listening socket stays readable, which must not keep the event loop busy."""
     clock = ManualClock()
     async with Broker(clock=clock) as broker:
         host, port = broker.bootstrap.split(":")
@@ -379,7 +379,7 @@ async def test_accepting_resumes_after_too_many_open_files(
 async def test_close_succeeds_with_too_many_open_files(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The next attempt, which is not due yet, is cancelled."""
+    """Close cancels the next attempt to accept, which is not due yet."""
     clock = ManualClock()
     broker = Broker(clock=clock)
     await broker.start()

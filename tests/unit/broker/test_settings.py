@@ -1,4 +1,4 @@
-"""Settings that work and settings that cannot."""
+"""Tests broker settings: valid ones, and the errors of invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The cost of clients that read no responses, send nothing, or disconnect during a request."""
+"""Tests clients that read no responses, send nothing, or disconnect during a request.
+
+They must cost the broker little memory, and must not delay other clients.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,10 @@ from tests.unit.broker.raw_requests import fetch_request, produce_request, watch
 
 
 async def until_stalled(broker: Broker) -> None:
-    """Waits until a client of the broker reads no more: the buffers of the sockets are full."""
+    """Waits until a client stops reading, so that the socket buffers are full."""
     waited = 0
     async with asyncio.timeout(60):
-        while waited < 20:  # in between the kernel may still accept bytes
+        while waited < 20:  # the kernel may accept more bytes meanwhile
             await asyncio.sleep(0.002)
             writable = all(session._writable.is_set() for session in broker._node._sessions)
             waited = 0 if writable else waited + 1
@@ -43,7 +46,7 @@ async def test_reading_pauses_while_too_many_bytes_are_queued() -> None:
         writer.write(frame(header, MetadataRequest(topics=[]).encode(1)))
         request = produce_request(records=batch_bytes(value=bytes(9_000)))
         produce = frame(encode_request_header(ProduceRequest, 9, 6, None), request.encode(9))
-        count = 3_000  # 27 MB: more than the sockets' buffers take
+        count = 3_000  # 27 MB, which is more than the socket buffers hold
         writer.write(produce * count)
         await until(lambda: any(not session._reading for session in broker._node._sessions))
         assert writer.transport.get_write_buffer_size() > 0, "the broker has stopped reading"
@@ -78,7 +81,7 @@ async def test_announced_frame_sizes_take_no_memory() -> None:
 
 
 async def test_small_requests_with_large_responses_wait_for_their_client() -> None:
-    """Each response is small enough to be sent together with others; in total they have 60 MB."""
+    """Several responses fit into one write; in total they have 60 MB."""
     async with Broker(BrokerSettings(max_unsent_bytes=100_000)) as broker:
         for number in range(400):
             broker.create_topic(f"topic-{number}")
@@ -101,7 +104,7 @@ async def test_small_requests_with_large_responses_wait_for_their_client() -> No
 
 
 async def slow_client(broker: Broker, seen: list[int]) -> socket.socket:
-    """Returns a client that requests 900 kB fifty times and reads nothing."""
+    """Returns a client that requests 900 kB fifty times, and reads nothing."""
     broker.create_topic("t")
     with RawConnection(broker.bootstrap) as filler:
         request = produce_request(records=batch_bytes(value=bytes(900_000)))

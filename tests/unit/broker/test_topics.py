@@ -1,4 +1,4 @@
-"""Names, sizes and settings of topics; the errors are those of a 4.4.0 broker."""
+"""Tests topic names, sizes and configs; the errors are those of Kafka 4.4.0."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_illegal_names(name: str) -> None:
 
 
 def cluster() -> ClusterState:
-    """A cluster of one node."""
+    """Returns a cluster of one node."""
     state = ClusterState(BrokerSettings())
     state.join(Endpoint(1, "localhost", 9092))
     return state

@@ -1,4 +1,4 @@
-"""The broker and the kproto client together: topics, records, offsets and fetches."""
+"""Tests the broker with the kproto client: topics, records, offsets and fetches."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ async def test_ipv6_and_an_advertised_host_are_reachable() -> None:
 
 
 async def test_metadata_has_the_advertised_port() -> None:
-    """Behind a proxy or a forwarded port, metadata must contain the address of the proxy."""
+    """Clients behind a proxy need the proxy's port in metadata."""
     (front,) = free_ports(1)
     async with Broker(BrokerSettings(advertised_port=front)) as broker:
         host, _, port = broker.listens_at.partition(":")

@@ -1,4 +1,7 @@
-"""For each right that an API asks for: a request that needs it, and where its answer says so."""
+"""Defines for each required operation of an API a request that needs it.
+
+Each scene also reads the result of the authorization from the response.
+"""
 
 from __future__ import annotations
 
@@ -71,10 +74,10 @@ APIS: Final = by_key(KAFKA_APIS)
 
 @dataclass(frozen=True)
 class Scene:
-    """A request that asks for a right of the table.
+    """A request that needs one operation of the table `REQUIRED_OPERATIONS`.
 
-    `shown` takes the answer and gives the name of its error; `fine` is what it is where the
-    client has the right.
+    `shown` returns the error name in a response. `fine` is the result of `shown` for an authorized
+    client.
     """
 
     operation: Operation
@@ -92,7 +95,7 @@ class Scene:
 
     @property
     def need(self) -> RequiredOperation:
-        """The row of the table."""
+        """The row of the table `REQUIRED_OPERATIONS`."""
         (found,) = (
             need
             for need in REQUIRED_OPERATIONS[self.api_key]
@@ -422,7 +425,7 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             incremental_alter_configs(kind, name),
             lambda answer: error(answer.responses[0]),
             when=when,
-            fine="NONE" if of is Of.GROUP else "INVALID_REQUEST",  # all but groups are left out
+            fine="NONE" if of is Of.GROUP else "INVALID_REQUEST",  # only groups are supported
         )
         for of, kind, name, when in (
             (Of.CLUSTER, 4, "1", "of brokers"),

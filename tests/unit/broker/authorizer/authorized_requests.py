@@ -1,4 +1,4 @@
-"""Requests that need rights, one for each operation, and the results in their responses."""
+"""Builds a request for each required operation, and reads results from its response."""
 
 from __future__ import annotations
 
@@ -147,11 +147,11 @@ __all__ = [
     "with_cluster_operations",
 ]
 
-#: The result for a resource that is omitted without an error because a right is missing.
+#: The result for a resource that the response omits because the client is not authorized.
 HIDDEN: Final = "HIDDEN"
 SEEN: Final = "SEEN"
 
-#: Returns a request for a version.
+#: Builds the request in the given version.
 Build = Callable[[Context, int], Request[Any]]
 
 

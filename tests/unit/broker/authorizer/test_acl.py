@@ -1,4 +1,4 @@
-"""ACLs as text and as data, what cannot be one, and what finds them."""
+"""Tests ACLs: their text, invalid ACLs, and the filters that find them."""
 
 from __future__ import annotations
 

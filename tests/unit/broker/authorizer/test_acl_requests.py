@@ -1,4 +1,4 @@
-"""CreateAcls, DescribeAcls and DeleteAcls, and what a missing right does among others."""
+"""Tests CreateAcls, DescribeAcls and DeleteAcls, and requests that are partly authorized."""
 
 from __future__ import annotations
 

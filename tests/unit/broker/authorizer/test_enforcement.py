@@ -1,4 +1,4 @@
-"""Each operation in every version of its API: denied without an ACL, allowed with it."""
+"""Tests each operation in each version of its API: denied without an ACL, allowed with one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HERE = "10.0.0.1"
 
 
 def context(acls: list[Acl], *, auto_create: bool = False, **settings: Any) -> Context:
-    """Returns the context of a request of alice; topic t and the coordinators of groups exist."""
+    """Returns the context of a request from alice; topic t and a group coordinator exist."""
     given = BrokerSettings(
         authorizer=True,
         delegation_token_secret_key="k",
@@ -63,7 +63,7 @@ def right(need: RequiredOperation) -> Acl:
 def shown(scene: Scene, version: int, acls: list[Acl]) -> str:
     where = context(acls, auto_create=scene.auto_create)
     request = scene.build(where, version)
-    # Encoded and decoded, so that the request has only the fields of its version.
+    # After encoding and decoding, the request has only the fields of its version.
     sent = type(request).decode(request.encode(version), version)
     return scene.shown(APIS[scene.api_key].handle(where, sent, version))
 
@@ -84,7 +84,7 @@ def test_missing_operation_is_denied(scene: Scene, version: int) -> None:
         for other in REQUIRED_OPERATIONS[scene.api_key]
         if other != need
         and not (need.alternative and other.alternative == need.alternative)
-        # An operation that implies this one would allow it.
+        # Other rows of this resource type might imply the needed operation.
         and other.resource_type is not need.resource_type
     ]
     same_resource = [

@@ -1,4 +1,4 @@
-"""A client that may not describe a topic does not learn its name by its id."""
+"""Tests that a topic id does not reveal the name of a topic that the client may not describe."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAME = "the-hidden-one"
 
 
 def by_id(topic_id: Uuid) -> list[Request[Any]]:
-    """Returns a request of each API that finds topics by id, in a form for its latest version."""
+    """Returns a request for the latest version of each API that finds topics by id."""
     data = PartitionProduceData(index=0, records=batch_bytes(1))
     return [
         ProduceRequest(

@@ -1,4 +1,4 @@
-"""The rules of the authorizer one by one, and against a simple, slow model."""
+"""Tests the rules of the authorizer one by one, and against a simple, slow model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drives a classic group with a manual clock, one line per request."""
+"""Drives a classic group with a manual clock; each request is one call."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def protocols(*names: str, metadata: bytes = b"m") -> tuple[MemberProtocol, ...]
 
 
 def error_of(do: Callable[[], object]) -> str:
-    """Returns the name of the error that is raised, or NONE."""
+    """Returns the name of the raised error, or NONE."""
     try:
         do()
     except BrokerResponseError as error:
@@ -48,14 +48,14 @@ A = TypeVar("A")
 
 
 def received(pending: PendingResult[A]) -> A | None:
-    """Returns the result, which must be complete."""
+    """Returns the result, or None while it is pending."""
     return pending.answer
 
 
 class Play:
-    """Drives one group; `ms` is the time. `stored` has a word for each write.
+    """Drives one group; `ms` is the time, and `stored` lists the writes.
 
-    If `refuses` names an error, every write fails; `kept` is the last stored group.
+    If `refuses` names an error, every write fails. `kept` is the group as last stored.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Play:
     def join(
         self, member_id: str = "", *names: str, new_id: str | None = None, **overrides: Any
     ) -> PendingResult[JoinResult]:
-        """Joins with the protocol `range` by default; new member ids are m1, m2, …"""
+        """Joins, by default with protocol `range`; new member ids are m1, m2, …"""
         self._ids += not member_id and new_id is None
         fields: dict[str, Any] = {
             "protocol_type": "consumer",
@@ -147,7 +147,7 @@ class Play:
     def heartbeat(
         self, member_id: str, generation: int | None = None, instance_id: str | None = None
     ) -> str:
-        """Returns the name of the error."""
+        """Sends a heartbeat; returns the name of the error, or NONE."""
         wanted = self.group.generation if generation is None else generation
         return error_of(lambda: self.group.heartbeat(member_id, instance_id, wanted, self.now))
 
@@ -156,7 +156,7 @@ class Play:
         return self.group.leave(leaving, self.now)
 
     def stable(self, *members: str, **overrides: Any) -> None:
-        """Lets these members join, the first of them as leader, and assigns each its own name."""
+        """Makes the group stable; the first member leads, and assigns each member its own name."""
         waiting = [self.join(new_id=name, **overrides) for name in members]
         waiting.extend(
             self.rejoin(name) for name in self.members if not self.group.members[name].pending_join

@@ -1,4 +1,4 @@
-"""Each event in each state of a classic group: its response and the next state."""
+"""Tests each event in each state of a classic group: its response and the next state."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ STATES: Final = (EMPTY, PREPARING, COMPLETING, STABLE)
 
 
 def in_state(state: ClassicGroupState) -> Play:
-    """Returns a group of two members, `lead` and the static `follow`; member id `id` is pending."""
+    """Returns a group with `lead` and the static member `follow`; `id` has not joined yet."""
     play = Play()
     play.join(new_id="lead")
     play.join(new_id="follow", instance_id="i")
-    play.join("lead")  # both are in generation 2 now, and neither has its assignment
+    play.join("lead")  # both are in generation 2, without an assignment
     play.join(new_id="id", requires_known_member_id=True)
     if state is COMPLETING:
         return play
@@ -47,7 +47,7 @@ Answer = PendingResult[JoinResult] | PendingResult[SyncResult] | str
 
 
 def shown(answer: Answer) -> str:
-    """Returns the error of the answer, or `waits` if it is pending."""
+    """Returns the error of the answer, or `waits` while it is pending."""
     if isinstance(answer, str):
         return answer
     return "waits" if answer.answer is None else answer.answer.error
@@ -74,7 +74,7 @@ ACTS: Final[dict[Event, Callable[[Play], Answer]]] = {
 
 
 def _with_two_protocols(play: Play) -> Play:
-    """Lets both members support sticky too; the group still uses range."""
+    """Lets both members support sticky, too; the group still uses range."""
     for member in play.group.members.values():
         member.protocols = protocols("range", "sticky")
     if "lead" in play.members:
@@ -83,7 +83,7 @@ def _with_two_protocols(play: Play) -> Play:
 
 
 _UNKNOWN = ("UNKNOWN_MEMBER_ID", EMPTY)
-#: The response and the next state, from Empty, PreparingRebalance, CompletingRebalance, Stable.
+#: Response and next state from each of Empty, PreparingRebalance, CompletingRebalance, Stable.
 SEEN: Final = {
     # The first rebalance waits for its delay of 0; another one waits for members to rejoin.
     Event.MEMBER_JOINED: (

@@ -1,4 +1,4 @@
-"""Committed offsets of a group, and their expiration (KIP-211)."""
+"""Tests the committed offsets of a group, and their expiration (KIP-211)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_offsets_of_deleted_topic_are_found() -> None:
 
 @dataclass
 class FakeGroup:
-    """The part of a group that offset expiration reads."""
+    """Implements the attributes of a group that offset expiration reads."""
 
     protocol_type: str | None
     state: str

@@ -1,4 +1,4 @@
-"""Loading of a group by another coordinator, and responses to waiting members of the old one."""
+"""Tests coordinator moves: the new one loads the group, the old one answers waiting members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups as records of `__consumer_offsets`, and groups of records again."""
+"""Tests how groups are written to `__consumer_offsets` and loaded from its records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expiration in several batches, after failed writes, or without a known time."""
+"""Tests offset expiration in several batches, after failed writes, and without a timestamp."""
 
 from __future__ import annotations
 

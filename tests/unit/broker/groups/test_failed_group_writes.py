@@ -1,4 +1,4 @@
-"""Failed writes of a group: members receive an error, and the change is reverted."""
+"""Tests failed writes of a group: members receive an error, and the change is reverted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of Java's hash tables, by what Java gives."""
+"""Tests the iteration order of Java's hash tables, with results of Kafka's classes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from kproto.broker.coordinators import java_hash
 from kproto.broker.groups.java_order import in_timeline_order
 
-#: Keys as they were put into a `TimelineHashMap` of Kafka 4.4.0, and as its `keySet` gave them.
+#: Keys in the order of insertion into Kafka 4.4.0's `TimelineHashMap`, and in that of `keySet`.
 TIMELINE = (
     ("ee9yv0bkmyjy 14wcyjx768mg3", "14wcyjx768mg3 ee9yv0bkmyjy"),
     (

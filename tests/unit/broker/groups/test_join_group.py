@@ -1,4 +1,4 @@
-"""Joining a classic group: member ids, protocols, leaders, responses and the size limit."""
+"""Tests JoinGroup of a classic group: member ids, protocols, leaders and the size limit."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ def test_initial_rebalance_is_delayed_while_members_join() -> None:
         if one.answer is None:
             play.join(new_id=name, rebalance_timeout_ms=7_000)
             joined_at.append(play.ms)
-    # 3 s, 3 s more because b joined, and the rest of 7 s because d joined.
+    # 3 s, 3 s more because b joined, and 1 s up to the limit of 7 s because d joined.
     assert joined_at == [1_500, 3_000, 4_500, 6_000]
     assert one.answer is not None
     assert [member.member_id for member in one.answer.members] == list("abcde")

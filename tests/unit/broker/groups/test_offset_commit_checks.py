@@ -1,4 +1,4 @@
-"""Checks of offset commits and deletes, by the group's state and by its members."""
+"""Tests checks of offset commits and deletes, by the group's state and its members."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FINE = "NONE"
 
 @dataclass
 class ClassicGroup:
-    """A group in generation 4 with members a and b; b is the static member i."""
+    """A group in generation 4 with member a and the static member b, of instance i."""
 
     state: ClassicGroupState
     protocol_type: str | None = "consumer"

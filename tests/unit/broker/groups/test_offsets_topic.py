@@ -1,4 +1,4 @@
-"""`__consumer_offsets`: its coordinators, its records, and loading by another coordinator."""
+"""Tests `__consumer_offsets`: its coordinators, its records, and loading by a coordinator."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ DAY_MS = 24 * 60 * MINUTE_MS
 
 
 class Play:
-    """A cluster of three nodes with topics t and u, and requests to its coordinators."""
+    """A cluster of three nodes with topics t and u; sends requests to the group coordinators."""
 
     def __init__(self, **settings: Any) -> None:
         self.settings = BrokerSettings(**settings)
@@ -118,7 +118,7 @@ class Play:
         ]
 
     def fetch(self, group: str = "g", node: int | None = None) -> dict[tuple[str, int], int] | str:
-        """Returns the committed offsets of a group, or the name of an error."""
+        """Returns the committed offsets of a group, or the name of the error."""
         wanted = OffsetFetchRequestGroup(group_id=group, topics=None)
         answer = self.send(OffsetFetchRequest(groups=[wanted]), 9, node)
         return committed(answer)
@@ -143,7 +143,7 @@ class Play:
         ]
 
     def written(self) -> list[tuple[str, int]]:
-        """Returns each stored record of group g: its key as text, its batch's record count."""
+        """Returns each stored record of group g: its key as text, and its batch's record count."""
         return [
             (shown(decode_coordinator_record(record, topic=OFFSETS_TOPIC)), batch.record_count)
             for batch in self.partition.log

@@ -1,4 +1,4 @@
-"""The protocol of a generation, by the votes of its members."""
+"""Tests which protocol a generation gets by the votes of its members."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Runs random schedules of classic group members and checks a group's invariants at each step.
+"""Runs random schedules of classic group members, and checks invariants at each step.
 
 Members join, sync, send heartbeats, leave and restart at random times. Coordinators move, and log
 writes sometimes fail.
 
-Some schedules run on two groups: one advances every millisecond, the other only after longer
-pauses. Both must return the same responses and store the same records.
+Some schedules run on two groups. One group advances every millisecond, the other only when its
+clock has moved further. Both must return the same responses and store the same records.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SUPPORTED_OPERATIONS: Final = (("range",), ("range", "sticky"), ("sticky", "rang
 
 @dataclass
 class Client:
-    """The state that a client keeps of itself; `instance_id` is set for a static member."""
+    """A client's own state; `instance_id` is set for a static member."""
 
     name: str
     instance_id: str | None
@@ -61,7 +61,7 @@ class Client:
 
 @dataclass
 class Invariants:
-    """The invariants of a group."""
+    """Checks a group's state and responses against the group's earlier ones."""
 
     play: Play
     #: By generation: the protocol type, protocol and leader that every member must receive.
@@ -73,7 +73,7 @@ class Invariants:
     first_ids: dict[str, str] = field(default_factory=dict)
 
     def forget(self) -> None:
-        """Drops generations that were not stored: another coordinator may use them again."""
+        """Drops generations that were not stored: another coordinator may reuse their numbers."""
         kept = self.play.group.generation
         for known in (self.generations, self.assigned):
             for generation in [it for it in known if it > kept]:
@@ -107,7 +107,7 @@ class Invariants:
         self.waiting = pending
 
     def joined(self, answer: JoinResult) -> None:
-        """Checks that members of a generation agree and only its leader receives the members."""
+        """Checks that a generation has one protocol, and that only its leader gets the members."""
         if answer.error == WRITE_FAILED:
             assert (answer.member_id, answer.members) == ("", ())
             return
@@ -117,13 +117,13 @@ class Invariants:
         leader = self.first_ids.get(answer.leader, answer.leader)
         same = (answer.protocol_type, answer.protocol, leader)
         assert self.generations.setdefault(answer.generation, same) == same
-        # A static member that replaces another and cannot skip the assignment receives the former
+        # A static member that replaces another, and cannot skip the assignment, gets the former
         # member's id as the leader.
         assert answer.member_id == answer.leader or not answer.members
         assert (answer.member_id in [it.member_id for it in answer.members]) == bool(answer.members)
 
     def replace_static_member(self, former: str, new_id: str) -> None:
-        """Gives the former member's assignment and leadership to the member that replaces it."""
+        """Transfers the former member's assignment and leadership to its replacement."""
         self.first_ids[new_id] = self.first_ids.get(former, former)
         for members in self.assigned.values():
             if former in members:
@@ -131,7 +131,7 @@ class Invariants:
 
 
 class Schedule:
-    """A random schedule of one group; two schedules with the same seed do the same."""
+    """A random schedule of one group; a second schedule with the same seed repeats it."""
 
     def __init__(self, seed: int, *, every_ms: bool) -> None:
         self.chance = random.Random(seed)
@@ -183,7 +183,7 @@ class Schedule:
 
     def move(self) -> None:
         self.play.group.advance(self.play.now)
-        self.deliver_responses()  # the responses of the former coordinator
+        self.deliver_responses()  # responses of the former coordinator
         moved(self.play)
         self.invariants.forget()
         self.received.append("moved")
@@ -191,7 +191,7 @@ class Schedule:
     # The clients' requests
 
     def step(self, client: Client) -> None:
-        """Joins, sync_generation or sends a heartbeat, whichever is next for this client."""
+        """Joins, syncs or sends a heartbeat, whichever is next for this client."""
         if client.pending_join is not None or client.pending_sync is not None:
             return
         if client.generation < 0:
@@ -202,7 +202,7 @@ class Schedule:
             self.heartbeat(client)
 
     def send(self, do: Callable[[], Any]) -> Any:
-        """Runs `do`; a response to a waiting client or an earlier deadline must cause a wake-up."""
+        """Runs `do`; checks that a new response or an earlier deadline wakes the group's timer."""
         before = [it for it in self.invariants.waiting if it.answer is None]
         self.play.group.advance(self.play.now)
         wakes, next_deadline_ms = self.play.wakes, self.play.group.next_deadline_ms
@@ -324,12 +324,12 @@ class Schedule:
     # Failures
 
     def lose_response(self, client: Client) -> None:
-        """The connection is lost before the response arrives."""
+        """Loses the client's connection before the response arrives."""
         client.pending_join = client.pending_sync = None
         client.generation = -1
 
     def restart(self, client: Client) -> None:
-        """The client restarts without a member id."""
+        """Restarts the client, which forgets its member id."""
         client.pending_join = client.pending_sync = None
         client.member_id, client.generation = "", -1
 

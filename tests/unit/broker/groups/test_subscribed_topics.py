@@ -1,4 +1,4 @@
-"""The topics that members say they read: by what Java's consumers write, whole or not."""
+"""Tests reading subscribed topics from Java consumers' metadata, complete or truncated."""
 
 from __future__ import annotations
 

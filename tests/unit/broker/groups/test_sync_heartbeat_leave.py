@@ -1,4 +1,4 @@
-"""Sync, heartbeat and leave requests of a generation's members, and their timeouts."""
+"""Tests SyncGroup, Heartbeat and LeaveGroup in a generation, and member timeouts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_every_member_gets_its_assignment_of_the_leader() -> None:
     assert [it and (it.error, it.assignment) for it in answers] == [
         ("NONE", b"A"),
         ("NONE", b"B"),
-        ("NONE", b""),  # the leader assigns nothing to it
+        ("NONE", b""),  # the leader assigns nothing to this member
     ]
     assert [it and (it.protocol_type, it.protocol) for it in answers] == [("consumer", "range")] * 3
     assert play.state is STABLE

@@ -1,4 +1,4 @@
-"""Quotas by entity: the one that applies, valid values, and filters."""
+"""Tests quotas by entity: which one applies, which values are valid, and filters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEY = "producer_byte_rate"
 
 
 def entity(**parts: str | None) -> Entity:
-    """Returns an entity of `user`, `client` and `ip`; None is the default."""
+    """Returns the entity of these names; None stands for the default."""
     names = {"user": "user", "client": "client-id", "ip": "ip"}
     return tuple(sorted((names[kind], name) for kind, name in parts.items()))
 

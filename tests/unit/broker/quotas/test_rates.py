@@ -1,4 +1,4 @@
-"""Rates over windows, buckets of tokens, and who has to wait how long."""
+"""Tests rates over time windows, token buckets, and throttle times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quotas in effect: the throttle time for the client, and the mute time of its connection."""
+"""Tests quotas of a running broker: throttle times, and how long a connection is muted."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Case:
         self.connection = connection
 
     def rests(self, clock: ManualClock, ms: int) -> None:
-        """Checks that the next request is answered exactly `ms` later."""
+        """Checks that the broker mutes the connection for exactly `ms`."""
         self.connection.send(ApiVersionsRequest(), 0)
         self.connection._socket.settimeout(0.1)
         self.broker.until(lambda _: clock.next_timer_ms is not None)

@@ -1,4 +1,4 @@
-"""Delegation tokens over sockets, in each version: created, used, renewed, described, expired."""
+"""Tests delegation tokens over sockets, in each version: create, use, renew, describe, expire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SASL over sockets: each mechanism, what stays closed, and how a refusal ends a connection."""
+"""Tests SASL over sockets: mechanisms, requests before authentication, and refusals."""
 
 from __future__ import annotations
 

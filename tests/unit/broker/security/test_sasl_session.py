@@ -1,4 +1,4 @@
-"""The SASL session of a connection: requests allowed in each state, and ends of sessions."""
+"""Tests the SASL session of a connection: which requests each state allows, and expiration."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PASSWORD_MECHANISMS = ALL_MECHANISMS[:3]
 
 
 class Side:
-    """The broker's side of a session, with a manual clock."""
+    """The broker's side of a SASL session, with a manual clock."""
 
     def __init__(
         self,
@@ -274,7 +274,7 @@ def test_failing_validator_rejects_without_its_message(
     side = Side(validate=validate)
     exchange = bearer(NOW_MS)
     assert side.sign_in(exchange) == '{"status":"invalid_token"}'
-    secret = "eyJ"  # every such token begins with it
+    secret = "eyJ"  # every unsecured token begins with this header
     assert secret not in caplog.text
     assert "the function that validates bearer tokens" in caplog.text
 

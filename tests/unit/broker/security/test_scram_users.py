@@ -1,4 +1,4 @@
-"""Users of SCRAM by requests: what is set, taken away and described (KIP-554)."""
+"""Tests requests that set, delete and describe SCRAM credentials (KIP-554)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def upsertion(
 
 
 def alter(connection: RawConnection, *wanted: Any) -> dict[str, tuple[str, str | None]]:
-    """Error and message by user."""
+    """Returns the error and message for each user."""
     request = AlterUserScramCredentialsRequest(
         deletions=[each for each in wanted if isinstance(each, ScramCredentialDeletion)],
         upsertions=[each for each in wanted if isinstance(each, ScramCredentialUpsertion)],

@@ -1,4 +1,7 @@
-"""The kproto client and a secured broker: each mechanism, each refusal, no secret in any log."""
+"""Tests the kproto client with a secured broker: each mechanism, each refusal, and the logs.
+
+No log contains a secret.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +121,7 @@ async def test_wrong_secret_is_one_error_without_the_secret(
                     broker.bootstrap_of(kind), tls=tls_of(kind), sasl=sasl
                 ) as client:
                     await client.request(MetadataRequest())
-            # The client would retry for two minutes (api_timeout_ms) otherwise.
+            # Otherwise the client would retry for two minutes (api_timeout_ms).
             assert time.monotonic() - began < 60
     text = "".join(traceback.format_exception(caught.value)) + caplog.text
     assert "authentication failed" in caplog.text
@@ -172,7 +175,7 @@ async def test_error_names_enabled_mechanisms() -> None:
 async def test_reauthentication_under_load_loses_no_record(mechanism: str) -> None:
     async with Broker(settings(sasl_session_lifetime_ms=1500)) as broker:
         shaken: list[object] = []
-        broker.control(shaken.append, request=SaslHandshakeRequest)  # it returns None
+        broker.control(shaken.append, request=SaslHandshakeRequest)  # returns None
         broker.create_topic("t")
         async with kproto.Client(
             broker.bootstrap_of("SASL_PLAINTEXT"), sasl=sasl_of(mechanism)

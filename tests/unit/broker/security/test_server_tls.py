@@ -1,4 +1,4 @@
-"""TLS of a listener as data: what is read, and which part an error names."""
+"""Tests a listener's TLS settings: valid certificates and keys, and what each error names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A slow token validator does not delay clients with another mechanism."""
+"""Tests that a slow token validator does not delay clients with another mechanism."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kproto.protocol.sasl import BearerIdentity, BearerToken
 from tests.support.embedded import threaded_broker
 from tests.support.raw_connection import RawConnection
 
-#: More than the threads of any pool.
+#: Connections that wait for the validator; a thread pool has fewer threads.
 WAITING = 40
 
 

@@ -1,4 +1,4 @@
-"""Subjects of certificates as Java writes them: what `X500Principal.getName()` gave for each."""
+"""Tests certificate subjects as strings, against results of Java's `X500Principal.getName()`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Attribute = tuple[x509.ObjectIdentifier, str, _ASN1Type | None]
 
 
 def certificate(*relative_names: list[Attribute]) -> bytes:
-    """A certificate with this subject, in DER."""
+    """Returns a DER certificate with this subject."""
     subject = x509.Name(
         x509.RelativeDistinguishedName(
             x509.NameAttribute(kind, value, as_type) for kind, value, as_type in each

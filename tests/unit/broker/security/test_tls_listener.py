@@ -1,4 +1,4 @@
-"""TLS over sockets: principals of accepted clients, and the end of refused connections."""
+"""Tests TLS over sockets: principals of clients, and how refused connections end."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ LISTENERS = (
 def who_am_i(
     context: Context, request: DescribeClusterRequest, version: int
 ) -> DescribeClusterResponse:
-    """Returns the principal of the connection as the cluster id."""
+    """Returns the connection's principal in the field cluster_id."""
     return DescribeClusterResponse(cluster_id=str(context.principal))
 
 
@@ -106,7 +106,7 @@ def test_sasl_principal_overrides_certificate(broker: ThreadedBroker) -> None:
 
 
 def api_error(broker: ThreadedBroker, caplog: pytest.LogCaptureFixture) -> str:
-    """Returns the broker's only warning about a failed handshake, which has no traceback."""
+    """Returns the broker's only warning; checks that it has no traceback."""
     broker.until(lambda _: any(it.levelno == logging.WARNING for it in caplog.records))
     (line,) = (it for it in caplog.records if it.levelno == logging.WARNING)
     assert line.name == "kproto.broker"
@@ -230,7 +230,7 @@ async def test_close_does_not_wait_for_close_notify() -> None:
     async with Broker(BrokerSettings(listeners=(listener,))) as broker:
         host, _, port = broker.bootstrap.rpartition(":")
         plain = socket.create_connection((host, int(port)), 20)
-        plain.setblocking(False)  # a client that stops reading in the middle of the connection
+        plain.setblocking(False)  # this client stops reading
         into, out = ssl.MemoryBIO(), ssl.MemoryBIO()
         side = client_tls().wrap_bio(into, out, server_hostname=host)
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Delegation tokens: who may do what with one, and until when (KIP-48, KIP-373)."""
+"""Tests which principals may renew and expire a delegation token, and until when (KIP-48)."""
 
 from __future__ import annotations
 

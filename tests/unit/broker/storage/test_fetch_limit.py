@@ -1,4 +1,4 @@
-"""The limit that the partitions of one fetch share (KIP-74)."""
+"""Tests the byte limit that the partitions of one fetch share (KIP-74)."""
 
 from __future__ import annotations
 

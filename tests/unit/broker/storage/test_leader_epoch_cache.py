@@ -1,4 +1,4 @@
-"""Leader epochs and their offsets."""
+"""Tests the start and end offsets of leader epochs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Checks of the records in a Produce request.
+"""Tests the checks of the records in a Produce request.
 
-A 4.4.0 broker returned these errors for the same bytes; a 3.9.2 broker for message sets.
+Kafka 4.4.0 returned these errors for the same bytes; for message sets, Kafka 3.9.2 did.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ SECOND = message_set(1, magic=0)
 PACKED = message_set(2, compression="gzip")
 
 #: The error and base offset that Kafka 3.9.2 returned for the same bytes in Produce v0, v1 and v2;
-#: the offset is -1 if it stored nothing. The embedded broker differs in the last cases, as their
+#: the offset is -1 if it stored nothing. In the last rows the embedded broker differs, as their
 #: comments say.
 MESSAGE_SETS: dict[str, tuple[bytes | None, str, int]] = {
     "nothing": (b"", "NONE", -1),
@@ -137,7 +137,7 @@ MESSAGE_SETS: dict[str, tuple[bytes | None, str, int]] = {
         "MESSAGE_TOO_LARGE",
         -1,
     ),
-    # Kafka drops the cut message and stores the rest.
+    # Kafka drops the cut message and stores the other messages.
     "a cut message in a wrapper": (wrapped(FIRST + FIRST[:-1]), "INVALID_RECORD", -1),
     "bytes behind the value": (message(more=b"xyz"), "INVALID_RECORD", -1),
     "a length of -2": (message(key_length=-2), "INVALID_RECORD", -1),
@@ -210,7 +210,7 @@ def test_duplicate_gets_result_of_first_append() -> None:
     for records in batches:
         append_records(partition, config, records, 9, NOW)
     again = append_records(partition, config, batches[1], 9, NOW + 5)
-    # 4.4.0 and 3.9.2 return the largest timestamp of the batch for a duplicate.
+    # For a duplicate, 4.4.0 and 3.9.2 return the largest timestamp of the batch.
     assert again == (2, TIMESTAMP + 1, 0)
     assert partition.log.end_offset == 6
     with pytest.raises(BrokerResponseError, match="OUT_OF_ORDER_SEQUENCE_NUMBER"):
@@ -236,7 +236,7 @@ def test_producer_expires_a_day_after_its_last_batch() -> None:
 
 
 def test_unchanged_batches_are_not_decompressed() -> None:
-    """The records are replaced by zeros, which cannot be decompressed."""
+    """Zeros replace the records, so that decompressing them would fail."""
     noise = bytearray(batch_bytes(3, compression="gzip", producer_id=7, producer_epoch=0))
     noise[61:] = bytes(len(noise) - 61)
     sent = patched(bytes(noise), 53, b"\0\0\0\0")  # the base sequence

@@ -1,4 +1,4 @@
-"""The log of a partition: offsets, what a read returns, times."""
+"""Tests the log of a partition: offsets, reads, and lookups by timestamp."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_the_largest_time_when_its_record_is_deleted() -> None:
     for start in (9000, 2000, 7000, 3000, 7000):
         log.append(view(2, timestamp=start), TIMESTAMP)
     expected = [
-        (1, 9001),  # of what is deleted in between, the batch still tells
+        (1, 9001),  # offset 0 is deleted; its batch is still in the log
         (5, 7001),
         (5, 7001),
         (5, 7001),

@@ -1,4 +1,4 @@
-"""Timestamps, and the negative numbers that stand for a place in a log."""
+"""Tests ListOffsets lookups by timestamp, and by special values such as latest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.batches import TIMESTAMP, view
 
 
 def filled() -> MemoryLog:
-    """Offsets 0 to 5, of which one may read those from 1 on."""
+    """Returns a log with offsets 0 to 5, whose log start offset is 1."""
     log = MemoryLog()
     log.append(view(3, timestamp=2000), TIMESTAMP)
     log.append(view(3, timestamp=1000), TIMESTAMP)

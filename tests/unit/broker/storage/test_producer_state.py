@@ -1,4 +1,4 @@
-"""Idempotent producers: the verdicts are those that brokers 4.4.0 and 3.9.2 gave when asked."""
+"""Tests sequence checks of idempotent producers, with results of Kafka 4.4.0 and 3.9.2."""
 
 from __future__ import annotations
 

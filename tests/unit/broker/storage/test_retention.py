@@ -1,4 +1,4 @@
-"""Retention of records by size and by age."""
+"""Tests the retention of records by size and by age."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def config(**settings: int | str) -> TopicConfig:
 
 
 def filled(*times: int, now_ms: int = NOW) -> MemoryLog:
-    """Returns a log with a batch of one record for each timestamp, all appended at once."""
+    """Returns a log with one batch of one record for each timestamp, all appended at `now_ms`."""
     log = MemoryLog()
     for timestamp in times:
         log.append(view(1, timestamp=timestamp), now_ms)
@@ -61,7 +61,7 @@ def test_retention_ms_uses_largest_timestamp() -> None:
     for now_ms, expected in (
         (NOW + 1000, [0, 1, 2]),
         (NOW + 1001, [1, 2]),
-        # the second batch is older, but the first one must be deleted before it
+        # the third batch is expired, but the second one before it is not
         (NOW + 1010, [1, 2]),
         (NOW + 1011, []),
     ):

@@ -1,4 +1,4 @@
-"""The storage limit of all logs together."""
+"""Tests the storage limit that all logs share."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_half_deleted_batch_keeps_its_storage() -> None:
 
 
 def test_many_small_batches_take_more_than_their_bytes() -> None:
-    """Python's objects count too: a batch of 70 bytes takes about 500 bytes of memory."""
+    """The limit counts Python's objects, too: a batch of 70 bytes takes about 500 bytes."""
     storage_limit = StorageLimit(1_000_000)
     log = MemoryLog(storage_limit)
     for _ in range(1_000_000 // SIZE):

@@ -1,7 +1,6 @@
-"""Drives a group of the consumer protocol with a manual clock, one line per request.
+"""Drives a group of the consumer protocol with a manual clock; each request is one call.
 
-Stored records are encoded to bytes, so that another coordinator can load them as it would from a
-log.
+Stored records are encoded to bytes, so that another coordinator can load them as from a log.
 """
 
 from __future__ import annotations
@@ -48,15 +47,15 @@ REBALANCE_MS: Final = 60_000
 
 
 def metadata(*topics: str) -> bytes:
-    """Returns the metadata of a classic member that subscribes to topics."""
+    """Returns the JoinGroup metadata of a classic member that subscribes to these topics."""
     return b"\0\3" + ConsumerProtocolSubscription(topics=sorted(topics)).encode(3)
 
 
 class ConsumerPlay:
     """Drives group `g`; topics t, u and v have 6, 3 and 2 partitions.
 
-    `refuses` is the error of every log write, or empty. The first rebalance of classic members is
-    delayed by `delay_ms`.
+    `refuses` names the error of every log write; if empty, writes succeed. The first rebalance of
+    classic members is delayed by `delay_ms`.
     """
 
     def __init__(self, *, delay_ms: int = 0, **limits: Any) -> None:
@@ -141,9 +140,9 @@ class ConsumerPlay:
         may_describe: Callable[[str], bool] = lambda topic: True,
         **overrides: Any,
     ) -> dict[str, list[int]] | None:
-        """Sends a heartbeat and returns the new assignment, or None if it is unchanged.
+        """Sends a heartbeat; returns the new assignment, or None if it is unchanged.
 
-        Raises the error of the group.
+        Raises the error that the group reports.
         """
         request = ConsumerHeartbeat(
             member_id,
@@ -168,7 +167,7 @@ class ConsumerPlay:
         return self._record_answer(member_id, answer)
 
     def own(self, member_id: str, **overrides: Any) -> dict[str, list[int]] | None:
-        """Reports that the member owns its whole assignment."""
+        """Sends a heartbeat that reports the whole assignment as owned."""
         return self.beat(member_id, owned=self.owned.get(member_id, {}), **overrides)
 
     def _record_answer(
@@ -193,7 +192,7 @@ class ConsumerPlay:
     # Members of the classic protocol
 
     def join_classic(self, member_id: str, *topics: str, **overrides: Any) -> JoinResult:
-        """Joins and returns the response, which must be immediate."""
+        """Joins, and returns the response, which must not be pending."""
         answer = self.ask_to_join(member_id, *topics, **overrides).answer
         assert answer is not None
         return answer
@@ -222,7 +221,7 @@ class ConsumerPlay:
     def sync_classic(
         self, member_id: str, generation: int, assigned: Mapping[str, list[int]] | None = None
     ) -> SyncResult:
-        """Syncs and returns the response, which must be immediate."""
+        """Syncs, and returns the response, which must not be pending."""
         answer = self.ask_to_sync(member_id, generation, assigned).answer
         assert answer is not None
         return answer

@@ -1,6 +1,6 @@
-"""The assignors of the coordinator: balance, stickiness, and what they hang on.
+"""Tests the coordinator's assignors: balance, stickiness, and which input they depend on.
 
-Against Kafka's own they are held by the random members of `tests/kafka`.
+`tests/kafka` compares them with Kafka's assignors for random members.
 """
 
 from __future__ import annotations

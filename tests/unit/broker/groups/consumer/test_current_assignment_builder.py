@@ -1,4 +1,4 @@
-"""The next assignment of a member, and its order in Kafka's responses."""
+"""Tests the next assignment of a member, and its order in responses, which is Kafka's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kproto.broker.groups.consumer.current_assignment_builder import reconcile
 from kproto.broker.groups.java_order import bucket, grown_size, uuid_hash
 from kproto.wire.uuid import Uuid
 
-#: Kafka 4.4.0 generated these two ids, which share a hash bucket, and wrote them in this order.
+#: Topic ids of Kafka 4.4.0 with a common hash bucket. LATER is added later, and written first.
 FORMER = Uuid.parse("JKle41xoSXW68BR6Jn7oOg")
 LATER = Uuid.parse("tEVb8VXXSkewIM9SY_Sxew")
 

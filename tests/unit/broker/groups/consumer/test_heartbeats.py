@@ -1,4 +1,4 @@
-"""Heartbeats of a group of the consumer protocol: epochs, target and current assignments."""
+"""Tests heartbeats of the consumer protocol: epochs, target and current assignments."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_member_without_subscription_does_not_change_homogeneity() -> None:
     play.join("b")
     play.leave("b")  # a new epoch, for which no target assignment exists yet
     assert play.group.state == "Assigning"
-    play.join("c")  # now it exists, computed as for a group whose members all have one subscription
+    play.join("c")  # now it exists, computed as if all members had one subscription
     assert play.own("a") == {"t": [0, 1, 2]}
     # A changed subscription: the coordinator compares the members' subscriptions.
     assert play.beat("a", topics=["u"], owned={}) == {"u": [0, 1, 2]}

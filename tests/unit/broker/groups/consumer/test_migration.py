@@ -1,4 +1,4 @@
-"""Groups that change their protocol while they have members, both ways."""
+"""Tests groups with members that change from the classic to the consumer protocol, and back."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ ALL_OF_T = {"t": [0, 1, 2, 3, 4, 5]}
 
 
 def classic(play: ConsumerPlay) -> str:
-    """A classic group with one member, which has all of t."""
+    """Joins a classic member, to which all partitions of t are assigned; returns its id."""
     joined = play.join_classic("", "t")
     play.sync_classic(joined.member_id, joined.generation, ALL_OF_T)
     return joined.member_id
 
 
 def mixed() -> tuple[ConsumerPlay, str]:
-    """A classic member that has all, and one of the consumer protocol that has just joined."""
+    """Returns a group and its classic member, which owns all of t; b has just joined by KIP-848."""
     play = ConsumerPlay()
     member = classic(play)
     assert play.join("b", "t") == {}
@@ -145,7 +145,7 @@ def test_waiting_members_get_rebalance_in_progress_even_if_upgrade_fails() -> No
     assert first.answer is not None
     assert (first.answer.member_id, first.answer.error) == ("m1", "REBALANCE_IN_PROGRESS")
     again, second = play.ask_to_join("m1", "t"), play.ask_to_join("", "t")
-    play.wait(6_000)  # KIP-134: one has come within the delay
+    play.wait(6_000)  # KIP-134: a join within the delay prolongs it
     assert play.classic_group.state is ClassicGroupState.COMPLETING_REBALANCE
     assert [it.answer and it.answer.generation for it in (again, second)] == [1, 1]
     waiting = play.ask_to_sync("m2", 1)

@@ -1,4 +1,4 @@
-"""Rights of members and admins to commit and fetch offsets of a consumer protocol group."""
+"""Tests which members and admins may commit and fetch offsets of a consumer protocol group."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .consumer_group_driver import ConsumerPlay
 
 
 def shared() -> ConsumerPlay:
-    """Returns a group: a has t0 to t2 since epoch 2, b has t3 to t5 since 3, c is classic."""
+    """Returns a group in which a owns t0 to t2 since epoch 2, and b owns t3 to t5 since epoch 3."""
     play = ConsumerPlay()
     play.join("a", "t")
     play.join("b", "t")

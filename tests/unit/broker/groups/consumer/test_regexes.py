@@ -1,4 +1,4 @@
-"""Subscriptions by regular expressions: RE2, when they are looked up, and what a member may see."""
+"""Tests regex subscriptions: RE2 syntax, when topics are matched, and topic authorization."""
 
 from __future__ import annotations
 

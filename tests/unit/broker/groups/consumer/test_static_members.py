@@ -1,4 +1,4 @@
-"""Static members of the consumer protocol leave temporarily, and rejoin with a new member id."""
+"""Tests static members that leave temporarily and rejoin with a new member id (KIP-848)."""
 
 from __future__ import annotations
 

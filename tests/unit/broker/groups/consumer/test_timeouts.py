@@ -1,4 +1,4 @@
-"""Sessions and rebalances of the consumer protocol that end, and coordinators that move."""
+"""Tests session and rebalance timeouts of the consumer protocol, and coordinator moves."""
 
 from __future__ import annotations
 
