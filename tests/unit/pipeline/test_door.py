@@ -1,4 +1,7 @@
-"""The module by which Spark discovers the data source imports nothing else, and never raises."""
+"""Tests `pyspark_kproto`, by which Spark discovers the data source.
+
+It must import nothing else, and must not raise if a package is missing.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.spark  # PySpark is imported, and not started
+pytestmark = pytest.mark.spark  # imports PySpark, but starts no Spark
 
 LOADS_NOTHING = """
 import sys

@@ -1,4 +1,4 @@
-"""The packages import lazily."""
+"""Tests that the packages import lazily."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The zip for clusters has kproto's packages, and only files that any Python can load."""
+"""Tests the zip for clusters: it has all kproto packages, and only pure Python files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kproto_pipeline.package import PACKAGES, main, write_package
 
 from tests.support.environment import ROOT
 
-#: Removes this checkout from the path, so that the zip alone can bring our packages.
+#: Removes this checkout from the path, so that kproto is imported from the zip.
 FROM_THE_ZIP = """
 import sys
 ours = [p for p in sys.path if p.startswith(sys.argv[2]) and "site-packages" not in p]
@@ -67,7 +67,7 @@ def test_zip_has_all_packages_in_pure_python(package: Path) -> None:
 
 
 def test_errors_are_explained_from_the_zip(package: Path) -> None:
-    """The explanation reads the message definitions, which are inside the zip."""
+    """The error's explanation reads the message definitions, which are in the zip."""
     run(package, EXPLAINS)
 
 

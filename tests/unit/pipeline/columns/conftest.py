@@ -1,4 +1,7 @@
-"""Runs tests in lockstep and one by one; otherwise the number of records decides."""
+"""Defines `both_ways`: a test reads batches in lockstep, and then batch by batch.
+
+Without the fixture, the number of records decides.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from kproto_pipeline.columns import field_reader
 
 @pytest.fixture(params=["in lockstep", "one by one"])
 def both_ways(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Runs the test in both ways."""
+    """Runs the test twice: with batches read in lockstep, and batch by batch."""
     least = 1 if request.param == "in lockstep" else 1 << 30
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(field_reader, "_LEAST_RUNS", least)

@@ -1,4 +1,4 @@
-"""Strategies of fetch responses: batches of all kinds, from plain bytes and built by kproto."""
+"""Draws fetch responses: batches of every format, from plain bytes or built by kproto."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ text_headers = headers.map(lambda some: [(name.decode(), content) for name, cont
 
 
 def compressed(codec: str, value: bytes, first: int, count: int = 3) -> bytes:
-    """Returns a batch of `count` records from offset `first`."""
+    """Returns a batch of `count` equal records from offset `first`."""
     rows: list[NewRecord] = [(b"k", value, [("h", value)], T)] * count
     batch = encode_batch(rows, compression=codec)
     return restamp(RecordBatch(batch), base_offset=first)
@@ -36,7 +36,7 @@ def compressed(codec: str, value: bytes, first: int, count: int = 3) -> bytes:
 
 @st.composite
 def records(draw: st.DrawFn, shared: bool) -> list[PlainRecord]:
-    """Draws the records of one batch, with offset gaps; `shared` gives all one header set."""
+    """Draws the records of one batch, with offset gaps; if `shared`, all have equal headers."""
     count = draw(st.integers(0, 6))
     same = draw(headers) if shared else None
     offset = -1
@@ -57,7 +57,7 @@ def records(draw: st.DrawFn, shared: bool) -> list[PlainRecord]:
 
 @st.composite
 def fetches(draw: st.DrawFn, max_batches: int = 5) -> bytes:
-    """Draws the records of a fetch response: batches of all kinds, the last one sometimes cut."""
+    """Draws a fetch response of several batches; the last batch is sometimes cut."""
     parts = []
     base = draw(st.sampled_from([0, 5, 2**40]))
     for _ in range(draw(st.integers(0, max_batches))):

@@ -1,7 +1,7 @@
 """Writes and reads record batches field by field, for comparison with the columnar decoder.
 
-Implements Kafka's record format (magic 2, KIP-98) and shares no code with the tested module.
-Supports only gzip.
+Implements Kafka's record format (magic 2, KIP-98), with gzip only. It shares no code with the
+tested module.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Headers = tuple[tuple[bytes, bytes | None], ...]
 
 @dataclass(frozen=True)
 class PlainRecord:
-    """A record for a batch, which stores its offset and timestamp as deltas."""
+    """A record; its batch stores offset and timestamp as deltas."""
 
     offset: int
     timestamp: int
@@ -60,7 +60,7 @@ def record_bytes(record: PlainRecord) -> bytes:
 
 
 def sealed(head: tuple[int, int], after_crc: bytes) -> bytes:
-    """Returns a batch for its bytes after the CRC; `head` is base offset and leader epoch."""
+    """Returns the batch with these bytes after the CRC; `head` is base offset and leader epoch."""
     base_offset, epoch = head
     crc = google_crc32c.value(after_crc)
     return struct.pack(">qiibI", base_offset, len(after_crc) + 9, epoch, 2, crc) + after_crc
@@ -104,7 +104,7 @@ def batch_bytes(
 
 
 class Broken(Exception):
-    """The error of the plain reader for invalid bytes."""
+    """Raised by the plain reader for invalid bytes."""
 
 
 class _Reader:
@@ -136,7 +136,7 @@ class _Reader:
 
 
 def read_records(data: bytes) -> list[tuple[PlainRecord, bool]]:
-    """Returns all data records, each with a flag for log append time; offsets are absolute."""
+    """Returns all data records, with absolute offsets and a flag for log append time."""
     found = []
     outer = _Reader(data)
     while len(data) - outer.position >= 12:

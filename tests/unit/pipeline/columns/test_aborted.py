@@ -1,4 +1,4 @@
-"""Columns of committed records: batches of aborted transactions are skipped (KIP-98)."""
+"""Tests that the columns skip batches of aborted transactions (KIP-98)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory of decompressed batches is reused, but never while a view exists."""
+"""Tests that memory of decompressed batches is reused, except while a view of it exists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.pipeline.columns.fetch_strategies import (
 
 @pytest.mark.parametrize("codec", CODEC_NAMES)
 def test_memory_of_live_columns_is_not_reused(codec: str) -> None:
-    """For any number of later chunks and fetch responses."""
+    """Later chunks and fetch responses leave the memory unchanged."""
     kept = []
     for number in range(4):
         value = b"%d" % number * 500
@@ -29,7 +29,7 @@ def test_memory_of_live_columns_is_not_reused(codec: str) -> None:
 
 @pytest.mark.parametrize("codec", CODEC_NAMES)
 def test_memory_without_views_is_reused(codec: str) -> None:
-    """The same two buffers for any number of chunks."""
+    """All chunks share a few buffers."""
     data = b"".join(compressed(codec, b"v" * 500, 3 * n) for n in range(40))
     memory = set()
     for chunk in column_chunks(data, chunk_bytes=8000):

@@ -1,4 +1,4 @@
-"""Event columns equal the binding's result for each record."""
+"""Tests that event columns equal the CloudEvents binding's result for each record."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REQUIRED: Headers = (
 
 
 def expected_row(record: PlainRecord) -> dict[str, Any]:
-    """Returns the expected row of a record, from the binding alone."""
+    """Returns the expected row of a record, computed by the CloudEvents binding alone."""
     headers = [(name.decode(), value) for name, value in record.headers]
     row: dict[str, Any] = dict.fromkeys(ATTRIBUTES)
     try:
@@ -41,7 +41,7 @@ def expected_row(record: PlainRecord) -> dict[str, Any]:
             raise CloudEventError(outcome.reason)
         row["data"] = outcome.data_bytes()
     except CloudEventError as error:
-        # Without headers null, as from Spark's own connector.
+        # Spark's own connector also has null for a record without headers.
         shown = [{"key": name, "value": value} for name, value in headers] or None
         return row | {"error": str(error), "value": record.value, "headers": shown}
     time = outcome.time
@@ -122,7 +122,7 @@ content_types = st.sampled_from(
 
 
 def header(name: bytes, values: st.SearchStrategy[bytes]) -> st.SearchStrategy[Headers]:
-    """No header, one, a null one, or seldom two."""
+    """Draws no header, one header, a null header, or seldom the same header twice."""
     one = values.map(lambda value: ((name, value),))
     return st.one_of(
         st.just(()), one, one, one, st.just(((name, None),)), values.map(lambda v: ((name, v),) * 2)
@@ -158,7 +158,7 @@ attributes = st.tuples(
     others,
 ).flatmap(lambda parts: st.permutations(sum(parts, ())).map(tuple))
 
-# The data has a character that its charset does not.
+# The charset of the data lacks one of its characters.
 LATIN_1 = (
     b'{"specversion":"1.0","id":"1","source":"/s","type":"t",'
     b'"datacontenttype":"text/plain;charset=latin1","data":"\xe2\x82\xac"}'
@@ -194,7 +194,7 @@ def test_equals_the_binding(contents: list[tuple[bytes | None, Headers]]) -> Non
 def test_one_attribute_at_a_time_equals_the_binding(
     values: list[tuple[bytes, bytes, bytes, bytes]],
 ) -> None:
-    """Records that are regular except for one value, so that each check is tested alone."""
+    """In each record only one attribute is irregular, so that each check is tested alone."""
     records = numbered(
         [
             (b"x", (*REQUIRED, (name, value)))
@@ -228,7 +228,7 @@ def test_regular_events_take_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_many_header_names_take_the_slow_path() -> None:
-    """More distinct names than the fast path takes; the result is the same."""
+    """The fast path does not accept so many distinct names; the result is equal."""
     records = numbered(
         [(b"x", (*REQUIRED, (b"ce_x%d" % n, b"1"))) for n in range(arrow_events._MAX_HEADER_NAMES)]
     )

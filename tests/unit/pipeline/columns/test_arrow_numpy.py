@@ -1,4 +1,4 @@
-"""Conversions equal those of pyarrow, and import no pandas."""
+"""Tests that conversions equal those of pyarrow, and import no pandas."""
 
 from __future__ import annotations
 

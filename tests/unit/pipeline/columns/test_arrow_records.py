@@ -1,4 +1,4 @@
-"""The connector's columns in Arrow."""
+"""Tests the connector's columns in Arrow."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_header_key_that_is_no_utf8_names_its_record(to_arrow: Any) -> None:
 
 @pytest.mark.parametrize("headers", [[], [()], [((b"h", b"1"),)], [(), ((b"h", None),) * 2, ()]])
 def test_headers_of_a_record_without_headers_are_null(headers: list[Any]) -> None:
-    """As in Spark's own connector, so that `headers IS NULL` finds the same rows."""
+    """Spark's own connector does the same; `headers IS NULL` then finds the same rows."""
     rows = [PlainRecord(n, 0, b"k", b"v", some) for n, some in enumerate(headers)]
     for chunk in column_chunks(batch_bytes(rows)):
         column = records_as_arrow(chunk, topic="t", partition=0)["headers"]

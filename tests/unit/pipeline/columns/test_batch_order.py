@@ -1,4 +1,4 @@
-"""Offsets must increase from batch to batch; the error names the batch with a lower offset."""
+"""Tests that offsets must increase between batches; an error names the batch with a lower one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BATCHES = {
 @pytest.mark.parametrize("before", BATCHES)
 @pytest.mark.parametrize("again", [5, 0, 7])
 def test_batch_with_falling_offsets_is_an_error(before: str, kind: str, again: int) -> None:
-    """Repeats the batch, or adds an earlier or an overlapping one."""
+    """The second batch repeats the first one, precedes it or overlaps it."""
     good = BATCHES[before](5, 3)
     back = BATCHES[kind](again, 1)
     chunks = column_chunks(good + back)
@@ -45,7 +45,7 @@ def test_batch_with_falling_offsets_is_an_error(before: str, kind: str, again: i
     assert (caught.value.offset, caught.value.base_offset) == (len(good), again)
     with pytest.raises(CorruptBatchError, match="offsets do not rise"):
         next_offset(good + back, 5)
-    if before == "magic 0, gzip":  # The offsets in a wrapper are unknown: some may be missing.
+    if before == "magic 0, gzip":  # A wrapper does not show whether offsets are missing inside.
         with pytest.raises(CorruptBatchError, match="offsets do not rise"):
             next_offset(good + back, 5, 8)
     else:
@@ -65,7 +65,7 @@ def test_gaps_in_offsets_are_no_error(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", BATCHES)
 def test_missing_offsets_after_the_end_are_an_error(kind: str) -> None:
-    """A response may have batches in the wrong order: the batch that reaches the end is first."""
+    """The batches are in reverse order, so the first batch already reaches the end."""
     reversed_order = b"".join(BATCHES[kind](first, 5) for first in range(25, -1, -5))
     with pytest.raises(CorruptBatchError, match="offsets do not rise") as caught:
         next_offset(reversed_order, 0, 30)

@@ -1,4 +1,4 @@
-"""Batches of a response are selected by offset, checked, decompressed and grouped."""
+"""Tests how batches of a response are selected by offset, checked, decompressed and grouped."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from tests.unit.pipeline.columns.two_records import GOOD, HEADERS_OF_NONE, one_r
 
 
 def test_last_offset_is_used_after_the_crc_check() -> None:
-    for value in (b"\x80", b"\x00"):  # far before, and a little
+    for value in (b"\x80", b"\x00"):  # the last offset is far before, or a little before
         wrong = bytearray(encode_batch([(None, b"v", (), 0)] * 5, base_offset=3))
         wrong[23:27] = value + bytes(3)
         chunks = column_chunks(one_record(2) + bytes(wrong) + one_record(8), start=5)
         with pytest.raises(CorruptBatchError, match=r"CRC.*batch base offset 3"):
             next(chunks)
         reseal = column_chunks(one_record(2) + resealed(bytes(wrong)) + one_record(8), start=5)
-        if value == b"\x00":  # then it is true: the batch ends before
+        if value == b"\x00":  # with a correct CRC, this batch ends before the start
             assert next(reseal).offsets.tolist() == [8]
         else:
             with pytest.raises(CorruptBatchError, match=r"negative last offset delta.* 3"):
@@ -73,7 +73,7 @@ def test_batches_outside_of_the_requested_offsets_are_not_decompressed(
 
 
 def test_only_requested_offsets_of_a_wrapper_are_read() -> None:
-    """Its offset is that of its last message, which may be beyond the end."""
+    """A wrapper has the offset of its last message, which may be beyond the requested end."""
     data = message_set(10, compression="gzip", base_offset=100)
     (chunk,) = column_chunks(data, start=103, end=106)
     assert chunk.offsets.tolist() == [103, 104, 105]
@@ -98,7 +98,7 @@ def test_batch_larger_than_a_chunk_is_a_chunk(codec: str) -> None:
 
 @pytest.mark.parametrize("codec", CODEC_NAMES)
 def test_batch_beyond_max_decompressed_bytes_is_refused(codec: str) -> None:
-    """Even if it would fit the arena."""
+    """The bound applies even if the batch would fit into the arena."""
     data = compressed(codec, b"v" * 500, 0)
     (chunk,) = column_chunks(data)
     size = len(chunk.buffer)
@@ -123,7 +123,7 @@ def test_valid_messages_are_yielded_before_a_corrupt_one() -> None:
 
 
 def test_message_sets_are_split_into_chunks() -> None:
-    """By their uncompressed size, which is not 0 for empty messages."""
+    """The chunk size counts uncompressed bytes; empty messages count more than 0."""
     chunks = list(column_chunks(message_set(10, value=b"v" * 99), chunk_bytes=410))
     assert [chunk.offsets.tolist() for chunk in chunks] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9]]
     wrappers = [

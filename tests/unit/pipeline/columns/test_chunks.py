@@ -1,4 +1,4 @@
-"""The columns equal the plain reader's records, for valid and corrupt batches."""
+"""Tests that the columns equal the plain reader's records, for valid and corrupt batches."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_only_requested_offsets_are_read(data: bytes, draws: st.DataObject) -> N
 @given(stored(), st.integers(-3, 30), st.integers(-3, 30), st.sampled_from([40, 1 << 20]))
 @pytest.mark.slow
 def test_equals_the_record_decoder(data: bytes, start: int, end: int, chunk_bytes: int) -> None:
-    """Record by record, for all formats, codecs and offset ranges."""
+    """Compares each record, for all formats, codecs and offset ranges."""
     first = next((record.offset for record in read_one_by_one(data)), 0)
     start, end = max(first + start, 0), first + end
     expected = [
@@ -81,7 +81,7 @@ def test_equals_the_record_decoder(data: bytes, start: int, end: int, chunk_byte
 def test_fault_is_found_within_max_decompressed_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The record decoder, which raises the error, decompresses the batch again."""
+    """The record decoder raises the error, and decompresses the batch again within the bound."""
     broken = bytearray(batch_bytes([PlainRecord(0, 0, b"k", b"v")]))
     broken[61] = 99
     bounds: list[int] = []
@@ -117,7 +117,7 @@ def test_non_buffer_is_refused() -> None:
 def test_agrees_with_the_plain_reader_on_broken_records(
     inside: list[PlainRecord], draws: st.DataObject
 ) -> None:
-    """One byte is changed and the CRC is correct again: the same rows, or an error."""
+    """After one changed byte under a correct CRC, both return the same rows or raise an error."""
     data = bytearray(batch_bytes(inside, last_offset_delta=2000))
     at = draws.draw(st.integers(57, len(data) - 1))
     data[at] = draws.draw(st.integers(0, 255))
@@ -131,7 +131,7 @@ def test_agrees_with_the_plain_reader_on_broken_records(
         with pytest.raises(CorruptBatchError):
             rows_of(broken)
     else:
-        # The broken byte may have made an offset negative: before all that is ever wanted.
+        # The changed byte may have made an offset negative, which is before any requested offset.
         assert rows_of(broken) == [row for row in expected if row[0].offset >= 0]
 
 
@@ -152,7 +152,7 @@ def test_a_wrong_crc_is_found_and_named() -> None:
 
 @pytest.mark.parametrize("behind", [0, 40])
 def test_valid_batches_are_yielded_before_the_error(behind: int) -> None:
-    """A wrong CRC, or corrupt records under a correct CRC: earlier batches are read."""
+    """The fault is a wrong CRC, or a corrupt record under a correct CRC."""
     good = [
         batch_bytes([PlainRecord(0, 0, b"k", b"v")], base_offset=n, last_offset_delta=0)
         for n in range(3 + behind)
@@ -169,7 +169,7 @@ def test_valid_batches_are_yielded_before_the_error(behind: int) -> None:
 
 
 def test_offsets_may_go_backwards_inside_a_batch() -> None:
-    """Kafka writes no such batch, but its classes read it."""
+    """Kafka writes no such batch, but its classes read one."""
     data = batch_bytes(
         [PlainRecord(0, 0, b"a", b""), PlainRecord(-5, 0, b"b", b""), PlainRecord(2, 0, b"c", b"")],
         base_offset=10,

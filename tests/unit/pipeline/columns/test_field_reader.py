@@ -1,4 +1,4 @@
-"""Fields of many records are read at once: batches and records of all lengths, in both ways."""
+"""Tests reading the fields of many records at once: in lockstep, and batch by batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.pipeline.columns.record_bytes import (
 
 
 def test_many_batches_are_read_in_lockstep() -> None:
-    """More batches than `_LEAST_RUNS`, of different record counts, empty ones too."""
+    """There are more batches than `_LEAST_RUNS`; some are empty."""
     sizes = [(7 * n) % 5 for n in range(100)]
     data = b"".join(
         batch_bytes(
@@ -36,7 +36,7 @@ def test_many_batches_are_read_in_lockstep() -> None:
 
 @pytest.mark.parametrize("place", [0, 17, 39])
 def test_long_batch_among_short_ones_is_read_one_by_one(place: int) -> None:
-    """A step for each of its records would cost as much as a step for all batches."""
+    """In lockstep each record of the long batch would cost a step over all batches."""
     sizes = [2 + n % 3 for n in range(40)]
     sizes[place] = 5000
     data = b"".join(
@@ -72,7 +72,7 @@ def test_long_batch_among_short_ones_is_read_one_by_one(place: int) -> None:
 
 
 def test_multi_byte_record_lengths() -> None:
-    """Lengths of one to four bytes, in both ways."""
+    """The lengths of the records take one to four bytes."""
     long = [PlainRecord(n, 0, None, b"x" * (7**n)) for n in range(8)]
     one = batch_bytes(long)
     assert rows_of(one) == read_records(one)
@@ -82,7 +82,7 @@ def test_multi_byte_record_lengths() -> None:
 
 @pytest.mark.usefixtures("both_ways")
 def test_a_record_with_very_many_headers_is_read() -> None:
-    """Among records with few headers, and with none."""
+    """The other records have few headers, or none."""
     rows = [
         PlainRecord(n, 0, b"k", b"v", ((b"h", b"%d" % n),) * (5000 if n == 7 else n % 4))
         for n in range(60)

@@ -1,4 +1,4 @@
-"""A fetch response in Arrow equals the record decoder's records, for any corruption."""
+"""Tests that a fetch response in Arrow equals the record decoder's records, also if corrupt."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Outcome = tuple[list[int], int | None]
 
 
 def outcome(offsets: Iterable[int]) -> Outcome:
-    """Returns the offsets before the end or a fault, and the base offset of the faulty batch."""
+    """Returns the offsets before the end or the fault, and the faulty batch's base offset."""
     found: list[int] = []
     try:
         found.extend(offsets)
@@ -66,7 +66,10 @@ def by_records(data: bytes, start: int, end: int, *, all_names: bool) -> Iterabl
 
 
 def check_headers(batch: RecordBatch, *, names: bool) -> None:
-    """Decodes the headers of all records of a batch; invalid UTF-8 in a name may be accepted."""
+    """Decodes the headers of all records of a batch.
+
+    Unless `names` is set, a header name may be invalid UTF-8.
+    """
     try:
         batch.records(eager_headers=True)
     except CorruptBatchError as error:
@@ -82,7 +85,7 @@ WRAPPERS = b"".join(
 
 @pytest.mark.parametrize("first", [WRAPPERS, batch_bytes([PlainRecord(0, 0, b"k", b"v", ())])])
 def test_falling_offsets_are_an_error_in_both_formats(first: bytes) -> None:
-    """The first byte of the second base offset is changed, which no checksum covers."""
+    """No checksum covers the changed byte, the first of the second base offset."""
     data = bytearray(first if first is WRAPPERS else first + first)
     second = list(read_batches(bytes(data)))[1]
     data[second.position] = 0x80
@@ -98,10 +101,10 @@ def test_falling_offsets_are_an_error_in_both_formats(first: bytes) -> None:
 def test_corrupt_fetch_equals_the_record_decoder(
     data: bytes, start: int, end: int, mended: bool, draws: st.DataObject
 ) -> None:
-    """After a change of one byte both decoders return the same offsets and the same faulty batch.
+    """After one changed byte, both decoders return the same offsets and name the same faulty batch.
 
-    Only the header names of requested records are decoded. A broken length in the other records may
-    cause either fault, and each decoder may find a different one first.
+    The columns decode the header names of requested records only. Another record with a broken
+    length may then have two faults, and each decoder may find a different one first.
     """
     first = int.from_bytes(data[:8], "big") if len(data) >= 8 else 0
     start, end = first + start, first + end
@@ -118,7 +121,7 @@ def test_corrupt_fetch_equals_the_record_decoder(
 
 
 def mend(data: bytearray, at: int) -> bytearray:
-    """Corrects the CRC of the magic 2 batch around `at`, if there is one."""
+    """Corrects the CRC of the magic 2 batch that contains index `at`, if there is one."""
     with suppress(CorruptBatchError):
         for batch in read_batches(bytes(data), check_crc=False):
             last = batch.position + batch.size_in_bytes

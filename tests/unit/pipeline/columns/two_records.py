@@ -1,4 +1,4 @@
-"""Responses with the offsets 0 and 1, and bytes that are no batch header to append."""
+"""Provides responses with the offsets 0 and 1, and invalid batch headers to append."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["GOOD", "HEADERS_OF_NONE", "one_record"]
 
 
 def one_record(offset: int) -> bytes:
-    """A batch of one record."""
+    """Returns a batch of one record."""
     return batch_bytes([PlainRecord(0, 0, b"k", b"v")], base_offset=offset, last_offset_delta=0)
 
 

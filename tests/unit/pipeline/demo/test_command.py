@@ -1,4 +1,4 @@
-"""The exit codes of the demo."""
+"""Tests the exit codes of the demo command."""
 
 from __future__ import annotations
 

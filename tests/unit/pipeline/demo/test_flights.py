@@ -1,4 +1,4 @@
-"""The demo's records: an event for each flight, and the expected number of others."""
+"""Tests the demo's records: one event per flight, and the expected number of other records."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def test_records_are_as_many_as_expected(records: list[KafkaRecord]) -> None:
     verdicts = Counter(map(verdict, records))
     assert verdicts.pop("CloudEvent") == expected.flights + expected.repeated
     assert verdicts.total() == expected.broken
-    assert len(verdicts) == 4  # a different fault each time
+    assert len(verdicts) == 4  # each broken record has a different fault
 
 
 def test_every_hundredth_is_structured(records: list[KafkaRecord]) -> None:
     event_format = ("content-type", b"application/cloudevents+json")
     structured = [r for r in records if event_format in r.headers and verdict(r) == "CloudEvent"]
-    # Each 1,000th is also a 100th, and goes twice.
+    # Each 1,000th flight is also a 100th one, and is sent twice.
     assert len(structured) == LIMIT // 100 + LIMIT // 1_000
 
 
@@ -53,7 +53,7 @@ def test_the_same_flights_give_the_same_records(records: list[KafkaRecord]) -> N
 
 
 def test_the_first_flight_as_an_event(records: list[KafkaRecord]) -> None:
-    """United 1545 from Newark on New Year's Day, scheduled for 5:15 in New York."""
+    """The flight is United 1545 from Newark, scheduled on 1 January 2013 at 5:15 in New York."""
     event = from_kafka(*records[0])
     assert isinstance(event, CloudEvent)
     assert records[0].key == b"UA"

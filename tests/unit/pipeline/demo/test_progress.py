@@ -1,4 +1,4 @@
-"""The progress of a stage on a terminal and in a log."""
+"""Tests the progress line of a stage, on a terminal and in a log."""
 
 from __future__ import annotations
 

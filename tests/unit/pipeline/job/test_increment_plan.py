@@ -1,4 +1,4 @@
-"""The plan of an increment: positions, new partitions, losses, limits."""
+"""Tests the plan of an increment: positions, new partitions, data loss and limits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def spans(plan: ReadPlan) -> dict[str, tuple[int, int]]:
 
 
 CASES = {
-    # log offsets, positions of the job, ranges, texts of the losses
+    # log offsets, positions of the job, planned ranges, texts of the reported losses
     "first run": (state(t_0=(A, 3, 9)), {}, {"t_0": (3, 9)}, []),
     "on from there": (state(t_0=(A, 3, 9)), {("t", 0): (5, A)}, {"t_0": (5, 9)}, []),
     "nothing new": (state(t_0=(A, 3, 9)), {("t", 0): (9, A)}, {"t_0": (9, 9)}, []),
@@ -78,7 +78,7 @@ def test_limited_plans_add_up_to_the_whole(sizes: list[int], most: int) -> None:
     while left.size and pieces < 50:
         piece = limit_plan(left, most)
         assert 0 < piece.size < most + max(1, len(sizes))
-        # None waits for another.
+        # Each partition that has records makes progress.
         assert all(p.size for p, have in zip(piece.ranges, left.ranges, strict=True) if have.size)
         assert all(p.start == have.start for p, have in zip(piece.ranges, left.ranges, strict=True))
         left = remaining_plan(left, piece)

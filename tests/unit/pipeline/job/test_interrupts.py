@@ -1,4 +1,4 @@
-"""Interrupts are deferred, and cleanup completes."""
+"""Tests that interrupts are deferred, and that cleanup completes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_ending_signals_interrupt(number: signal.Signals) -> None:
         with pytest.raises(KeyboardInterrupt), signals_as_interrupts():
             signal.raise_signal(number)
         assert signal.getsignal(number) is signal.SIG_DFL
-        signal.signal(number, signal.SIG_IGN)  # as nohup does
+        signal.signal(number, signal.SIG_IGN)  # nohup ignores the signal, too
         with signals_as_interrupts():
             signal.raise_signal(number)
     finally:
@@ -79,7 +79,7 @@ def test_ending_signals_interrupt(number: signal.Signals) -> None:
 
 
 def test_signals_after_the_first_do_nothing() -> None:
-    """Also during cleanup, and if the first signal was deferred."""
+    """Later signals are ignored even during cleanup, and even if the first one was deferred."""
     tidied = []
 
     def work() -> None:
@@ -101,7 +101,7 @@ def test_signals_after_the_first_do_nothing() -> None:
         signal.raise_signal(signal.SIGINT)
 
 
-#: A program that takes its time to end, until its input is over.
+#: A program whose exit handler runs until standard input is closed.
 SLOW_TO_END = """
 import atexit, sys, time
 from kproto_pipeline.demo import command
@@ -191,7 +191,7 @@ def test_topic_is_deleted_after_an_interrupt(capsys: pytest.CaptureFixture[str])
 
 def test_topic_that_cannot_be_deleted_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))  # and it never listens
+        silent.bind(("127.0.0.1", 0))  # the socket never listens
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(KeyboardInterrupt), topic_removed(address, "t"):
             raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""The progress of a run is tracked and formatted."""
+"""Tests how the progress of a run is tracked and formatted."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def test_progress_of_a_run() -> None:
     ranges = (OffsetRange("t", 0, 100, 700), OffsetRange("t", 1, 0, 400), OffsetRange("u", 0, 5, 5))
     progress.on_increment_started(3, ReadPlan(ranges), now=10.0)
     assert progress.lag == {"t": 1000, "u": 0}
-    progress.ends["t"] = 1500  # the brokers were asked: more has come
+    progress.ends["t"] = 1500  # the job has listed the offsets again
     progress.sample(0.5, now=12.0)
-    progress.sample(0.25, now=12.0)  # a stage has ended, and with it its tasks
+    progress.sample(0.25, now=12.0)  # a stage has ended, so its tasks no longer count
     assert progress.line() == (
         "increment 3 ██████████··········  50%  500 read  250/s  behind t 900, u 0  about 4 s left"
     )

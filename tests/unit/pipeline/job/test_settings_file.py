@@ -1,4 +1,4 @@
-"""The settings file of a job is parsed; errors name the file and the key."""
+"""Tests parsing a job's settings file; errors name the file and the key."""
 
 from __future__ import annotations
 

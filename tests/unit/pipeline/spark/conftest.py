@@ -1,4 +1,4 @@
-"""Clients of the data source with short timeouts, closed after each test."""
+"""Gives data source clients short timeouts, and closes the clients after each test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _clients_closed() -> Iterator[None]:
 
 @pytest.fixture
 def settings_for_all(monkeypatch: pytest.MonkeyPatch) -> SettingsForAll:
-    """Gives all clients of the data source these settings."""
+    """Returns a function that sets the settings of all data source clients."""
 
     def give(settings: ClientSettings) -> None:
         monkeypatch.setattr(

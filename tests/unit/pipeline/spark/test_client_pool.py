@@ -1,4 +1,4 @@
-"""The client pool: shared clients are opened once; tasks are cancelled; forks have a new loop."""
+"""Tests the client pool: shared clients, cancelled tasks, and a new event loop after a fork."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_unreachable_broker_is_an_error_and_retried_by_the_next_use() -> None:
 
 
 def interrupt_main_thread() -> None:
-    """Sends SIGINT as soon as the main thread waits for its task."""
+    """Sends SIGINT when the main thread waits for the result of its task."""
     main = threading.main_thread().ident or 0
     end = time.monotonic() + 60
     while time.monotonic() < end:

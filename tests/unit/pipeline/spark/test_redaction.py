@@ -1,4 +1,4 @@
-"""Redaction patterns: secrets in the options are redacted, and existing patterns kept."""
+"""Tests Spark's redaction patterns: they hide secrets in options, and keep existing patterns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema of a read is checked."""
+"""Tests the checks of a read's schema."""
 
 from __future__ import annotations
 

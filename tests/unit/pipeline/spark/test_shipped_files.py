@@ -1,4 +1,4 @@
-"""Files that Spark has shipped are resolved by name."""
+"""Tests that file names in options resolve to files that Spark has shipped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark import SparkFiles
 
 @pytest.fixture
 def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Spark's folder of shipped files; the working directory is another."""
+    """Returns Spark's folder of shipped files, which is not the working directory."""
     folder, here = tmp_path / "shipped", tmp_path / "here"
     folder.mkdir()
     here.mkdir()

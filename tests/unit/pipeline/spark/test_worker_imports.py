@@ -1,4 +1,7 @@
-"""Finders of PySpark's own archives are kept; those of other archives are invalidated."""
+"""Tests that the import finders of PySpark's own archives are removed from Python's cache.
+
+Finders of other archives stay, so that Python invalidates them.
+"""
 
 from __future__ import annotations
 

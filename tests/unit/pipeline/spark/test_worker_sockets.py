@@ -1,4 +1,4 @@
-"""Unpickling a reader or writer in a worker disables socket delays."""
+"""Tests that unpickling a reader or writer in a Spark worker disables socket delays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCHEMA = pa.schema([("value", pa.binary())])
 
 @contextmanager
 def connected() -> Iterator[socket.socket]:
-    """One end of a local connection."""
+    """Yields one end of a local TCP connection, which must stay open."""
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()) as one,

@@ -1,4 +1,4 @@
-"""Columns of events become the binding's records, and are read again unchanged."""
+"""Tests that event columns are encoded as the CloudEvents binding does, and read back equal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kproto_pipeline.columns.encoding.events import UnwritableEventError, record
 
 from kproto.records import GrowingBatch
 
-#: Characters that an attribute may have (CloudEvents 1.0 "String"); they may not be controls.
+#: Characters that an attribute may have (CloudEvents 1.0 "String"), without control characters.
 WORD = st.text(
     st.characters(min_codepoint=0x20, max_codepoint=0x2FF, exclude_categories=["Cc"]),
     min_size=1,
@@ -142,7 +142,10 @@ def test_row_with_an_error_is_written_as_its_record() -> None:
 
 
 def test_headers_that_match_the_columns_are_kept() -> None:
-    """In their order, and with the original text of the time; not if a column was changed."""
+    """The kept headers have their order and the original text of the time.
+
+    A header whose column was changed is written from the column.
+    """
     headers = [
         ("content-type", b"application/json"),
         ("ce_time", b"2013-01-01T11:15:00.120+01:00"),
@@ -189,7 +192,7 @@ def test_headers_without_attributes_are_kept() -> None:
 @pytest.mark.parametrize("mode", ["binary", "structured"])
 @pytest.mark.parametrize("version", ["0.1", "0.2", "0.3", "1.0"])
 def test_an_event_keeps_its_version(mode: str, version: str) -> None:
-    """Each version has its own names of the schema and the content type."""
+    """Each version has its own attribute names for the schema and the content type."""
     row = {name: PLAIN[name] for name in ("id", "source", "type")}
     row |= {"specversion": version, "dataschema": "http://u", "data": b"x"}
     row["datacontenttype"] = "text/plain"
@@ -216,7 +219,7 @@ def test_duplicate_extension_is_refused(mode: Any) -> None:
     assert caught.value.row == 1
 
 
-#: Bytes that are no UTF-8, as Spark makes them of binary columns that are cast to strings.
+#: Bytes that are not UTF-8; Spark yields them if it casts a binary column to a string.
 NO_TEXT = pa.array([b"a", b"\xff\xfe"], pa.binary())
 
 
@@ -256,7 +259,7 @@ def test_time_outside_of_datetime_names_its_row(mode: Any, days: int) -> None:
 
 @pytest.mark.parametrize("mode", ["binary", "structured"])
 def test_value_of_an_event_is_refused(mode: Any) -> None:
-    """Only a row with an error has a value; the data of an event is in `data`."""
+    """Only a row with an error has a value; an event has its data in column `data`."""
     rows = [PLAIN, {**PLAIN, "value": b"kept", "error": "no event"}, {**PLAIN, "value": b"lost"}]
     with pytest.raises(UnwritableEventError, match="column data") as caught:
         records_of_events(table(rows), mode)

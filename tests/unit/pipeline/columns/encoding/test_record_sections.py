@@ -1,4 +1,4 @@
-"""Records encoded by column equal the client's, and are read again unchanged."""
+"""Tests that records encoded by column equal those of the client, and are read back equal."""
 
 from __future__ import annotations
 

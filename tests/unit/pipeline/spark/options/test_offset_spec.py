@@ -1,4 +1,4 @@
-"""Offset JSON is parsed, and resolved against the offsets of a log."""
+"""Tests parsing offset JSON, and resolving it against the offsets of a log."""
 
 from __future__ import annotations
 

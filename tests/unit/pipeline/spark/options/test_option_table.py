@@ -1,4 +1,4 @@
-"""The one table of options: each field has an option, each option is documented, parsed once."""
+"""Tests the table of options: it has every field; options are documented and parsed once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_names_are_unique_for_each_use() -> None:
 
 
 def test_text_is_parsed_once_from_schema_to_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark pickles the data source in between, and asks for the reader in another process."""
+    """Spark pickles the data source, and requests the reader in another process."""
     parsed: list[ReadOptions] = []
 
     def counting(text: dict[str, str]) -> ReadOptions:

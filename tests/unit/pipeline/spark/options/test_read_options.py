@@ -1,4 +1,7 @@
-"""Options of a read have the connector's names; errors name the option, and show no secret."""
+"""Tests read options, named as in Spark's Kafka connector; errors name the option.
+
+No error shows a secret.
+"""
 
 from __future__ import annotations
 
@@ -144,7 +147,7 @@ def test_starting_options_have_the_connectors_precedence() -> None:
 
 @pytest.mark.parametrize("option", ["startingOffsets", "endingOffsets", "assign"])
 def test_duplicate_topic_in_json_is_an_error(option: str) -> None:
-    """`json` alone would keep the last of two equal names."""
+    """Python's `json` would silently use the last of two equal names."""
     one = "[0]" if option == "assign" else '{"0": 0}'
     options = {"kafka.bootstrap.servers": "h:1", "subscribe": "t1"}
     if option == "assign":

@@ -1,4 +1,4 @@
-"""Options of the sink: properties that would change a row or a guarantee are refused."""
+"""Tests sink options: properties that would change a row or a guarantee are refused."""
 
 from __future__ import annotations
 

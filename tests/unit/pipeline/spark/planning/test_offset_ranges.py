@@ -1,4 +1,4 @@
-"""Offset ranges are planned, clipped and split."""
+"""Tests how offset ranges are planned, clipped and split."""
 
 from __future__ import annotations
 

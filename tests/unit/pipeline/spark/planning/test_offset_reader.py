@@ -1,4 +1,4 @@
-"""Options are resolved against a cluster whose responses are plain data."""
+"""Tests how options are resolved against a cluster whose responses are plain data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ UNKNOWN = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
 
 class Cluster:
-    """A client of topics of one partition; `by_time` has their offsets by timestamp."""
+    """Replaces a client whose topics have one partition each.
+
+    A lookup by timestamp returns `by_time`.
+    """
 
     def __init__(self, *topics: str, internal: str = "", by_time: int = -1) -> None:
         self.topics = {name: self._info(name, internal=False) for name in topics}
@@ -75,7 +78,7 @@ def test_missing_topic_is_awaited_at_the_start_only() -> None:
 
 @pytest.mark.parametrize("option", ["startingTimestamp", "endingTimestamp"])
 def test_offset_by_timestamp_after_the_listed_end_is_no_data_loss(option: str) -> None:
-    """Records were appended in between; none is lost."""
+    """Records were appended after the end offset was listed."""
     given = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "a", option: "7"}
     options = parse_read_options(given)
     found = asyncio.run(plan_batch(Cluster("a", by_time=101), options))  # type: ignore[arg-type]

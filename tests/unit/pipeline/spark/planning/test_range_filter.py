@@ -1,4 +1,4 @@
-"""A range filter leaves out no row that matches the predicates."""
+"""Tests that a range filter skips no row that matches the predicates."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_range_filter_keeps_all_matching_rows(
             RangeFilter(min_timestamp_ms=1_700_000_000_000),
         ),
         ([("timestamp", "<", datetime(2023, 11, 14, tzinfo=UTC))], ALL),
-        # Records without a time have -1, which no question by time finds.
+        # A record without a timestamp has -1, which ListOffsets by timestamp never finds.
         ([("timestamp", ">=", datetime(1969, 12, 31, tzinfo=UTC))], ALL),
     ],
     ids=str,

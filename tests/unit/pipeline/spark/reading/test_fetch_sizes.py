@@ -1,4 +1,4 @@
-"""The first fetch of a small range is limited by the size of earlier records."""
+"""Tests that earlier record sizes limit the first fetch of a small range."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_number_of_remembered_topics_is_bounded() -> None:
 
 
 async def test_only_the_first_fetch_of_a_range_is_small() -> None:
-    """If the records have grown meanwhile, another fetch reads the rest."""
+    """If the records have become larger, a second fetch reads the rest."""
     async with ScriptedBroker({"t": 1}) as broker:
         log = ScriptedLog(broker)
         for offset in range(20):
@@ -60,7 +60,7 @@ async def test_only_the_first_fetch_of_a_range_is_small() -> None:
         )
 
         async def asked(start: int, end: int) -> list[int]:
-            """The sizes of the fetches of one range."""
+            """Returns the sizes of the fetches of one range."""
             log.fetches.clear()
             ranges = [OffsetRange("t", 0, start, end)]
             await asyncio.to_thread(list, fetch_ranges(options, ranges))

@@ -1,4 +1,4 @@
-"""Fetching ranges: a failing event loop, corrupt batches, the next offset, and concurrency."""
+"""Tests fetching ranges: concurrency, next offsets, corrupt batches, a failing event loop."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tests.unit.pipeline.columns.two_records import GOOD, HEADERS_OF_NONE
 def test_failing_event_loop_is_raised_by_the_reader(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A process without free file descriptors: the reader must not block forever."""
+    """Without free file descriptors no event loop starts; the reader must not wait for it."""
 
     def no_descriptor() -> NoReturn:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    close_clients()  # so that no loop of another test exists
+    close_clients()  # closes the event loop of earlier tests
     monkeypatch.setattr(asyncio, "new_event_loop", no_descriptor)
     options = parse_read_options({"kafka.bootstrap.servers": "localhost:1", "subscribe": "flights"})
     with pytest.raises(OSError, match="Too many open files"):
@@ -70,7 +70,7 @@ async def test_valid_batches_are_read_before_a_corrupt_one(kind: str) -> None:
 
 
 async def test_corrupt_last_offset_is_a_corrupt_batch() -> None:
-    """The corrupt last offset is ignored, so the error is not about the fetch."""
+    """The error is about the checksum, not about a fetch that makes no progress."""
     async with ScriptedBroker({"t": 1}) as broker:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"v"] * 5))
@@ -114,7 +114,10 @@ def test_next_offset_ignores_bytes_after_the_end(kind: str, kind_of_good: str) -
 
 
 async def test_ranges_are_fetched_concurrently_and_read_in_order() -> None:
-    """More ranges than are fetched concurrently; a corrupt one raises when it is read."""
+    """There are more ranges than concurrent fetches.
+
+    The last range is beyond the log, and raises when it is read.
+    """
     async with ScriptedBroker({"t": 1}) as broker:
         log = ScriptedLog(broker)
         for offset in range(30):

@@ -1,4 +1,4 @@
-"""Leaders change and connections are lost during a fetch: every record is read once."""
+"""Tests that each record is read once while leaders change and connections are lost."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def options_for(log: ScriptedLog, **others: str) -> ReadOptions:
 
 
 async def offsets_of(log: ScriptedLog, start: int, end: int, **others: str) -> list[int]:
-    """Returns the offsets that a task reads of a range, through the columns."""
+    """Returns the offsets that a task reads from a range, through the columns."""
     options = options_for(log, **others)
 
     def read() -> list[int]:
@@ -151,7 +151,7 @@ async def test_fatal_error_is_raised_at_once() -> None:
 
 
 async def test_lagging_high_watermark_of_a_new_leader_is_no_data_loss() -> None:
-    """ListOffsets decides the end of the log, not the high watermark of a fetch."""
+    """ListOffsets decides where the log ends; the high watermark of a fetch does not."""
     async with log_of() as log:
         lagging = 2
 
@@ -192,7 +192,7 @@ async def test_empty_responses_time_out(settings_for_all: SettingsForAll) -> Non
 
 
 async def test_records_before_the_fetch_offset_are_dropped() -> None:
-    """A response may start before the fetch offset: rows start at that offset."""
+    """A response may have earlier records; the rows start at the fetch offset."""
     async with log_of() as log:
 
         async def answer(asked: ReceivedRequest) -> Any:
@@ -214,7 +214,7 @@ async def test_records_before_the_fetch_offset_are_dropped() -> None:
 
 
 async def test_batches_in_reversed_order_are_an_error() -> None:
-    """The first batch reaches the end of the range; earlier offsets follow it."""
+    """The first batch already reaches the end of the range; earlier offsets follow."""
     async with log_of() as log:
         whole = b"".join(reversed(log.batches["t", 0]))
 

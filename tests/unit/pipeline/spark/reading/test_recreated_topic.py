@@ -1,4 +1,7 @@
-"""A topic that is deleted or recreated during a read is data loss; its records never mix."""
+"""Tests that a topic deleted or recreated during a read is data loss.
+
+Records of the old and the new topic never mix.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from tests.unit.client.scripted_log import ScriptedLog, batch
 from tests.unit.pipeline.spark.conftest import SettingsForAll
 
 OLD, NEW = Uuid.random(), Uuid.random()
-#: Fetches by topic id, by name with ids in the metadata, and by name without ids.
+#: Fetch by topic id; fetch by name, with ids in Metadata only; and no topic ids at all.
 BY_ID, BY_NAME, NO_IDS = "by id", "by name", "no ids"
 
 
@@ -34,7 +37,7 @@ def _retry_at_once(settings_for_all: SettingsForAll) -> None:
 
 
 class Cluster:
-    """A log of topic `t` that can be deleted, and recreated with another id and other values."""
+    """A broker whose topic `t` can be deleted, or recreated with another id and other values."""
 
     def __init__(self, broker: ScriptedBroker, kind: str) -> None:
         self.broker = broker
@@ -107,7 +110,7 @@ class Cluster:
         return wanted
 
     async def values(self, wanted: OffsetRange, fail: bool) -> tuple[list[bytes], Exception | None]:
-        """Returns the values that a task reads of the range, and the error that ends it."""
+        """Returns the values that a task reads from the range, and the error that ends the read."""
         found: list[bytes] = []
 
         def read() -> None:
@@ -154,7 +157,10 @@ async def test_topic_recreated_before_the_task_is_data_loss(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", [BY_ID, BY_NAME])
 async def test_shorter_log_of_a_recreated_topic_is_data_loss(kind: str) -> None:
-    """A fetch by name returns OFFSET_OUT_OF_RANGE; the new log start offset must not be used."""
+    """A fetch by name then returns OFFSET_OUT_OF_RANGE.
+
+    The read must not continue at the log start offset of the new topic.
+    """
     async with cluster(kind) as made:
         wanted = await made.planned()
 
@@ -172,7 +178,7 @@ async def test_shorter_log_of_a_recreated_topic_is_data_loss(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", [BY_ID, BY_NAME, NO_IDS])
 async def test_deleted_topic_is_data_loss(kind: str) -> None:
-    """Raised after the brokers have not known the topic for `metadata_wait_ms`."""
+    """The error is raised when no broker has had the topic for `metadata_wait_ms`."""
     async with cluster(kind) as made:
         wanted = await made.planned()
         made.before_fetch = lambda number: made.delete() if number == 2 else None
@@ -186,7 +192,7 @@ async def test_deleted_topic_is_data_loss(kind: str) -> None:
 async def test_lost_records_are_skipped_without_fail_on_data_loss(
     kind: str, loss: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """No record of the recreated topic is read."""
+    """The read ends, and returns no record of the recreated topic."""
     async with cluster(kind) as made:
         wanted = await made.planned()
         made.before_fetch = lambda number: getattr(made, loss)() if number == 2 else None

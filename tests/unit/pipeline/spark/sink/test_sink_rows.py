@@ -1,4 +1,4 @@
-"""The columns of rows are checked; errors name the row."""
+"""Tests the checks of the sink's rows and columns; errors name the row."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_TEXT = pa.Array.from_buffers(
 
 @pytest.mark.parametrize("missing", ["value", "headers"])
 def test_row_with_an_error_needs_value_and_headers(missing: str) -> None:
-    """Without its value it would be written as a tombstone."""
+    """Without the value, the row would be written as a tombstone."""
     texts = [(name, pa.string()) for name in ("topic", "id", "source", "type", "error")]
     columns = dict([*texts, ("value", pa.binary()), ("headers", HEADERS)])
     check_columns(pa.schema(list(columns.items())), EVENTS)
@@ -41,7 +41,7 @@ def test_topic_that_is_no_utf8_names_its_row() -> None:
 
 
 def test_header_key_that_is_no_utf8_names_its_row() -> None:
-    """The source could not read such a record."""
+    """The source could not read such a header."""
     entries = pa.StructArray.from_arrays(
         [NO_TEXT, pa.array([b"", b"", b""], pa.binary())], fields=list(HEADERS.value_type)
     )

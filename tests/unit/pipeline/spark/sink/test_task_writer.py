@@ -1,4 +1,4 @@
-"""The rows of a task are in the log once and in order, even if the cluster fails meanwhile."""
+"""Tests that the rows of a task are in the log once and in order, despite failures."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def batches_of(rows: list[dict[str, Any]], size: int = 10) -> Iterator[pa.Record
 
 
 async def written(bootstrap: str, batches: Iterator[pa.RecordBatch], **others: str) -> int:
-    """Writes batches as a task does: in a thread without an event loop."""
+    """Writes batches in a thread without an event loop, as a task does; returns the row count."""
     options = parse_write_options({"kafka.bootstrap.servers": bootstrap, **others})
     return await asyncio.to_thread(write_rows, options, batches)
 
@@ -64,7 +64,7 @@ def numbers_of(records: list[Record]) -> list[int]:
 
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few rows are encoded together, so that there are many steps."""
+    """Lets few rows be encoded at a time, so that there are many encoding steps."""
     monkeypatch.setattr(task_writer, "_TARGET_BYTES", 1_000)
     monkeypatch.setattr(task_writer, "_LARGE_BYTES", 2_000)
     monkeypatch.setattr(task_writer, "_PART_BYTES", 500)
@@ -186,7 +186,7 @@ def test_written_rows_are_in_the_log(
 @pytest.mark.usefixtures("small_steps")
 @pytest.mark.parametrize("late", [0, 555, 999])
 async def test_unwritable_row_is_named(late: int) -> None:
-    """Earlier rows may be in the log, each once; rows after its step are not."""
+    """Earlier rows may be in the log, each once; no row after the failed encoding step is."""
     rows = [row(number, 0) for number in range(1_000)]
     rows[late] = row(late, 0, topic=None)
     async with Broker() as broker:
@@ -216,7 +216,7 @@ async def test_unacknowledged_rows_fail_the_task() -> None:
 
 
 async def test_added_partition_is_written_to() -> None:
-    """The tasks of a worker share metadata, which may be old."""
+    """The tasks of a worker share metadata, which may be outdated."""
     async with Broker() as broker:
         broker.create_topic("t", partitions=1)
         assert await written(broker.bootstrap, batches_of([row(0, 0)])) == 1
@@ -229,7 +229,7 @@ async def test_added_partition_is_written_to() -> None:
 
 
 async def test_batches_do_not_linger() -> None:
-    """Even if kafka.linger.ms exceeds the delivery timeout."""
+    """kafka.linger.ms has no effect, even if it exceeds the delivery timeout."""
     async with Broker() as broker:
         broker.create_topic("t")
         waits = {"kafka.linger.ms": "500000"}
@@ -271,7 +271,7 @@ async def test_retried_request_is_written_once(
         broker.create_topic("t", partitions=2)
 
         def arriving() -> Iterator[pa.RecordBatch]:
-            """The fault comes somewhere among the rows."""
+            """Yields the batches of rows, and sets up the fault before a random batch."""
             at = 0 if "coordinator" in name else draw.randrange(len(rows) // 10)
             for number, batch in enumerate(batches_of(rows)):
                 if number == at:

@@ -1,4 +1,4 @@
-"""The offsets of micro-batches: checkpoints, rate limits, ranges and losses."""
+"""Tests the offsets of micro-batches: checkpoints, rate limits, ranges and data loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan of a stream, called in Spark's order, on logs that are plain data."""
+"""Tests a stream's plan: methods are called in Spark's order, on log offsets as plain data."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ A, B = ("t", 0), ("t", 1)
 
 
 class Logs:
-    """The log offsets of now, and how often they were listed."""
+    """The current log offsets, and how often they were listed."""
 
     def __init__(self) -> None:
         self.asked = 0
         self.now = LogOffsets({}, {}, {})
         self.by_time: dict[Any, int] | None = None
-        self.lags = 0  # how many more answers are of a leader that is behind
+        self.lags = 0  # number of further answers from a lagging leader
 
     def are(self, latest: dict[Any, int], ids: Uuid = ZERO_UUID, **earliest: int) -> None:
         first = {part: earliest.get(f"p{part[1]}", 0) for part in latest}
@@ -92,7 +92,7 @@ def test_first_micro_batch_checkpoints_the_latest_offsets(logs: Logs) -> None:
     assert begun == end == json({A: 100})
     after = first.latestOffset(end, first.getDefaultReadLimit())
     assert ranges(first.partitions(end, after)) == [(0, 100, 150)]
-    # After a restart the batch is done again: the end of the log is elsewhere, and there is more.
+    # After a restart Spark plans the batch again; the log has grown, and a partition was added.
     logs.are({A: 170, B: 3})
     again = reader()
     assert again.initialOffset() == json({A: 170, B: 3})
@@ -165,7 +165,7 @@ def test_one_task_reads_a_few_offsets_of_many_partitions(logs: Logs) -> None:
 
 def test_lagging_leader_is_retried_without_a_start_from_spark(logs: Logs) -> None:
     logs.are({A: 100})
-    running = reader()  # on PySpark 4.0 and 4.1
+    running = reader()  # PySpark 4.0 and 4.1 pass no start
     assert running.latestOffset() == json({A: 100})
     logs.are({A: 90})
     before = logs.asked
@@ -225,7 +225,7 @@ def test_micro_batch_waits_for_min_offsets_up_to_max_trigger_delay(
 
 
 def test_missing_topic_is_an_error_at_the_start(logs: Logs) -> None:
-    """Otherwise a misspelt name would be a stream without rows."""
+    """Otherwise a misspelt topic name would make a stream without rows."""
     logs.are({})
     with pytest.raises(OptionError, match="option subscribe: the cluster has no t"):
         reader().initialOffset()
@@ -272,7 +272,7 @@ def test_failed_group_commit_is_a_warning_and_retried(
     is_away = False
     for _ in range(2):
         following.commit(json({A: 100}))
-    assert asked == [{A: 100}, {A: 100}]  # and not again where it has followed
+    assert asked == [{A: 100}, {A: 100}]  # committed offsets are not committed again
     assert not caplog.text
 
 
@@ -284,7 +284,7 @@ def test_failed_group_commit_is_a_warning_and_retried(
 def test_loss_before_the_first_record_is_reported(
     logs: Logs, then: dict[Any, int], told: str
 ) -> None:
-    """Micro-batch 0 from latest is empty, so micro-batch 1 starts at the same offsets."""
+    """Micro-batch 0 starts at latest and is empty, so micro-batch 1 starts at the same offsets."""
     logs.are({A: 100, B: 50})
     running = reader()
     at = running.initialOffset()
@@ -295,7 +295,7 @@ def test_loss_before_the_first_record_is_reported(
 
 
 def test_recreated_topic_with_equal_end_is_read(logs: Logs) -> None:
-    """Spark skips a micro-batch whose end equals its start."""
+    """Spark skips a micro-batch whose end equals its start, so the end must differ."""
     logs.are({A: 400}, Uuid.random())
     running = reader(startingOffsets="earliest", failOnDataLoss="false", maxOffsetsPerTrigger="400")
     limit = running.getDefaultReadLimit()
@@ -327,7 +327,7 @@ def test_available_now_reads_a_recreated_topic(logs: Logs) -> None:
 
 @pytest.mark.parametrize("fails", ["true", "false"])
 def test_available_now_reports_a_log_that_ends_before_the_stream(logs: Logs, fails: str) -> None:
-    """After a restart, if the topic was recreated meanwhile."""
+    """The topic was recreated while the query was stopped."""
     logs.are({A: 2, B: 9})
     running = reader(failOnDataLoss=fails, maxOffsetsPerTrigger="400")
     running.prepareForTriggerAvailableNow()
@@ -375,7 +375,7 @@ def test_available_now_reports_a_truncated_log(logs: Logs, fails: str) -> None:
 def test_available_now_keeps_the_offset_of_a_partition_seen_late(
     logs: Logs,
 ) -> None:
-    """A broker with old metadata does not know the partition yet."""
+    """The first broker has old metadata, without the partition."""
     logs.are({A: 1_000})
     running = reader()
     running.prepareForTriggerAvailableNow()
