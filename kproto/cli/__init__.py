@@ -1,9 +1,12 @@
-"""Implements the command line, `kproto COMMAND`; each command has two modules here.
+"""Implements the command line, `kproto COMMAND`. Each command has two modules in this package.
 
-The first has `add_command(commands)`, which describes the arguments and sets `runs_in` to the name
-of the second, whose `run(options)` returns the exit code. The second is imported when its command
-runs, so that `kproto --help` does not load all of kproto. The exit code is 0 for success, 1 for an
-error, which is printed in one line, and 2 for wrong arguments.
+The first, such as `broker`, has `add_command(commands)`, which adds the command and its arguments
+to the parser. It sets `runs_in` to the name of the second, such as `run_broker`, whose
+`run(options)` returns the exit code. `main` imports the second only when its command runs, so that
+`kproto --help` does not load all of kproto.
+
+The exit code is 0 for success, 1 for an error, which is printed in one line, and 2 for wrong
+arguments. `kproto fuzz` also returns 1 for findings.
 """
 
 from __future__ import annotations
@@ -30,9 +33,9 @@ _COMMANDS = (broker, inspect, diff, explorer, decode, proxy, capture, fuzz, vect
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command in `arguments` (by default those of the process); returns the exit code."""
+    """Runs the command in `arguments` (default: `sys.argv[1:]`); returns the exit code."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # an encoding with few characters gets escapes
+        if isinstance(stream, io.TextIOWrapper):  # escapes characters that the encoding lacks
             stream.reconfigure(errors="backslashreplace")
     parser = argparse.ArgumentParser(
         prog="kproto", description="Kafka from its own message definitions."
@@ -43,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for command in _COMMANDS:
         command.add_command(commands)
     for described in commands.choices.values():
-        if described.get_default("takes_version"):  # the version of a message, not of this program
+        if described.get_default("takes_version"):  # its --version is that of a message
             continue
         described.add_argument("--version", action="version", version=version)
     options = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""`python -m kproto.cli` is `kproto`."""
+"""Runs the command `kproto` as `python -m kproto.cli`."""
 
 import sys
 

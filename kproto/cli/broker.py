@@ -1,6 +1,6 @@
 """Describes the arguments of `kproto broker`, which runs the embedded broker.
 
-Knows no broker; `run_broker` runs it.
+Does not import the broker: `run_broker` does, once the command runs.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ __all__ = ["add_command"]
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _LAST_PORT = 65_535
-_MAX_STORED_BYTES = 1_073_741_824  # that of the settings
+_MAX_STORED_BYTES = 1_073_741_824  # the default of `BrokerSettings.max_stored_bytes`
 
 
 class ListenerToOpen(NamedTuple):
-    """Holds the value of `--listener`."""
+    """Holds the parsed value of one `--listener`."""
 
     protocol: str
     host: str
@@ -24,14 +24,14 @@ class ListenerToOpen(NamedTuple):
 
 
 class TopicToCreate(NamedTuple):
-    """Holds the value of `--topic`; None for the default number of partitions."""
+    """Holds the parsed value of one `--topic`; `partitions` is None for that of `--partitions`."""
 
     name: str
     partitions: int | None
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describes the command's arguments."""
+    """Adds `kproto broker` and its arguments to the parser."""
     parser = commands.add_parser(
         "broker",
         help="run a Kafka broker in memory, or several",
@@ -112,7 +112,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _add_security(parser: argparse.ArgumentParser) -> None:
-    """Describes the arguments for listeners, authentication and authorization."""
+    """Adds the arguments for listeners, authentication and authorization to the parser."""
     parser.add_argument(
         "--listener",
         dest="listeners",
@@ -171,7 +171,7 @@ def _add_security(parser: argparse.ArgumentParser) -> None:
 
 
 def parse_listener(text: str) -> ListenerToOpen:
-    """Reads PROTOCOL://HOST:PORT."""
+    """Parses `PROTOCOL://HOST:PORT`. Raises ArgumentTypeError."""
     protocol, _, address = text.partition("://")
     host, _, port = address.rpartition(":")
     if protocol not in _PROTOCOLS or not host:
@@ -184,7 +184,7 @@ def parse_listener(text: str) -> ListenerToOpen:
 
 
 def parse_user(text: str) -> tuple[str, str]:
-    """Reads NAME:PASSWORD; errors do not quote it."""
+    """Parses `NAME:PASSWORD`. Raises ArgumentTypeError, which does not quote the password."""
     name, _, password = text.partition(":")
     if not name or not password:
         raise argparse.ArgumentTypeError("a user is NAME:PASSWORD, and neither may be empty")
@@ -192,7 +192,7 @@ def parse_user(text: str) -> tuple[str, str]:
 
 
 def parse_topic(text: str) -> TopicToCreate:
-    """Reads NAME or NAME:PARTITIONS."""
+    """Parses `NAME` or `NAME:PARTITIONS`. Raises ArgumentTypeError."""
     name, colon, partitions = text.partition(":")
     if not colon:
         return TopicToCreate(name, None)

@@ -1,6 +1,6 @@
 """Describes the arguments of `kproto capture`, which lists the traffic of recordings and captures.
 
-Knows no file formats; `run_capture` reads them.
+Does not import the readers of the files: `run_capture` does, once the command runs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["add_command"]
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describes the command's arguments."""
+    """Adds `kproto capture` and its arguments to the parser."""
     parser = commands.add_parser(
         "capture",
         help="list requests and responses between clients and brokers, from a recording or capture",

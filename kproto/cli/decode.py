@@ -1,6 +1,6 @@
-"""Describes the arguments of `kproto decode`, which annotates any bytes.
+"""Describes the arguments of `kproto decode`, which explains bytes of the Kafka protocol.
 
-Knows no bytes; `run_decode` dissects them.
+Does not import the decoder: `run_decode` does, once the command runs.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from typing import Final
 
 __all__ = ["add_command"]
 
-#: Most nodes that are printed by default; `--all` prints every node.
+#: Most nodes of the tree (a message, field or element) that are printed without `--all`.
 _SHOWN_NODES: Final = 2000
 
-#: Most bytes of input: a frame of the largest size, as hex.
+#: The default of `--max-input-bytes`.
 _MAX_INPUT_BYTES: Final = 268_435_456
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describes the command's arguments."""
+    """Adds `kproto decode` and its arguments to the parser."""
     parser = commands.add_parser(
         "decode",
         help="dissect any bytes of the protocol, byte by byte",

@@ -1,6 +1,6 @@
 """Describes the arguments of `kproto diff`, which compares the versions of two Kafka releases.
 
-Knows no release; `run_diff` compares them.
+Does not import the table of releases: `run_diff` does, once the command runs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ __all__ = ["add_command"]
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describes the command's arguments."""
+    """Adds `kproto diff` and its arguments to the parser."""
     parser = commands.add_parser(
         "diff",
         help="show which versions differ between two releases of Kafka",

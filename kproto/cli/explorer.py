@@ -1,6 +1,6 @@
-"""Describes the arguments of `kproto explorer`, the page to study the protocol.
+"""Describes the arguments of `kproto explorer`, which builds an HTML page about the protocol.
 
-Knows no page; `run_explorer` builds it.
+Does not import the builder of the page: `run_explorer` does, once the command runs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ __all__ = ["add_command"]
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describes the command's arguments."""
+    """Adds `kproto explorer` and its arguments to the parser."""
     parser = commands.add_parser(
         "explorer",
         help="open a page to study the protocol and to decode bytes",

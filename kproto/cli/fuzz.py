@@ -1,6 +1,6 @@
-"""Describes the arguments of `kproto fuzz`: odd and broken messages for any implementation.
+"""Describes the arguments of `kproto fuzz`, which tests a codec or a broker with broken messages.
 
-Knows no case; `run_fuzz` runs them.
+Does not import the fuzzer: `run_fuzz` does, once the command runs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TIMEOUT_S = 5.0
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describes the command's arguments."""
+    """Adds `kproto fuzz` and its arguments to the parser."""
     parser = commands.add_parser(
         "fuzz",
         help="send odd and broken messages to an implementation or a broker",

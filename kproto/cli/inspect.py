@@ -1,6 +1,6 @@
-"""Describes the arguments of `kproto inspect`: the layout of a message, version by version.
+"""Describes the arguments of `kproto inspect`, which prints the layout of a message version.
 
-Knows no message; `run_inspect` prints them.
+Does not import the message definitions: `run_inspect` does, once the command runs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ __all__ = ["add_command"]
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describes the command's arguments."""
+    """Adds `kproto inspect` and its arguments to the parser."""
     parser = commands.add_parser(
         "inspect",
         help="show the layout of a message, and the changes of its versions",

@@ -1,6 +1,6 @@
 """Describes `-X NAME=VALUE` and `--properties FILE`, the arguments to reach a secured broker.
 
-Several commands share them. Knows no command; `read_properties` reads their values.
+`kproto proxy` and `kproto fuzz` share them; `read_properties` reads their values.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ __all__ = ["add_properties"]
 
 
 def add_properties(parser: argparse.ArgumentParser) -> None:
-    """Describes the two arguments."""
+    """Adds `--properties` and `-X` to the parser of a command."""
     parser.add_argument(
         "--properties",
         metavar="FILE",

@@ -1,6 +1,6 @@
 """Describes the arguments of `kproto proxy`, which forwards connections and prints their traffic.
 
-Knows no proxy; `run_proxy` runs it.
+Does not import the proxy: `run_proxy` does, once the command runs.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from .properties import add_properties
 
 __all__ = ["add_command"]
 
-_MAX_RECORDED_BYTES = 1_073_741_824  # that of the recorder
+_MAX_RECORDED_BYTES = 1_073_741_824  # the default of `study.recording.Recorder`
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describes the command's arguments."""
+    """Adds `kproto proxy` and its arguments to the parser."""
     parser = commands.add_parser(
         "proxy",
         help="forward between clients and brokers, and print requests and responses",
@@ -65,7 +65,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
-    """Describes the arguments that filter requests and responses."""
+    """Adds `--api` and `--client-id`, which filter requests and responses, to a parser."""
     parser.add_argument(
         "--api",
         dest="apis",

@@ -1,4 +1,4 @@
-"""Reads the values of `-X` and `--properties`."""
+"""Reads client properties from the arguments `-X` and `--properties`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ __all__ = ["properties_from_options"]
 
 
 def properties_from_options(options: argparse.Namespace) -> ClientProperties:
-    """Returns the properties of both. Raises ConfigurationError, which quotes no value."""
+    """Returns the properties of the file and of `-X`, which overrides the file.
+
+    Raises ConfigurationError, which does not quote values, because they may be passwords.
+    """
     values = {} if options.properties is None else values_of_file(options.properties)
     for given in options.x_properties:
         name, equals, value = given.partition("=")
         if not equals:
             raise ConfigurationError("-X must be NAME=VALUE, such as -X security.protocol=SSL")
         values[name.strip()] = value
-    # Another argument names the broker.
+    # The command has its own argument for the broker, instead of bootstrap.servers.
     return from_properties(values, set_by_caller={"bootstrap"})

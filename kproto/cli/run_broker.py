@@ -1,4 +1,4 @@
-"""Runs the broker of `kproto broker` until a signal stops it."""
+"""Runs the embedded broker or cluster of `kproto broker` until SIGINT or SIGTERM."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MECHANISMS_OF_USERS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs the broker until SIGINT or SIGTERM; returns the exit code."""
+    """Runs the cluster until SIGINT or SIGTERM; returns 0. Raises ConfigurationError."""
     users = _users(options)
     settings = BrokerSettings(
         listeners=tuple(_listener(each, options) for each in options.listeners),
@@ -51,7 +51,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _address(options: argparse.Namespace) -> dict[str, Any]:
-    """Returns host and port, unless listeners have addresses of their own."""
+    """Returns host and port as settings; empty if `--listener` sets the addresses.
+
+    Raises ConfigurationError if `--listener` and `--host` or `--port` are given.
+    """
     if not options.listeners:
         return {
             "host": _HOST if options.host is None else options.host,
@@ -64,8 +67,10 @@ def _address(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _users(options: argparse.Namespace) -> dict[str, str]:
-    """Returns the users. Raises ConfigurationError without a SASL listener, or without users for
-    it.
+    """Returns the passwords by user.
+
+    Raises ConfigurationError if a user is given twice, if users or `--unsecured-tokens` are given
+    and no listener has SASL, or if a listener has SASL and neither is given.
     """
     users = dict(options.users)
     if len(users) < len(options.users):
@@ -83,8 +88,8 @@ def _users(options: argparse.Namespace) -> dict[str, str]:
 
 
 def _mechanisms(options: argparse.Namespace) -> tuple[str, ...]:
-    """Returns the mechanisms of a SASL listener. OAUTHBEARER accepts unsigned tokens of any
-    user.
+    """Returns the SASL mechanisms: PLAIN and SCRAM with `--user`, OAUTHBEARER with
+    `--unsecured-tokens`.
     """
     users = _MECHANISMS_OF_USERS if options.users else ()
     return (*users, "OAUTHBEARER") if options.unsecured_tokens else users

@@ -1,4 +1,4 @@
-"""Lists the traffic that `kproto capture` reads."""
+"""Lists the requests and responses in the file that `kproto capture` reads."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from .run_proxy import event_filter
 
 __all__ = ["run"]
 
-#: Leading bytes of a file that identify its format.
+#: How many bytes at the start of a file identify its format.
 _START_BYTES: Final = 64
 
-#: Columns of a line if the output is no terminal.
+#: Columns of a line if the output is not a terminal.
 _WIDTH: Final = 100
 
 #: Bytes read between two updates of the progress bar.
@@ -46,7 +46,7 @@ _BAR_STEP: Final = 4_194_304
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the list, the sums or one exchange; returns the exit code."""
+    """Prints the list of exchanges, their sums by API or a single exchange; returns 0."""
     for port in options.ports or ():
         check_whole_number("--port", port, 1, 65_535)
     if options.open is not None:
@@ -81,7 +81,7 @@ def _print(exchanges: Iterator[Exchange], options: argparse.Namespace) -> int:
 
 
 def _print_stats(chosen: Iterator[Exchange], options: argparse.Namespace) -> None:
-    """Prints the sums of readable exchanges; then raises DecodeError if some are unreadable."""
+    """Prints the sums of the exchanges before the first unreadable one, then raises its error."""
     missing_bytes = gaps = 0
     broken: DecodeError | None = None
 
@@ -135,7 +135,7 @@ def _print_opened(exchanges: Iterator[Exchange], options: argparse.Namespace) ->
 
 
 def _annotated(event: Event) -> Node | None:
-    """Returns the tree of a frame as in `kproto decode`; None for an unknown message."""
+    """Returns the tree of a frame as in `kproto decode`; None if kproto cannot read the message."""
     if event.kind not in (Kind.MESSAGE, Kind.BROKEN) or event.api_key is None:
         return None
     try:
@@ -183,7 +183,7 @@ def _opened_file(name: str) -> Iterator[BinaryIO]:
 
 
 class _Joined(io.RawIOBase):
-    """Reads the start of a file that was read already, then the rest; moves a progress bar."""
+    """Reads `start`, which was read from the file already, then the rest; prints a progress bar."""
 
     def __init__(self, start: bytes, file: BinaryIO) -> None:
         self._start = start
@@ -197,7 +197,7 @@ class _Joined(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, into: Any) -> int:  # Python 3.11 has no type of buffers
+    def readinto(self, into: Any) -> int:  # Python 3.11 has no type for buffers
         buffer = memoryview(into).cast("B")
         try:
             data = self._start[: len(buffer)] or self._file.read(len(buffer))

@@ -1,4 +1,4 @@
-"""Dissects the bytes of `kproto decode`, and prints their tree."""
+"""Decodes the bytes of `kproto decode`, and prints each field with its bytes as a tree."""
 
 from __future__ import annotations
 
@@ -27,14 +27,12 @@ from ..wire.errors import ConfigurationError, DecodeError
 
 __all__ = ["run"]
 
-#: Columns of the output if it is no terminal.
+#: Columns of the output if it is not a terminal.
 _PIPE_COLUMNS: Final = 120
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the tree, or the guesses; returns the exit code. Raises KprotoError for broken
-    bytes.
-    """
+    """Prints the tree, or the guesses; returns 0. Raises KprotoError for broken bytes."""
     data = read_bytes(_input_bytes(options), options.form)
     if not data:
         raise ConfigurationError("no bytes are given: as an argument, by --file, or to stdin")
@@ -50,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _input_bytes(options: argparse.Namespace) -> bytes:
-    """Returns the input as it is, before its format is parsed."""
+    """Returns the input unparsed, such as hex digits. Raises ConfigurationError if too large."""
     most = options.max_input_bytes
     if options.file is None and options.bytes != "-":
         return str(options.bytes).encode("utf-8", "surrogateescape")
@@ -70,7 +68,7 @@ def _input_bytes(options: argparse.Namespace) -> bytes:
 
 
 class _ReaderOptions(TypedDict):
-    """Holds the arguments that all annotating functions share."""
+    """Holds the arguments that `annotate_frame`, `annotate_frames` and `annotate_records` share."""
 
     records_of: str
     max_nodes: int | None
@@ -103,7 +101,7 @@ def _of_message(options: argparse.Namespace, data: bytes) -> Node:
 
 
 def _guessed(options: argparse.Namespace, data: bytes) -> Iterator[Node]:
-    """Prints the guesses; returns the tree of the first."""
+    """Prints the guesses; then yields the tree of the best guess, except with `--json`."""
     found = guess(data)
     if not found:
         raise ConfigurationError("no message of the definitions reads more than some of the bytes")
@@ -143,7 +141,7 @@ def _guess_as_text(one: Guess) -> str:
 
 
 def _printed(options: argparse.Namespace, roots: Iterator[Node]) -> int:
-    """Prints each tree. Raises DecodeError for the first fault, after all are printed."""
+    """Prints each tree, then raises DecodeError for the first fault if there is any."""
     width = options.width or shutil.get_terminal_size((_PIPE_COLUMNS, 24)).columns
     first: DecodeError | None = None
     documents = []
@@ -158,7 +156,7 @@ def _printed(options: argparse.Namespace, roots: Iterator[Node]) -> int:
         found = faults(root)
         if found and first is None:
             fault = found[0]
-            # A frame has the name of its message; records have no message.
+            # The value of a frame's root is the message name; records have no message.
             what = root.value if isinstance(root.value, str) and root.value else root.name
             first = DecodeError(
                 fault.reason, message=what, field=fault.path or None, offset=fault.offset

@@ -1,4 +1,4 @@
-"""Prints the comparison of `kproto diff`: which versions differ between two releases."""
+"""Prints the comparison of `kproto diff`: the APIs and versions that differ between releases."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ __all__ = ["run"]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the comparison; returns the exit code. Raises UnknownNameError for an unknown
-    release.
-    """
+    """Prints the comparison; returns 0. Raises UnknownNameError for an unknown release."""
     found = study.compare(options.older, options.newer)
     if options.json:
         data = found.to_json()
@@ -62,7 +60,7 @@ def _print_ranges(changes: Sequence[study.RangeChange]) -> None:
 
 
 def _print_marks(changes: Sequence[study.RangeChange]) -> None:
-    """Prints APIs with the same versions whose marks changed."""
+    """Prints APIs whose versions are the same in both releases and whose marks differ."""
     if changes:
         print("\nthe same versions, other marks")
         rows = [
@@ -95,7 +93,9 @@ def _print_versions(versions: Sequence[study.VersionChanges]) -> None:
 
 
 def _marks(api: study.ApiRange) -> str:
-    """Returns the marks of an API in a release, beside its versions."""
+    """Returns the marks of an API in a release: its unstable, flexible and deprecated versions,
+    the listeners that serve it, and its name in the release if that differs.
+    """
     marks = [
         f"{word} {versions}"
         for word, versions in (

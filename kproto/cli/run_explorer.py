@@ -16,7 +16,10 @@ __all__ = ["run"]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the page to a file, or opens a temporary one; returns the exit code."""
+    """Writes the page to `--out`, or to a temporary file that the browser opens; returns 0.
+
+    Raises ConfigurationError if the file cannot be written or no browser starts.
+    """
     text = kafka_page()
     if options.out == "-":
         sys.stdout.buffer.write(text.encode())

@@ -1,4 +1,4 @@
-"""Runs the cases of `kproto fuzz`, and prints the findings."""
+"""Runs `kproto fuzz` against a command or a broker, and prints the findings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,11 @@ _INTERRUPTED = 130
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs the cases, or replays one; returns 1 if there is a finding, else 0."""
+    """Runs the cases, or replays a single case.
+
+    Returns 1 for a finding that is not harmless or if the command was restarted too often, 130
+    after Ctrl-C, else 0.
+    """
     _check_option_combinations(options)
     if options.broker is not None:
         return _broker(options)
@@ -81,7 +85,8 @@ def run(options: argparse.Namespace) -> int:
     return 1 if result.harmful or result.restarts_exhausted else 0
 
 
-#: Options that have no effect on a command or on a broker; ignored silently, they would mislead.
+#: Options for a command only, for a broker only, and for a run but not for a replay. They are
+#: refused otherwise, because an ignored option would mislead.
 _COMMAND_OPTIONS: tuple[str, ...] = ("judge", "package", "messages", "versions", "timeout")
 _BROKER_OPTIONS: tuple[str, ...] = ("rate", "not_loopback", "it_may_break")
 _RUN_OPTIONS: tuple[str, ...] = (
@@ -112,7 +117,10 @@ def _check_option_combinations(options: argparse.Namespace) -> None:
 
 
 def _judge(options: argparse.Namespace) -> str:
-    """Returns the name of the judge; for a package of your own its codec is the only judge."""
+    """Returns the name of the judge. With `--package` only kproto's codec can be the judge.
+
+    Raises ConfigurationError for `--judge java` with `--package`.
+    """
     if options.package is None:
         return options.judge or "auto"
     if options.judge == "java":
@@ -221,7 +229,7 @@ def _example_of(node: Any) -> Any:
 
 
 def _json_of(given: str) -> Any:
-    """Returns the JSON of `--replay`: given there, in a named file, or on the input for -."""
+    """Returns the JSON of `--replay`: the argument itself, a file, or standard input for `-`."""
     text = given
     if not given.lstrip().startswith(("{", "[")):
         try:
@@ -258,13 +266,13 @@ def _print(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Otherwise Python reports it again when it closes the output.
+        # Otherwise Python reports the closed pipe again when it flushes the output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None] | None]:
-    """Yields a progress bar on standard error, if that is a terminal."""
+    """Yields a function that draws a progress bar on standard error; None if no terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -12,15 +12,19 @@ from .tables import print_json, print_table
 
 __all__ = ["run"]
 
-#: How many messages an error names if one was needed.
+#: How many matching messages the error names if the name matches several.
 _MAX_NAMED = 4
 
-#: The bytes before a message; for stored records they differ from kind to kind.
+#: The text after a size: a request or response begins behind its header. The prefix of a stored
+#: record depends on its type and is not mentioned.
 _PREFIXES = {"request": ", behind the header", "response": ", behind the header"}
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the output; returns the exit code. Raises UnknownNameError for an unknown message."""
+    """Prints a layout, a comparison or a list; returns 0.
+
+    Raises UnknownNameError for an unknown message.
+    """
     message = _message(options.name, one=options.version is not None or options.diff is not None)
     if message is None:
         _list(options.name, as_json=options.json)
@@ -35,14 +39,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _message(name: str, *, one: bool) -> MessageSpec | None:
-    """Returns the message of exactly that name, in any case; None for a list.
+    """Returns the message whose name is `name`, regardless of case; None if several match.
 
-    If `one` is needed, the only message whose name contains `name` is taken; if several do,
-    UnknownNameError names some.
+    With `one`, also returns the only message whose name contains `name`. Raises UnknownNameError
+    if no or several messages match.
     """
     try:
         found = find_messages(name)
-    except study.UnknownNameError:  # it may be a part of names
+    except study.UnknownNameError:  # `name` may be a substring of message names
         try:
             return study.find_message(name)
         except study.UnknownNameError:

@@ -1,4 +1,4 @@
-"""Runs the proxy of `kproto proxy` until a signal stops it."""
+"""Runs the proxy of `kproto proxy` until SIGINT, SIGTERM or a closed output."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from .read_properties import properties_from_options
 
 __all__ = ["Log", "event_filter", "run"]
 
-#: Lines of the log that may wait for its reader: some seconds of a busy cluster, a few megabytes.
+#: Most lines that wait to be printed: some seconds of a busy cluster, a few megabytes.
 _MAX_WAITING_LINES: Final = 20_000
 
-#: How long the command waits at its end for the reader of the log, in seconds.
+#: How many seconds the command waits before it exits until the remaining lines are printed.
 _LOG_CLOSE_TIMEOUT_S: Final = 2.0
 
 
 def event_filter(options: argparse.Namespace) -> EventFilter:
-    """Returns the filter of the options. Raises ConfigurationError."""
+    """Returns the filter for `--api` and `--client-id`. Raises ConfigurationError."""
     return EventFilter(
         None if options.apis is None else parse_apis(options.apis),
         None if options.client_ids is None else tuple(options.client_ids),
@@ -40,7 +40,7 @@ def event_filter(options: argparse.Namespace) -> EventFilter:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs the proxy until SIGINT, SIGTERM or a closed output; returns the exit code."""
+    """Runs the proxy until SIGINT, SIGTERM or a closed output; returns 0."""
     secured = properties_from_options(options).settings
     settings = ProxySettings(
         rewrite=options.rewrite,
@@ -62,7 +62,7 @@ def _recorder(path: str | None, max_bytes: int) -> Iterator[Recorder | None]:
         yield None
         return
     try:
-        # Unbuffered: a killed process loses no written entry.
+        # Unbuffered, so that entries survive if the process is killed.
         file = Path(path).open("wb", buffering=0)  # noqa: SIM115 - closed below
     except OSError as error:
         raise ConfigurationError(f"cannot record to {path}: {error.strerror}") from None
@@ -75,10 +75,10 @@ def _recorder(path: str | None, max_bytes: int) -> Iterator[Recorder | None]:
 
 
 class Log:
-    """Prints lines to an open file in a thread, so that no caller waits for the reader of the file.
+    """Writes lines to a file descriptor in a thread, so that a slow reader blocks no caller.
 
-    Lines that do not fit in the queue are counted, and `dropped_line` formats a line with their
-    number. The thread calls `on_lost` if no more lines can be written to the file.
+    Lines that do not fit in the queue are dropped; `dropped_line` formats a line with their
+    number. The thread calls `on_lost` once if a write fails, and drops all lines afterwards.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Log:
         self._thread.start()
 
     def put(self, line: str) -> None:
-        """Queues a line, which is printed after those before it."""
+        """Queues a line to be written; drops and counts it if the queue is full."""
         try:
             if self._dropped:
                 self._lines.put_nowait(self._dropped_line(self._dropped))
@@ -111,7 +111,11 @@ class Log:
             self._dropped += 1
 
     def close(self) -> None:
-        """Waits for at most `close_timeout_s` until all lines are printed."""
+        """Waits until the queued lines are written.
+
+        Each of three steps waits at most `close_timeout_s`: the number of dropped lines and the end
+        mark to be queued, and the thread to end.
+        """
         with contextlib.suppress(queue.Full):
             if self._dropped:
                 self._lines.put(self._dropped_line(self._dropped), timeout=self._close_timeout_s)

@@ -1,4 +1,4 @@
-"""Writes the vectors of `kproto vectors`."""
+"""Writes the golden vectors of `kproto vectors`: messages as JSON and as bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["run"]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the vectors to files, or to the output; returns the exit code."""
+    """Writes the vectors to files in `--out`, or to standard output; returns 0."""
     package = messages if options.package is None else import_package(options.package)
     names = None
     if options.messages is not None:
@@ -32,13 +32,13 @@ def run(options: argparse.Namespace) -> int:
             print(line)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader is gone; otherwise Python reports it again when it closes the output.
+        # Otherwise Python reports the closed pipe again when it flushes the output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
 def _to_files(folder: Path, lines: Iterator[tuple[str, str]]) -> None:
-    """Writes a file for each module, and replaces files of the same name."""
+    """Writes a `.jsonl` file for each module of messages, and replaces existing files."""
     lines_by_name: dict[str, list[str]] = {}
     for module, line in lines:
         lines_by_name.setdefault(f"{module or 'messages'}.jsonl", []).append(line)

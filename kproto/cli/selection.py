@@ -1,4 +1,4 @@
-"""Selects messages and a generated package by name, for several commands."""
+"""Finds the messages of `--messages` and the package of `--package`, for several commands."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ __all__ = ["import_package", "message_names"]
 
 
 def message_names(text: str, known: Definitions | None = None) -> frozenset[str]:
-    """Returns the messages that `--messages` names, separated by commas; see `messages_called`.
+    """Returns the names of the messages in `text`, the value of `--messages`.
 
-    An API is its request and its response. Raises UnknownNameError for an unknown name, and
-    ConfigurationError if there is no name at all.
+    `text` has message names, API names and api keys, separated by commas; an API selects its
+    request and its response. Raises UnknownNameError for an unknown name, and ConfigurationError
+    if `text` has no name.
     """
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
@@ -27,9 +28,9 @@ def message_names(text: str, known: Definitions | None = None) -> frozenset[str]
 
 
 def import_package(name: str) -> ModuleType:
-    """Returns the package of that name, which may be in the current folder.
+    """Imports the package `name`, which may be in the current folder.
 
-    Raises ConfigurationError if it cannot be imported.
+    Raises ConfigurationError if the import fails.
     """
     sys.path.insert(0, str(Path.cwd()))
     try:

@@ -11,7 +11,7 @@ from typing import Final
 
 __all__ = ["print_json", "print_table", "table_lines"]
 
-#: Columns that the last cell needs in the line of its row; with fewer it is printed below.
+#: Least columns for the last cell beside the others; if fewer are left, it is printed below them.
 LEAST_LAST_COLUMN: Final = 30
 
 _GAP: Final = "  "
@@ -19,12 +19,12 @@ _BELOW: Final = 10
 
 
 def print_json(data: object) -> None:
-    """Prints plain data, indented."""
+    """Prints `data` as indented JSON."""
     print(json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], indent: str = "") -> None:
-    """Prints a table, within the width of a terminal; other output has whole lines."""
+    """Prints a table. Lines are broken at the terminal's width, and not if there is none."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for line in table_lines(header, rows, width=width, indent=indent):
         print(line)
@@ -39,8 +39,9 @@ def table_lines(
 ) -> Iterator[str]:
     """Yields the lines of a table, the header first, without columns that are empty in every row.
 
-    With a `width` the last column is broken into lines; if less than LEAST_LAST_COLUMN is left for
-    it, it is printed below its row. Lines that are still too long end with an ellipsis.
+    If a row is longer than `width` columns, its last cell is wrapped. If fewer than
+    LEAST_LAST_COLUMN columns are left for the last cell, it is printed below the other cells, which
+    are cut at `width` with an ellipsis.
     """
     filled = [at for at in range(len(header)) if any(row[at] for row in rows)]
     shown_rows = [[row[at] for at in filled] for row in [header, *rows]]

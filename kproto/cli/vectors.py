@@ -1,6 +1,6 @@
-"""Describes the arguments of `kproto vectors`: golden bytes and JSON of messages.
+"""Describes the arguments of `kproto vectors`, which writes messages as JSON and as bytes.
 
-Knows no message; `run_vectors` writes them.
+Does not import the messages: `run_vectors` does, once the command runs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ __all__ = ["add_command"]
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Describes the command's arguments."""
+    """Adds `kproto vectors` and its arguments to the parser."""
     parser = commands.add_parser(
         "vectors",
         help="write golden vectors of messages, for codecs in any language",
