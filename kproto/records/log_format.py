@@ -1,8 +1,8 @@
-"""The part of the log format that all magics share.
+"""The part of the log format that magic 0, 1 and 2 share.
 
-Has the positions of offset, length and magic, the attribute bits that more than one magic has, and
-the values for fields that a format lacks. `magic2.batch_header` and `legacy.message_header` have
-the rest of their headers. Source: KIP-98, KIP-32; Kafka's documentation, "Record Batch" and "Old
+Has the positions of offset, length and magic, the attribute bits that several magics have, and the
+values of fields that a record or batch lacks. `magic2.batch_header` and `legacy.message_header`
+have the rest of the headers. Source: KIP-98, KIP-32; Kafka's documentation, "Record Batch" and "Old
 Message Format".
 """
 
@@ -14,13 +14,13 @@ from typing import Final
 from ..wire.buffers import octets
 from ..wire.errors import CorruptBatchError
 
-#: base offset and length; the length counts the bytes behind it
+#: Base offset and length. The length counts the bytes after the length field.
 LOG_OVERHEAD: Final = Struct(">qi")
 LOG_OVERHEAD_BYTES: Final = 12
 OFFSET_BYTES: Final = 8
 MAGIC_OFFSET: Final = 16
 
-#: The shortest entry of any magic, without base offset and length: magic 0, key and value null.
+#: The least length in an entry's length field: a message of magic 0 with null key and value.
 MIN_MESSAGE_BYTES: Final = 14
 
 COMPRESSION_CODEC_MASK: Final = 0x07
@@ -39,7 +39,10 @@ NO_PARTITION_LEADER_EPOCH: Final = -1
 
 
 def as_buffer(data: bytes | bytearray | memoryview) -> bytes:
-    """Returns the data as bytes; refuses a number or a list, which `bytes()` would accept."""
+    """Returns bytes-like `data` as bytes. Raises CorruptBatchError for anything else.
+
+    `bytes()` would accept numbers and lists too.
+    """
     if isinstance(data, bytes):
         return data
     try:
@@ -49,13 +52,16 @@ def as_buffer(data: bytes | bytearray | memoryview) -> bytes:
 
 
 def bytes_left(data: bytes, position: int) -> int:
-    """Returns the number of bytes from `position` on. Raises CorruptBatchError below 0."""
+    """Returns the number of bytes after `position`. Raises CorruptBatchError if it is negative."""
     if position < 0:
         raise CorruptBatchError(f"position {position} lies before the data", offset=position)
     return max(len(data) - position, 0)
 
 
 def base_offset_at(data: bytes, position: int) -> int | None:
-    """Returns the base offset of an entry that may be cut; None if even the offset is cut."""
+    """Returns the base offset of the entry at `position`, None if the data ends inside it.
+
+    The rest of the entry may be missing.
+    """
     end = position + OFFSET_BYTES
     return int.from_bytes(data[position:end], "big", signed=True) if end <= len(data) else None

@@ -1,7 +1,7 @@
-"""Iterates over the batches and records in the `records` bytes of a fetch or produce, of any magic.
+"""Iterates over the batches and records in the `records` field of a Fetch response or a Produce
+request, like Kafka's MemoryRecords.
 
-Finds where one batch ends and the next begins, like Kafka's MemoryRecords. `magic2` and `legacy`
-read what is inside.
+`magic2` and `legacy` read the batches.
 """
 
 from __future__ import annotations
@@ -30,14 +30,17 @@ def read_batches(
     allow_partial: bool = True,
     whole_first: bool = False,
 ) -> Iterator[RecordBatch]:
-    """Yields the batches in the `records` bytes of a fetch or produce, in order.
+    """Yields the batches in the `records` field of a fetch or produce, in order.
 
-    Magics may be mixed: a batch of magic 2 is a `RecordBatch`, a message of magic 0 or 1 a
-    `LegacyBatch`. Brokers cut a fetch at its size limit, so an incomplete batch at the end ends the
-    iteration; with `allow_partial=False` (for a produce) it raises. From Fetch v3 on the first
-    batch is complete, however large (KIP-74): `whole_first` raises if it is cut, for a caller that
-    would wait forever for the rest. Raises CorruptBatchError at the first corrupt batch, after it
-    has yielded the batches before it.
+    Yields a `RecordBatch` for a batch of magic 2, a `LegacyBatch` for a message of magic 0 or 1; a
+    field may have both. Without `check_crc` the batches are not checked (`RecordBatch.check`).
+
+    Brokers cut a fetch at its size limit, so an incomplete batch at the end is ignored. With
+    `allow_partial=False` (for a produce) it is an error. `whole_first` makes only an incomplete
+    first batch an error. From Fetch v3 on the first batch is always complete (KIP-74); a consumer
+    that ignored a cut one would fetch it forever.
+
+    Raises CorruptBatchError at the first corrupt batch, after the batches before it.
     """
     data = as_buffer(data)
     size = len(data)
@@ -77,14 +80,14 @@ def read_batches(
 
 
 def checked_next_offset(batch: RecordBatch, before: int | None) -> int:
-    """Returns the next offset of `batch`; `before` is the next offset of the batch before it.
+    """Returns the next offset of `batch`. Raises CorruptBatchError if it begins before `before`.
 
-    No checksum covers the base offset, so only this check detects a damaged log, or a broker that
-    sends a batch twice. For a message set, the known offset is that of an entry's last message.
-    Raises CorruptBatchError for a batch that begins before `before`.
+    `before` is the next offset of the previous batch, None for the first batch. The checksum does
+    not cover the base offset, so only this check detects a wrong base offset, or a broker that
+    sends a batch twice. For a wrapper of magic 0 or 1, it compares the offset of the last message.
     """
     if before is not None and batch.base_offset < before:
-        batch.check()  # a wrong checksum explains more
+        batch.check()  # raises a more precise error if the checksum is wrong too
         raise CorruptBatchError(
             f"offsets do not rise: the batch holds {batch.base_offset} to {batch.last_offset}, and "
             f"the one before it ends at {before - 1}",
@@ -101,10 +104,10 @@ def read_records(
     check_crc: bool = True,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Iterator[Record]:
-    """Yields the records in the `records` bytes of a fetch, of any magic, from `from_offset` on.
+    """Yields the records in the `records` field of a fetch, of any magic, from `from_offset` on.
 
-    Skips earlier records (a fetch may start inside a batch) and control batches. Raises the errors
-    of `read_batches` and `RecordBatch.records`, after it has yielded the records before the fault.
+    Skips earlier records, because a fetch may begin inside a batch, and control batches. Raises the
+    errors of `read_batches` and `RecordBatch.records`, after the records of the batches before.
     """
     for batch in read_batches(data, check_crc=check_crc):
         if batch.is_control or batch.last_offset < from_offset:

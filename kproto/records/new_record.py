@@ -1,7 +1,7 @@
-"""The parts of a record to be written, and the check that finds the part at fault.
+"""The type of a record to be written, its limits, and the check that names a wrong field.
 
-The builders of batches and message sets write records without checks; when Python refuses a value,
-`check_new_record` examines the record and names the field. Knows no format.
+The builders of batches and message sets do not check the records, which is faster. If encoding a
+record raises one of ENCODE_FAILURES, they call `check_new_record`, which names the field.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ __all__ = [
 NewRecord: TypeAlias = "tuple[bytes | None, bytes | None, Sequence[Header], int]"
 """A record to be written: key, value, headers, timestamp in ms."""
 
-#: The largest batch that a builder makes, unless the caller sets another bound: Kafka's default for
-#: max.request.size, which is below a broker's default message.max.bytes (1,048,588).
+#: The default of `max_bytes` in the builders, which limits a batch before compression. It is
+#: Kafka's default for max.request.size, which is below a broker's default message.max.bytes
+#: (1,048,588).
 MAX_BATCH_BYTES: Final = 1_048_576
 
 MAX_INT32: Final = 0x7FFFFFFF
@@ -43,20 +44,20 @@ MAX_INT64: Final = 0x7FFFFFFFFFFFFFFF
 #: The largest timestamp in ms.
 MAX_TIMESTAMP_MS: Final = MAX_INT64
 
-# Python's errors for a value of a wrong type, or too large for its field.
+#: The exceptions that Python raises for a value of a wrong type, or too large for its field.
 ENCODE_FAILURES: Final = (TypeError, ValueError, AttributeError, OverflowError, struct.error)
 
 
 def check_max_bytes(max_bytes: object, overhead: int) -> None:
-    """Checks that the bound is a number and leaves space beside `overhead` bytes.
-
-    Raises ConfigurationError.
-    """
+    """Raises ConfigurationError unless `max_bytes` is greater than `overhead`, up to 2 GiB."""
     check_whole_number("max_bytes", max_bytes, overhead + 1, MAX_INT32)
 
 
 def check_new_record(index: int, record: object) -> None:
-    """Raises EncodeError that names the field at fault, if the record has one."""
+    """Raises EncodeError, which names the field, if a field of `record` is wrong.
+
+    The error calls the record `records[index]`.
+    """
     path = f"records[{index}]"
     if not isinstance(record, tuple | list):
         raise EncodeError(

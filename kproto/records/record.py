@@ -1,7 +1,6 @@
-"""One record and its headers.
+"""Defines `Record`, and decodes its headers when they are first read.
 
-Has the `Record` class and decodes header blocks. Knows nothing of batches: their reader passes
-offset, timestamp and the bytes of the header block.
+The headers of a record are encoded in a header block: their count, then names and values.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ NO_HEADERS: Final = b"\x00"
 
 
 class Origin:
-    """Holds the fields that all records of a batch share.
+    """Holds the fields that all records of a batch share: topic, partition and timestamp type.
 
-    Topic, partition and timestamp type; for errors in headers also the position of the batch in the
-    buffer, and its base offset. Immutable, because many records share it.
+    Also has the position of the batch in the buffer and its base offset, for errors in headers.
+    Must not be changed, because many records refer to it.
     """
 
     __slots__ = ("base_offset", "partition", "position", "timestamp_type", "topic")
@@ -43,7 +42,7 @@ class Origin:
         position: int | None = None,
         base_offset: int | None = None,
     ) -> None:
-        # Each argument has a default for the same reason as those of `Record`.
+        # Each argument has a default because mypyc's `__new__` calls `__init__` without arguments.
         self.topic = topic
         self.partition = partition
         self.timestamp_type = timestamp_type
@@ -55,14 +54,16 @@ _NOWHERE: Final = Origin()
 
 
 class Record:
-    """One record of a partition.
+    """A record of a partition.
 
-    `offset`; `timestamp` in ms since the epoch (-1: none); `timestamp_type` 0 for create time, 1
-    for log append time, -1 if the format has no timestamp; `key` and `value`, bytes or None;
-    `headers`, a list of (name, value or None), in order, duplicates kept; `topic` and `partition`
-    ("" and -1 unless a consumer read the record). Records are equal when all of these are equal.
-    Headers are decoded at the first access. The attribute byte of a record is left out: Kafka
-    defines no bit of it.
+    - `offset`; `key` and `value`, bytes or None;
+    - `timestamp` in ms since the epoch, -1 for none;
+    - `timestamp_type`: 0 for create time, 1 for log append time, -1 if the magic has no timestamp;
+    - `headers`: a list of (name, value or None), in order, with duplicates;
+    - `topic` and `partition`: "" and -1 if the reader was not told them.
+
+    Two records are equal if all these fields are equal. Headers are decoded at the first access.
+    The attribute byte of a record is not kept, because Kafka defines no bit of it.
     """
 
     __slots__ = ("_headers", "_origin", "key", "offset", "timestamp", "value")
@@ -72,7 +73,7 @@ class Record:
     key: bytes | None
     value: bytes | None
     _headers: bytes | list[Header]
-    #: Shared by the records of a batch, which saves several stores for each record.
+    #: Shared by the records of a batch, so that creating a record sets one attribute instead of 3.
     _origin: Origin
 
     def __init__(
@@ -87,7 +88,7 @@ class Record:
         topic: str = "",
         partition: int = -1,
     ) -> None:
-        # Each argument has a default because mypyc's `__new__` calls `__init__` too.
+        # Each argument has a default because mypyc's `__new__` calls `__init__` without arguments.
         self.offset = offset
         self.timestamp = timestamp
         self.key = key
@@ -100,7 +101,7 @@ class Record:
 
     @property
     def topic(self) -> str:
-        """Returns the topic that a consumer read the record from, "" for any other record."""
+        """Returns the topic of the record, "" if the reader was not told it."""
         return self._origin.topic
 
     @topic.setter
@@ -110,7 +111,7 @@ class Record:
 
     @property
     def partition(self) -> int:
-        """Returns the partition that a consumer read the record from, -1 for any other record."""
+        """Returns the partition of the record, -1 if the reader was not told it."""
         return self._origin.partition
 
     @partition.setter
@@ -130,7 +131,10 @@ class Record:
 
     @property
     def headers(self) -> list[Header]:
-        """Returns (name, value or None) in order. Raises CorruptBatchError if they are corrupt."""
+        """Returns the headers, (name, value or None), in order.
+
+        Raises CorruptBatchError if the header block is corrupt.
+        """
         block = self._headers
         if isinstance(block, list):
             return block
@@ -186,10 +190,11 @@ def _shown(value: bytes | None) -> str:
     return f"{value[:_SHOWN_BYTES]!r}… ({len(value)} bytes)"
 
 
-# Header blocks of one topic mostly repeat: the same names, values of the same lengths. Decoding is
-# then one `Struct.unpack` and a comparison of the bytes between the values. The cache is keyed by
-# the block's length: (unpack, the bytes before each value, each name with the index of its value in
-# the unpacked tuple). A plain loop over the names takes half as long as `list(zip(…))`.
+# Header blocks of a topic mostly have the same names and values of the same lengths. Such a block
+# is decoded with a `Struct.unpack` and a comparison of the bytes between the values. By the length
+# of the block, the cache has the unpack function, the bytes before each value, and each name with
+# the index of its value in the unpacked tuple. A plain loop over the names takes half as long as
+# `list(zip(…))`.
 _Template: TypeAlias = (
     "tuple[Callable[[bytes], tuple[bytes, ...]], tuple[bytes, ...], tuple[tuple[str, int], ...]]"
 )
@@ -200,10 +205,10 @@ _MAX_TEMPLATE_BYTES: Final = 4096
 
 
 def decode_headers(block: bytes) -> list[Header]:
-    """Returns the headers in a record's header block, from their count to the record's end.
+    """Returns the headers in `block`, the bytes from the header count to the end of the record.
 
-    Raises ValueError with a reason: bad count, negative length, a null name, a name that is not
-    UTF-8, missing or extra bytes.
+    Raises ValueError for a negative count or length, a null name, a name that is not UTF-8, and
+    missing or extra bytes.
     """
     template = _templates.get(len(block))
     if template is not None:
@@ -221,7 +226,7 @@ def decode_headers(block: bytes) -> list[Header]:
 
 
 def decode_headers_of(records: list[Record]) -> None:
-    """Decodes the headers of all records. Raises ValueError that names the offset at fault."""
+    """Decodes the headers of all records. Raises ValueError, which names the record's offset."""
     find = _templates.get
     for record in records:
         block = record._headers

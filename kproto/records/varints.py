@@ -1,7 +1,7 @@
-"""The numbers in records: signed varints (zigzag, base 128), and 64-bit arithmetic like Java's.
+"""Encodes and reads the numbers in records: signed varints (zigzag, base 128).
 
-Owns the table of short varints and the readers of any varint. The loop of `magic2.record_decoding`
-reads one- and two-byte varints inline and calls these readers for longer ones.
+For speed, `magic2.record_decoding` reads varints of one and two bytes inline, and calls
+`read_varint` and `read_varlong` only for longer ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MAX_VARLONG_BYTES: Final = 10
 
 
 def encode_varint(value: int) -> bytes:
-    """Encodes a signed integer of up to 64 bits as a zigzag varint or varlong (the same form)."""
+    """Encodes a signed integer of up to 64 bits as a zigzag varint (or varlong, the same bytes)."""
     rest = value << 1 if value >= 0 else ~(value << 1)
     encoded = bytearray()
     while rest > 0x7F:
@@ -25,31 +25,31 @@ def encode_varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-#: The varints of 0, 1, 2 … of one or two bytes. A list index is faster than any arithmetic.
+#: The varints of 0 to 8191, of one or two bytes. A list index is faster than encoding.
 VARINTS: Final = [encode_varint(value) for value in range(8192)]
 
 
 def zigzag(unsigned: int) -> int:
-    """Returns the signed value of the zigzag form: 0, 1, 2, 3 … stand for 0, -1, 1, -2 …"""
+    """Returns the signed value of a zigzag integer: 0, 1, 2, 3 … become 0, -1, 1, -2 …"""
     return (unsigned >> 1) ^ -(unsigned & 1)
 
 
 def int64(value: int) -> int:
-    """Returns `value` as it would overflow in a Java long."""
+    """Returns `value` wrapped to 64 bits, as a Java long overflows."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def read_varint(data: bytes, pos: int) -> tuple[int, int]:
     """Reads up to 5 bytes at `pos`; returns the unsigned (still zigzag) value and the new position.
 
-    Accepts non-minimal forms and drops bits above the 32nd, as Kafka's classes do. Raises
+    Accepts unnecessarily long varints and drops bits above the 32nd, as Kafka's classes do. Raises
     ValueError if the fifth byte does not end the varint, IndexError at the end of the buffer.
     """
     return _read(data, pos, _MAX_VARINT_BYTES, 0xFFFFFFFF)
 
 
 def read_varlong(data: bytes, pos: int) -> tuple[int, int]:
-    """Reads like `read_varint`, up to 10 bytes and 64 bits."""
+    """Reads a varint like `read_varint`, but of up to 10 bytes and 64 bits."""
     return _read(data, pos, _MAX_VARLONG_BYTES, 0xFFFFFFFFFFFFFFFF)
 
 

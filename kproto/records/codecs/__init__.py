@@ -1,4 +1,5 @@
-"""Compresses and decompresses bytes; knows no batch and no message.
+"""Compresses and decompresses the records part of a batch as plain bytes.
 
-`compression` has the table of codecs. Each codec has a module, which uses `bounded`.
+`compression` has the table of codecs. Each codec has a module; `bounded` has the functions that
+limit the decompressed size.
 """

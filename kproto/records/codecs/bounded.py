@@ -1,9 +1,8 @@
-"""Decompresses with a bound on the size of the result; several codecs share this.
+"""Decompresses with a bound on the decompressed size; the codec modules share these functions.
 
-Bounds libraries that decompress streams or whole buffers, and limits the memory that hostile data
-can claim: data that grows far beyond its own size is first decompressed once into a small buffer,
-and memory for the result is allocated only after the data proved valid. Knows no codec, and no
-library except `cramjam`, which several codecs use.
+They also limit the memory that hostile data can claim. If the result is far larger than the data,
+the data is first decompressed in small chunks that are only counted. Memory for the result is
+allocated only after all data proved valid.
 """
 
 from __future__ import annotations
@@ -31,23 +30,26 @@ __all__ = [
     "trusted_bytes",
 ]
 
-#: cramjam's error text when a buffer was too small for valid data; the words are Rust's.
+#: cramjam's error text (from Rust's standard library) if the buffer is too small for valid data.
 _BUFFER_IS_FULL: Final = "failed to write whole buffer"
 
-#: A result of at most this size, or at most this many times the data, is allocated at once.
+#: A result of at most this many bytes, or of at most this many times the size of the data, is
+#: allocated without a check of the data.
 _TRUSTED_BYTES: Final = 4_194_304
 _TRUSTED_TIMES: Final = 64
 
-#: Data whose largest possible result is above this many times the bound is not measured first.
+#: If the largest possible result exceeds the bound by more than this factor, the decompressed size
+#: is not measured first.
 _MOST_MEASURED_TIMES: Final = 8
 
-#: The bytes to decompress at a time when the whole result would be too much.
+#: The size in bytes of the buffer that measures a decompressed size.
 CHUNK_BYTES: Final = 131_072
 
-#: The bytes that a stream returns at a time after the first `_TRUSTED_BYTES`.
+#: Most bytes that a stream returns in each call after the first, which returns `_TRUSTED_BYTES`.
 _STREAM_CHUNK_BYTES: Final = 1_048_576
 
-#: The bytes of data that a stream gets at a time: the least for a new stream, and the most later.
+#: The bytes of compressed data in one call: the first is for a new stream; the size then doubles
+#: up to the second.
 _LEAST_GIVEN_BYTES: Final = 256
 _MOST_GIVEN_BYTES: Final = 65_536
 
@@ -58,7 +60,7 @@ def too_large_error(limit: int) -> ValueError:
 
 
 def cramjam_for(codec: str) -> Any:
-    """Returns the package `cramjam`; raises MissingCodecError, which names `codec`, without it."""
+    """Imports and returns `cramjam`. Raises MissingCodecError for `codec` if it is missing."""
     try:
         return import_module("cramjam")
     except ImportError:
@@ -69,7 +71,7 @@ def cramjam_for(codec: str) -> Any:
 
 
 def copy_into(data: bytes, output: memoryview) -> int | None:
-    """Copies `data` to the start of `output`; returns its size in bytes, None if too large."""
+    """Copies `data` to the start of `output`; returns its size, or None if `output` is smaller."""
     if len(data) > len(output):
         return None
     output[: len(data)] = data
@@ -77,7 +79,10 @@ def copy_into(data: bytes, output: memoryview) -> int | None:
 
 
 def trusted_bytes(given: int) -> int:
-    """Returns the result size in bytes up to which `given` bytes of data are not checked first."""
+    """Returns the result size in bytes that may be allocated before the data is checked.
+
+    `given` is the size of the compressed data in bytes.
+    """
     return max(_TRUSTED_BYTES, _TRUSTED_TIMES * given)
 
 
@@ -94,7 +99,11 @@ def sized_output(size: int) -> BytesIO:
 def decompress_stream_into(
     data: bytes, output: memoryview, begin: Callable[[], Any], broken: type[Exception]
 ) -> int | None:
-    """Decompresses streams into `output`, each with a new `begin()`; returns None on failure."""
+    """Decompresses the streams that follow one another in `data` into `output`.
+
+    `begin()` returns a new decompressor, for each stream; `broken` is its exception. Returns the
+    number of bytes; None if the data is broken or empty, or if `output` is too small.
+    """
     if not data or not output:
         return None
     size = len(output)
@@ -116,7 +125,10 @@ def decompress_stream_into(
 
 
 def decompress_whole_into(cramjam: Any, codec: str, data: bytes, output: memoryview) -> int | None:
-    """Decompresses with cramjam, which does not write past a buffer; returns None on failure."""
+    """Decompresses with cramjam into `output`; returns the number of bytes.
+
+    Returns None if the data is broken or empty, or if `output` is too small.
+    """
     if not data or not output:
         return None
     try:
@@ -128,7 +140,11 @@ def decompress_whole_into(cramjam: Any, codec: str, data: bytes, output: memoryv
 def decompress_streams(
     codec: str, data: bytes, limit: int, begin: Callable[[], Any], broken: type[Exception]
 ) -> bytes:
-    """Decompresses streams that follow one another, each with an object of `begin()`."""
+    """Returns the decompressed content of the streams that follow one another in `data`.
+
+    `begin()` returns a new decompressor, for each stream; `broken` is its exception. Raises
+    ValueError if the data is broken, or decompresses to more than `limit` bytes.
+    """
     if not data:
         raise ValueError(f"{codec}: no data")
     if limit < 0:  # limit + 1, the maximum length below, would be 0, which means no bound
@@ -146,15 +162,16 @@ def decompress_streams(
 
 
 class _DataEndsError(Exception):
-    """Raised when the data ends before the stream does."""
+    """Raised if the compressed data ends in the middle of a stream."""
 
 
 def _all_chunks(
     data: bytes, limit: int, begin: Callable[[], Any], stream: Any, chunk: bytes
 ) -> bytes:
-    """Returns the result of all streams in `data`; the first got all data and returned `chunk`.
+    """Returns the decompressed content of all streams in `data`.
 
-    A result far larger than the data is allocated only after all of it proved valid.
+    `stream`, the first, was already called with all data and returned `chunk`. A result far larger
+    than the data is allocated only after all data proved valid.
     """
     trusted = trusted_bytes(len(data))
     size = 0
@@ -165,7 +182,7 @@ def _all_chunks(
             raise too_large_error(limit)
         if size <= trusted:
             output.write(found)
-        elif output.tell():  # from here on the chunks are only counted
+        elif output.tell():  # the result is not trusted: count the later chunks only
             output = BytesIO()
     if size > trusted:
         output = sized_output(size)
@@ -177,11 +194,12 @@ def _all_chunks(
 
 
 def _chunks(data: bytes, begin: Callable[[], Any], stream: Any, chunk: bytes) -> Iterator[bytes]:
-    """Yields `chunk`, which the first stream returned, then the rest of that and of later streams.
+    """Yields `chunk`, which `stream` has returned, then its later chunks and those of the streams
+    behind it.
 
-    A later stream gets a small part of the data, then larger ones. A decompressor copies the data
-    behind its stream, so that passing all remaining data each time would make the work for many
-    small streams quadratic. The same holds for zlib and its unconsumed tail.
+    Each of the later streams gets a small part of the data first, then larger parts. A decompressor
+    copies the data that it does not consume (`unused_data`, zlib's `unconsumed_tail`). If it got
+    all remaining data in each call, the time for many small streams would be quadratic.
     """
     given = data
     pos = 0
@@ -208,10 +226,11 @@ def _chunks(data: bytes, begin: Callable[[], Any], stream: Any, chunk: bytes) ->
 def decompress_growing(cramjam: Any, codec: str, data: bytes, limit: int, most: int) -> bytes:
     """Decompresses into a buffer that grows until the result fits.
 
-    cramjam has no bound of its own, but it does not write past a buffer and reports a full one.
-    The buffer then grows, up to the smaller of `limit` and `most`, the largest size that data in
-    this form can decompress to. Corrupt data thus takes a few times the memory of the bytes before
-    the fault, or none if the result would be far larger than the data.
+    cramjam has no option for a bound, but it reports a full buffer instead of writing past it.
+    The buffer then grows, up to the smaller of `limit` and `most`. `most` is the largest size in
+    bytes that the codec can decompress this data to. If the result may be far larger than the data,
+    its size is measured before the buffer grows. Raises ValueError if the data is broken, or
+    decompresses to more than `limit` bytes.
     """
     if not data:
         raise ValueError(f"{codec}: no data")
@@ -240,8 +259,8 @@ def _decompress_sized(cramjam: Any, codec: str, data: bytes, size: int) -> bytes
     if size <= _TRUSTED_BYTES:
         buffer = bytearray(size)
         written = decompress_into(data, buffer)
-        # A copy, then the whole buffer is freed: a buffer cut to size would leave a hole in memory
-        # that the next one does not fit into.
+        # Copies the result, so that the whole buffer is freed. A buffer shortened to the result
+        # would leave a gap in memory that is too small for the next buffer.
         return bytes(memoryview(buffer)[:written])
     output = sized_output(size)
     with output.getbuffer() as output_buffer:
@@ -251,7 +270,11 @@ def _decompress_sized(cramjam: Any, codec: str, data: bytes, size: int) -> bytes
 
 
 def _measured(cramjam: Any, codec: str, data: bytes, limit: int, otherwise: int) -> int:
-    """Returns the decompressed size of `data` in bytes; `otherwise` if there is no null device."""
+    """Returns the decompressed size of `data` in bytes, measured by writing to the null device.
+
+    Returns `otherwise` if the null device cannot be opened. Raises ValueError for broken data, and
+    above `limit` bytes.
+    """
     try:
         nowhere = cramjam.File(os.devnull)
     except OSError:

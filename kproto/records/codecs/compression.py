@@ -1,8 +1,8 @@
 """The table of compression codecs, with Kafka's ids, names and levels.
 
-Each codec's own module implements it. Knows nothing of batches and records. The standard library
-has gzip, and zstd from Python 3.14 on; `cramjam` (the extra `kproto[compression]`) has the others.
-Two more packages, `zlib-ng` and `zstandard`, are used if installed, because they are faster.
+Each codec is implemented in its own module. gzip uses the standard library, and so does zstd from
+Python 3.14 on. snappy, lz4 and zstd on older Python use `cramjam` (the extra
+`kproto[compression]`). `zlib-ng` and `zstandard` are used if installed, because they are faster.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 #: The most bytes that one batch may decompress to, unless the caller sets another bound. Kafka's
-#: brokers accept batches of 1 MB by default; a hundredfold is generous even for repetitive JSON.
+#: brokers accept batches of 1 MB by default; a ratio of 128 is ample even for repetitive JSON.
 MAX_DECOMPRESSED_BYTES: Final = 128 * 1024 * 1024
 
 
@@ -35,11 +35,11 @@ class Codec(NamedTuple):
 
     `compress(data, level)` and `decompress(data, limit)` return bytes; `decompress` raises
     ValueError with a reason if the data is corrupt or decompresses to more than `limit` bytes.
-    `decompress_into(data, output)` writes to the start of `output`, never past its end, and returns
-    the number of bytes. It returns None, and leaves anything in `output`, if `output` is too small
-    or the data is corrupt or unusual; `decompress` then tells the reason.
-    `levels` are the lowest and highest level that Kafka allows, None for a codec without levels;
-    `default_level` is the level for None.
+    `decompress_into(data, output)` writes to the start of `output` and returns the number of bytes.
+    It returns None if `output` is too small, or if the data is corrupt or in a rare format. The
+    content of `output` is then undefined; call `decompress` to get the result or the error.
+    `levels` are the lowest and highest level that Kafka allows, None for a codec without levels.
+    `default_level` is used if the caller sets no level.
     """
 
     id: int
@@ -68,7 +68,10 @@ def codec_for_name(name: str) -> Codec:
 
 
 def level_for(codec: Codec, level: int | None) -> int:
-    """Returns the level to use. Raises ConfigurationError for a level that the codec lacks."""
+    """Returns `level`, or the codec's default if `level` is None.
+
+    Raises ConfigurationError for a level that Kafka does not allow for the codec.
+    """
     if level is None:
         return codec.default_level
     if codec.levels is None:
@@ -98,8 +101,8 @@ CODECS: Final = (
     Codec(0, "none", _compress_none, _decompress_none, _decompress_none_into),
     Codec(1, "gzip", gzip.compress, gzip.decompress, gzip.decompress_into, (1, 9), -1),
     Codec(2, "snappy", snappy.compress, snappy.decompress, snappy.decompress_into),
-    # Kafka's default is 9, and its producers then use the fast compressor, which is level 1 here.
-    # Above 12 nothing changes.
+    # Kafka's default level is 9, but its producers then use lz4-java's fast compressor, which is
+    # cramjam's level 1. Levels above 12 have no further effect.
     Codec(3, "lz4", lz4.compress, lz4.decompress, lz4.decompress_into, (1, 17), 1),
     Codec(4, "zstd", zstd.compress, zstd.decompress, zstd.decompress_into, (-131072, 22), 3),
 )

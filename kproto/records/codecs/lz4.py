@@ -1,7 +1,7 @@
-"""lz4 frames of independent blocks, because Kafka's reader refuses linked blocks.
+"""Implements lz4. Frames have independent blocks, because Kafka's reader refuses linked blocks.
 
-`lz4_frame` handles the wrong header checksum that Kafka once wrote. `compression.Codec` describes
-`compress`, `decompress` and `decompress_into`.
+`lz4_frame` handles the wrong header checksum that Kafka writes for magic 0. `compression.Codec`
+documents `compress`, `decompress` and `decompress_into`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def compress(data: bytes, level: int) -> bytes:
 
 
 def decompress(data: bytes, limit: int) -> bytes:
-    # One byte of lz4 decompresses to at most 255.
+    # Each byte of lz4 data decompresses to at most 255 bytes.
     return decompress_growing(cramjam_for("lz4"), "lz4", data, limit, 255 * len(data))
 
 

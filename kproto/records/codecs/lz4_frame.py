@@ -1,9 +1,9 @@
-"""Fixes the checksum in the header of an lz4 frame, which Kafka wrote wrongly for magic 0.
+"""Converts the header checksum of an lz4 frame between the lz4 format and that of magic 0.
 
-The checksum byte is right in record batches and in messages of magic 1. In messages of magic 0 it
-covers four bytes too many, and Kafka does not verify it when it reads them (KAFKA-3160). Knows
-nothing of messages. Source: the lz4 frame format 1.6, "Frame Descriptor"; the xxHash
-specification, XXH32.
+In messages of magic 0, Kafka's checksum also covers the four magic bytes of the frame, which is
+wrong, and Kafka does not verify it when it reads them (KAFKA-3160). In messages of magic 1 and in
+record batches the checksum is right. Source: the lz4 frame format 1.6, "Frame Descriptor"; the
+xxHash specification, XXH32.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def with_checksum_of_magic_0(frame: bytes) -> bytes:
-    """Returns the frame with the header checksum that messages of magic 0 carry."""
+    """Returns the frame with the header checksum as Kafka writes it in messages of magic 0."""
     return _with_checksum(frame, 0)
 
 
@@ -47,7 +47,7 @@ def _with_checksum(frame: bytes, checked_from: int) -> bytes:
 
 
 def _xxh32_of_few(data: bytes) -> int:
-    """Computes XXH32 with seed 0 of fewer than 16 bytes, which is all that a header has."""
+    """Computes XXH32 with seed 0 of fewer than 16 bytes; a frame header has at most 15 bytes."""
     state = _PRIME_5 + len(data)
     pos = 0
     while pos + 4 <= len(data):

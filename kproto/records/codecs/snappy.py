@@ -1,6 +1,6 @@
-"""snappy in snappy-java's framing, as Kafka's producers write it; raw snappy is read as well.
+"""Implements snappy in snappy-java's framing, as Kafka's producers write it; also reads raw snappy.
 
-`compression.Codec` describes `compress`, `decompress` and `decompress_into`.
+`compression.Codec` documents `compress`, `decompress` and `decompress_into`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ __all__ = ["compress", "decompress", "decompress_into"]
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
-#: The maximum ratio is that of a copy element: three bytes for at most 64.
+#: Most decompressed bytes per byte: a copy element has three bytes and yields at most 64.
 _MOST_PER_BYTE: Final = 22
-#: A block up to this size is decompressed into cramjam's own memory and copied, which is faster.
+#: Up to this decompressed size it is faster to let cramjam allocate the result and to copy it.
 _COPIED_BYTES: Final = 1_048_576
-_XERIAL_BLOCK_BYTES: Final = 32768  # of snappy-java, and so of Kafka's Java producer
+_XERIAL_BLOCK_BYTES: Final = 32768  # snappy-java's block size, which Kafka's Java producer uses
 
 
 def compress(data: bytes, level: int) -> bytes:
@@ -87,7 +87,10 @@ def _decompress_block(block: bytes, bytes_left: int, limit: int) -> bytes:
 
 
 def decompress_into(data: bytes, output: memoryview) -> int | None:
-    """Decompresses snappy-java's framing of one stream only, as producers write it."""
+    """Decompresses a single stream in snappy-java's framing into `output`.
+
+    Returns None for raw snappy, for joined streams and for broken data.
+    """
     cramjam = cramjam_for("snappy")
     if len(data) < len(_XERIAL_HEADER) or not data.startswith(_XERIAL_MAGIC):
         return None
@@ -97,7 +100,7 @@ def decompress_into(data: bytes, output: memoryview) -> int | None:
         end = pos + 4 + int.from_bytes(data[pos : pos + 4], "big")
         if (
             end > len(data) or end < pos + 5
-        ):  # the magic of a following stream gives such a length, too
+        ):  # true also for the magic of a second stream, which reads as a length
             return None
         try:
             written += cramjam.snappy.decompress_raw_into(data[pos + 4 : end], output[written:])

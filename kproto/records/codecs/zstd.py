@@ -1,6 +1,7 @@
-"""zstd (RFC 8878) with `zstandard` if installed, else with Python 3.14's own, else with cramjam.
+"""Implements zstd (RFC 8878) with `zstandard` if installed, else `compression.zstd` (Python 3.14),
+else cramjam.
 
-`compression.Codec` describes `compress`, `decompress` and `decompress_into`.
+`compression.Codec` documents `compress`, `decompress` and `decompress_into`.
 """
 
 from __future__ import annotations
@@ -28,14 +29,15 @@ if TYPE_CHECKING:
 
 __all__ = ["compress", "decompress", "decompress_into"]
 
-#: The output buffer for a result of unknown size; allocating it needs no system call.
+#: Size of the first output buffer if the frame does not declare its size. A buffer this small is
+#: allocated without a system call.
 _FIRST_OUTPUT_BYTES: Final = 65536
 
-#: zstandard's error text when the output buffer was too small for valid data; `_measured` finds
-#: the reason for any other error.
+#: zstandard's error text if the output buffer is too small for valid data.
 _OUTPUT_IS_FULL: Final = "did not decompress full frame"
 
-#: A frame that declares more than this many times its own size must not refer back beyond 8 MiB.
+#: A frame that may decompress to more than this many times its size must be readable with a window
+#: of 8 MiB.
 _FAR_REFERENCE_TIMES: Final = 1000
 
 
@@ -43,7 +45,7 @@ _FAR_REFERENCE_TIMES: Final = 1000
 def zstd_of_standard_library() -> Any | None:
     try:
         return import_module("compression.zstd")
-    except ImportError:  # before Python 3.14, or built without; hence the cache
+    except ImportError:  # before Python 3.14, or Python was built without zstd
         return None
 
 
@@ -55,9 +57,9 @@ def zstandard_package() -> Any | None:
         return None
 
 
-# A zstandard object reuses its working memory for the next batch. The other libraries allocate it
-# for each batch, which takes longer than a batch of 16 KB itself: with a reused object such a batch
-# takes 0.4 of the time to decompress, and half to compress. Threads must not share an object.
+# A zstandard object reuses its working memory for the next batch; the other libraries allocate it
+# for each batch. With a reused object a batch of 16 KB takes 0.4 of the time to decompress, and
+# half of the time to compress. Threads must not share an object.
 _thread_local = threading.local()
 
 
@@ -66,7 +68,7 @@ def _compressor(zstandard: Any, level: int) -> Any:
     if compressors is None:
         compressors = _thread_local.compressors = {}
     if level not in compressors:
-        compressors.clear()  # some megabytes each at high levels; a producer has one level
+        compressors.clear()  # each takes megabytes at high levels, and a producer has one level
         compressors[level] = zstandard.ZstdCompressor(level=level)
     return compressors[level]
 
@@ -79,7 +81,7 @@ def _decompressor(zstandard: Any) -> Any:
 
 
 def _content(zstandard: Any, data: bytes, frame: Frame, limit: int) -> bytes | None:
-    """Returns the content of one frame in `data`, by zstandard; None above `limit` bytes.
+    """Returns the content of one frame in `data`; None if it has more than `limit` bytes.
 
     Raises zstandard's error, or ValueError, on corrupt data. May allocate `limit` bytes.
     """
@@ -93,7 +95,7 @@ def _content(zstandard: Any, data: bytes, frame: Frame, limit: int) -> bytes | N
     most = min(frame_most, limit)
     if declared is None and most:
         # Java's producers do not declare the size: try a buffer that is usually large enough, then
-        # a larger one.
+        # buffers of 8 times the size.
         size = min(most, max(_FIRST_OUTPUT_BYTES, 8 * len(part)))
         while True:
             try:
@@ -109,7 +111,7 @@ def _content(zstandard: Any, data: bytes, frame: Frame, limit: int) -> bytes | N
 
 
 def _contents(zstandard: Any, data: bytes, frames: list[Frame], limit: int) -> bytes | None:
-    """Returns the content of all frames; None above `limit` bytes."""
+    """Returns the content of all frames; None if it has more than `limit` bytes."""
     contents = []
     bytes_left = limit
     for frame in frames:
@@ -128,7 +130,7 @@ def _of_size(decompressor: Any, part: bytes, size: int) -> bytes:
 def _contents_measured(
     zstandard: Any, data: bytes, frames: list[Frame], limit: int
 ) -> bytes | None:
-    """Returns the content of all frames; measures all of them before it allocates memory."""
+    """Measures all frames, then allocates and returns their content; None above `limit` bytes."""
     parts = []
     bytes_left = limit
     for start, end, declared, frame_most in frames:
@@ -152,8 +154,8 @@ def _measured(
 ) -> int | None:
     """Returns the size of a frame's content, measured in a small buffer; None above `limit` bytes.
 
-    A frame that declares a large window is read with a small one. If that fails, because the frame
-    refers back further, the result is the declared size, or `limit`.
+    A frame that declares a window above 8 MiB is read with a window of 8 MiB. If that fails,
+    because the frame refers back further, the smaller of `frame_most` and `limit` is returned.
     """
     if declared is not None and declared > limit:
         return None

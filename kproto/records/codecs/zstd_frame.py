@@ -1,8 +1,8 @@
 """Finds the zstd frames in data, and the most bytes that each can decompress to.
 
-Reads the headers of frames and blocks only, which bounds the memory for a result before anything
-is decompressed: corrupt data cannot announce more than its blocks can hold. Knows no library.
-Source: RFC 8878, section 3.1.
+Reads only the headers of frames and blocks, so that the memory for a result is bounded before
+decompression: corrupt data cannot declare more bytes than its blocks can hold. Source: RFC 8878,
+section 3.1.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _CHECKSUM_BYTES: Final = 4
 _DESCRIPTOR_AT: Final = 4
 #: The descriptor bits that a frame keeps when its size is removed: checksum and dictionary.
 _KEPT_FLAGS: Final = 0x07
-#: A window of 8 MiB, the most that RFC 8878 asks of every reader, and its byte in a header.
+#: A window of 8 MiB, which RFC 8878 recommends every decoder to support, and its header byte.
 _SMALL_WINDOW_BYTES: Final = 8_388_608
 _SMALL_WINDOW: Final = b"\x68"
 #: Indexed by the lowest two bits of the descriptor, and by its highest two.
 _DICTIONARY_ID_BYTES: Final = (0, 1, 2, 4)
 _CONTENT_SIZE_BYTES: Final = (0, 2, 4, 8)
-#: A size of two bytes counts from here, because smaller sizes take one byte.
+#: Added to a content size that is encoded in two bytes, because smaller sizes take one byte.
 _TWO_BYTES_FROM: Final = 256
 
 _BLOCK_HEADER_BYTES: Final = 3
@@ -41,16 +41,16 @@ _MAX_BLOCK_BYTES: Final = 131_072
 
 
 Frame: TypeAlias = "tuple[int, int, int | None, int]"
-"""Start and end of a frame in bytes, the size that its header declares (None if it declares none),
-and the most bytes that it can decompress to. A plain tuple, because each batch makes one.
+"""Start and end of a frame in bytes, the content size that its header declares (or None), and the
+most bytes that it can decompress to. A plain tuple, because it is the fastest to create.
 """
 
 
 def frames_in(data: bytes) -> list[Frame]:
-    """Returns the frames in `data`, without the skippable ones.
+    """Returns the frames in `data`, without skippable frames (RFC 8878, section 3.1.2).
 
-    Raises ValueError, before it reads any block's content, if `data` has anything but frames, if it
-    ends too early, or if a frame declares more or less than its blocks can hold.
+    Raises ValueError if `data` has bytes outside frames, if it ends inside a frame, or if a frame
+    declares more or fewer bytes than its blocks can hold.
     """
     if not data:
         raise ValueError("zstd: no data")
@@ -79,7 +79,7 @@ def _frame_at(data: bytes, start: int) -> Frame:
     pos += 1
     single = descriptor & _SINGLE_SEGMENT_FLAG
     if not single:
-        pos += 1  # how large a window the decompressor needs
+        pos += 1  # the window descriptor
     pos += _DICTIONARY_ID_BYTES[descriptor & 3]
     size_bytes = _CONTENT_SIZE_BYTES[descriptor >> 6]
     if single and not size_bytes:
@@ -131,10 +131,11 @@ def _frame_at(data: bytes, start: int) -> Frame:
 
 
 def with_small_window(frame: bytes) -> bytes:
-    """Returns the frame with a window of 8 MiB and no declared size; unchanged if that is enough.
+    """Returns the frame with a window of 8 MiB and no declared content size.
 
-    A streaming reader keeps as much of the result as the window demands, which is all of it for a
-    frame in one segment. The changed frame can be streamed unless it refers back further.
+    Returns the frame unchanged if its window is smaller already. A streaming decoder keeps as many
+    bytes as the window has; for a single-segment frame that is the whole content. The changed frame
+    cannot be decoded if it refers back further than 8 MiB.
     """
     descriptor = frame[_DESCRIPTOR_AT]
     blocks_at = _DESCRIPTOR_AT + 1

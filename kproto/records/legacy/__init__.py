@@ -1,5 +1,4 @@
-"""Reads and builds message sets (magic 0 and 1), the formats before record batches.
+"""Reads and builds message sets (magic 0 and 1), Kafka's formats before record batches (magic 2).
 
-Depends on `magic2`: a message set has the attributes of a batch, and a batch can be converted to
-one.
+Imports `magic2`: `LegacyBatch` is a `RecordBatch`, and `down_convert` reads batches of magic 2.
 """

@@ -1,7 +1,6 @@
 """The fixed-size header of a message of magic 0 or 1.
 
-Has the position of each field, and does not interpret it. Source: KIP-32 (timestamps); Kafka's
-documentation, "Old Message Format".
+Source: KIP-32 (timestamps); Kafka's documentation, "Old Message Format".
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from typing import Final
 
 from ..log_format import LOG_OVERHEAD_BYTES, MIN_MESSAGE_BYTES
 
-#: The header of a message: offset, size, CRC, magic, attributes; from magic 1 on the timestamp.
-#: Key and value follow, each after its length (int32, -1 for null).
+#: The header of a message: offset, size, CRC, magic, attributes. With magic 1 a timestamp follows.
+#: Then come key and value, each after its length (int32, -1 for null).
 MESSAGE: Final = Struct(">qiIbb")
 MESSAGE_BYTES: Final = 18
 MESSAGE_TIMESTAMP: Final = Struct(">q")
@@ -26,5 +25,5 @@ MESSAGE_OVERHEAD_BYTES: Final = (
     LOG_OVERHEAD_BYTES + MIN_MESSAGE_BYTES + MESSAGE_TIMESTAMP_BYTES,
 )
 
-#: The CRC of a message covers everything from this position.
+#: The CRC covers the message from this position, that of the magic byte, to the end.
 MESSAGE_CRC_FROM: Final = 16

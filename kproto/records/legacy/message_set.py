@@ -1,11 +1,14 @@
-"""Reads stored message sets (magic 0 and 1), the format before record batches.
+"""Reads message sets (magic 0 and 1), the log format before record batches.
 
-Owns the layout of a message and of the wrapper message that holds compressed ones. Source: Kafka's
-documentation, "Old Message Format"; KIP-31 (relative offsets), KIP-32 (timestamps). It reads the
-same message sets as Kafka's own classes, except for four faults that no broker stores and that are
-errors here: a length below -1 (Kafka reads null); bytes behind the value, or a cut message at the
-end of a wrapper (Kafka leaves them out); a message whose magic differs from its wrapper's; a wrong
-checksum inside a wrapper (Kafka leaves the check to the client).
+A wrapper is a message whose value is a compressed message set. Source: Kafka's documentation, "Old
+Message Format"; KIP-31 (relative offsets), KIP-32 (timestamps).
+
+`LegacyBatch` raises CorruptBatchError for some faults that Kafka's own classes accept, and that no
+broker stores:
+- a length below -1 (Kafka reads null);
+- bytes behind the value, or a cut message at the end of a wrapper (Kafka ignores them);
+- a message whose magic differs from that of its wrapper;
+- a wrong checksum inside a wrapper (Kafka leaves the check to the client).
 """
 
 from __future__ import annotations
@@ -44,18 +47,18 @@ _UNKNOWN_COUNT: Final = -1
 class LegacyBatch(RecordBatch):
     """A view of one entry of a message set: a message, or a wrapper of compressed messages.
 
-    Has the attributes of `RecordBatch`; those that the format lacks are -1 or False. `base_offset`
-    is the offset that the entry carries: that of the message, or in a wrapper that of the last
-    message inside, because the first is known only after decompression. `record_count` is 1, or
-    in a wrapper -1 (unknown).
+    Attributes of `RecordBatch` that the format lacks are -1, False or None. `base_offset` is the
+    offset in the entry's header, which for a wrapper is the offset of the last message inside. The
+    offset of the first is unknown before decompression. `record_count` is 1, and -1 (unknown) for
+    a wrapper.
     """
 
     __slots__ = ()
 
     def __init__(self, data: bytes | bytearray | memoryview, position: int = 0) -> None:
-        """Reads the header of the message at `position`; `check` and `records` read the rest.
+        """Reads only the header of the message at `position`.
 
-        Raises CorruptBatchError if no complete message of magic 0 or 1 stands there.
+        Raises CorruptBatchError if `data` has no complete message of magic 0 or 1 at `position`.
         """
         data = self._data = as_buffer(data)
         self.position = position
@@ -100,7 +103,7 @@ class LegacyBatch(RecordBatch):
 
     @property
     def compression(self) -> str:
-        """Returns none, gzip, snappy or lz4. Raises CorruptBatchError for any other codec."""
+        """Returns `none`, `gzip`, `snappy` or `lz4`. Raises CorruptBatchError for other codecs."""
         return self._codec().name
 
     @property
@@ -128,9 +131,9 @@ class LegacyBatch(RecordBatch):
         return None
 
     def check(self) -> None:
-        """Verifies the checksum of this message, and that message sets have its codec.
+        """Verifies the checksum of this message, and that its codec exists for magic 0 and 1.
 
-        Raises CorruptBatchError. `records` verifies the checksums inside a wrapper.
+        Raises CorruptBatchError. `records` verifies the messages inside a wrapper.
         """
         end = self.position + self.size_in_bytes
         actual = crc32(self._data[self.position + MESSAGE_CRC_FROM : end])
@@ -148,9 +151,10 @@ class LegacyBatch(RecordBatch):
         topic: str = "",
         partition: int = -1,
     ) -> list[Record]:
-        """Returns the message, or the messages inside the wrapper, as `RecordBatch.records` does.
+        """Returns the message, or the messages inside the wrapper, as records without headers.
 
-        Messages have no headers. Raises CorruptBatchError, MissingCodecError.
+        The arguments are those of `RecordBatch.records`. Raises CorruptBatchError,
+        MissingCodecError.
         """
         codec = self._codec()
         end = self.position + self.size_in_bytes
@@ -176,15 +180,21 @@ class LegacyBatch(RecordBatch):
         from_offset: int | None = None,
         max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
     ) -> list[bytes | None]:
-        """Returns the values of `records`. Raises CorruptBatchError, MissingCodecError."""
+        """Returns the values of the records. Raises CorruptBatchError, MissingCodecError."""
         records = self.records(
             from_offset=from_offset, max_decompressed_bytes=max_decompressed_bytes
         )
         return [record.value for record in records]
 
     def _adopt(self, records: list[Record], own_timestamps: bool) -> None:
-        """Sets the absolute offsets and the timestamp type of the messages in this wrapper."""
-        base = 0  # magic 0 has absolute offsets; some librdkafka versions send 0 as the wrapper's
+        """Sets the absolute offsets of the messages in this wrapper.
+
+        Unless `own_timestamps`, also sets their timestamp type to that of the wrapper, and, for log
+        append time, their timestamps.
+        """
+        # Inside a wrapper of magic 0 the offsets are absolute. They count as absolute also if the
+        # offset of the wrapper is 0, as some librdkafka versions send it.
+        base = 0
         if self.magic == 1 and self.base_offset:
             last = records[-1].offset
             if self.base_offset < last:
@@ -227,7 +237,10 @@ def message_codec(codec_id: int) -> Codec:
 def _unwrapped(
     magic: int, codec: Codec, value: bytes | None, limit: int, topic: str, partition: int
 ) -> list[Record]:
-    """Returns the messages in the value of a wrapper, with relative offsets. Raises ValueError."""
+    """Returns the messages in the value of a wrapper, with their offsets as stored.
+
+    Raises ValueError.
+    """
     if value is None:
         raise ValueError("the compressed value is null")
     if magic == 0 and codec.id == _LZ4:
@@ -249,7 +262,10 @@ def _unwrapped(
 
 
 def _end_of_message(data: bytes, pos: int, wrapper_magic: int) -> int:
-    """Returns the end of the message at `pos`; checks its size, magic, codec and checksum."""
+    """Returns the end position of the message at `pos`, which is inside a wrapper.
+
+    Raises ValueError if its size, magic, codec or checksum is wrong.
+    """
     left = len(data) - pos
     if left < log_format.LOG_OVERHEAD_BYTES + log_format.MIN_MESSAGE_BYTES:
         raise ValueError(f"{left} bytes are too few for it")
@@ -270,7 +286,10 @@ def _end_of_message(data: bytes, pos: int, wrapper_magic: int) -> int:
 
 
 def _message(data: bytes, pos: int, end: int, topic: str, partition: int) -> Record:
-    """Returns the message in `data[pos:end]`, whose header is checked. Raises ValueError."""
+    """Returns the message in `data[pos:end]` as a record. Its header must have been checked.
+
+    Raises ValueError if key or value exceeds the message.
+    """
     offset, _, _, magic, attributes = MESSAGE.unpack_from(data, pos)
     pos += MESSAGE_BYTES
     record = Record.__new__(Record)

@@ -1,7 +1,7 @@
 """Builds message sets (magic 0 and 1) from new records and from record batches.
 
-Writes messages and the wrapper around compressed ones. Source: Kafka's documentation, "Old Message
-Format"; KIP-31, KIP-32. A message has no headers, and a message of magic 0 has no timestamp.
+A message has no headers, and a message of magic 0 has no timestamp. Compressed messages are the
+value of a wrapper message. Source: Kafka's documentation, "Old Message Format"; KIP-31, KIP-32.
 """
 
 from __future__ import annotations
@@ -61,11 +61,12 @@ def encode_message_set(
     log_append_time: int | None = None,
     base_offset: int = 0,
 ) -> bytes:
-    """Returns one message set of all `records`, each (key, value, no headers, timestamp in ms).
+    """Returns a message set of all `records`, each (key, value, no headers, timestamp in ms).
 
-    With compression the messages stand in one wrapper message. Magic 0 drops the timestamps. With
-    `log_append_time` (ms) all messages carry that time instead, as if a broker had stored them.
-    Raises EncodeError for a record with headers, and the errors of `encode_batch`.
+    With compression all messages are inside one wrapper message. Magic 0 drops the timestamps. With
+    `log_append_time` (ms) all messages carry that time instead of their own, as if a broker had
+    stored them. Raises EncodeError for a record with headers, a wrong type or no record at all,
+    ConfigurationError for a wrong setting, and MissingCodecError if the codec is not installed.
     """
     builder = MessageSetBuilder(
         magic=magic,
@@ -132,7 +133,7 @@ class MessageSetBuilder:
         self.clear()
 
     def clear(self) -> None:
-        """Drops all records and keeps the settings."""
+        """Removes all records; the settings stay."""
         self._messages = []
         self._max_timestamp = log_format.NO_TIMESTAMP
         self.size_in_bytes = 0
@@ -148,23 +149,22 @@ class MessageSetBuilder:
         *,
         timestamp: SupportsIndex,
     ) -> bool:
-        """Adds a record with `timestamp` in ms; returns False if it does not fit.
+        """Adds a record with `timestamp` in ms; returns False if it would exceed `max_bytes`.
 
-        A record that an empty builder refuses can never fit. Raises EncodeError for headers, and
-        for a value of a wrong type.
+        Raises EncodeError for headers, and for an argument of a wrong type or out of range.
         """
         record: Any = (key, value, headers, timestamp)  # `extend` checks it
         return self.extend((record,)) is None
 
     def extend(self, records: Iterable[NewRecord], *, first_index: int = 0) -> NewRecord | None:
-        """Adds records until one does not fit, and returns that one; returns None if all fit.
+        """Adds records until one would exceed `max_bytes`, and returns it; returns None if all fit.
 
-        Consumes nothing of an iterator beyond the returned record. Raises EncodeError for headers
-        and for a value of a wrong type, naming the record by its index in `records` plus
-        `first_index`; the records before it have been added.
+        Takes no record from an iterator after the returned one. Raises EncodeError for headers, and
+        for a field of a wrong type or out of range. The error names the record by its index in
+        `records` plus `first_index`; the records before it have been added.
         """
         index = first_index
-        given: Iterable[Any] = records  # callers may pass any type; it is checked below
+        given: Iterable[Any] = records  # typed Any, because the records are checked below
         record: Any = _NO_RECORD
         try:
             for record in given:
@@ -238,12 +238,16 @@ def down_convert(
     from_offset: int = 0,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> bytes:
-    """Returns the batch as a message set of `magic`, for a client that reads no later format.
+    """Returns the batch as a message set of `magic`, for a client that cannot read a later magic.
 
-    Converts like Kafka up to 3.9: headers are lost; a control batch becomes nothing; a batch of
-    this magic or an earlier one stays unchanged; the codec stays; records before `from_offset` are
-    left out if nothing is compressed. Raises EncodeError for zstd, ConfigurationError for any magic
-    except 0 and 1, CorruptBatchError, MissingCodecError.
+    Converts like Kafka up to 3.9:
+    - headers are lost, and the codec stays the same;
+    - a control batch becomes b"";
+    - a batch of the same or an earlier magic is returned unchanged;
+    - records before `from_offset` are left out, unless the batch is compressed.
+
+    Raises EncodeError for zstd and for an argument that is not a batch, ConfigurationError for a
+    magic other than 0 and 1, CorruptBatchError, MissingCodecError.
     """
     _check_magic(magic)
     check_batch(batch)
@@ -293,7 +297,7 @@ def _check_magic(magic: object) -> None:
 def _encode_message(
     magic: int, attributes: int, timestamp: int, key: bytes | None, value: bytes | None
 ) -> bytes:
-    """Encodes one message without its offset."""
+    """Encodes one message without the offset in front of it."""
     if magic == 0:
         head = _MAGIC_0.pack(0, attributes & log_format.COMPRESSION_CODEC_MASK)
     else:
@@ -319,7 +323,7 @@ def _join(
     max_timestamp: int,
     log_append_time: int | None,
 ) -> bytes:
-    """Joins the messages with their offsets; with compression, inside a wrapper message."""
+    """Writes each message behind its offset; with compression, puts them inside a wrapper."""
     # Inside a wrapper of magic 1 offsets count from the first message (KIP-31).
     base = offsets[0] if codec.id and magic == 1 else 0
     parts: list[bytes] = []

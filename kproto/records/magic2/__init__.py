@@ -1,4 +1,4 @@
-"""Reads, checks, builds and forwards record batches (magic 2). KIP-98.
+"""Reads, checks, builds and re-stamps record batches (magic 2). KIP-98.
 
-Knows the codecs and `Record`, and nothing of message sets.
+Imports the codecs and `Record`, and nothing of message sets (`legacy`).
 """

@@ -1,8 +1,8 @@
 """Builds record batches (magic 2) from keys, values and headers.
 
-`BatchBuilder` takes records one by one, `encode_batch` many at once. `record_encoding` writes each
-record without checks of its own; when Python refuses a value, `new_record` finds the record and the
-field at fault.
+`BatchBuilder` adds records one by one or several at once; `encode_batch` builds a whole batch.
+`record_encoding` does not check the records, which is faster. If it raises an error of Python,
+`new_record.check_new_record` finds the field at fault.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["BatchBuilder", "encode_batch", "encode_batches"]
 
 _TABLE_SIZE: Final = len(VARINTS)
 
-#: The settings that may change until `build`, and those of them that may be None.
+#: The settings that callers may change until `build`, and the settings that may be None.
 _SETTINGS: Final = (
     "producer_id",
     "producer_epoch",
@@ -67,12 +67,13 @@ def encode_batch(
     base_offset: int = 0,
     partition_leader_epoch: int = log_format.NO_PARTITION_LEADER_EPOCH,
 ) -> bytes:
-    """Returns one batch of all `records`, each (key, value, headers, timestamp in ms), of any size.
+    """Returns a batch of all `records`, each (key, value, headers, timestamp in ms).
 
-    `BatchBuilder` writes batches with gaps between offsets and other rare features.
+    The batch may have up to 2 GiB. Use `BatchBuilder` for gaps between offsets, and other features
+    of a compacted batch.
 
-    Raises EncodeError that names the record and the field, ConfigurationError for an unknown
-    compression or level and for a setting out of range, MissingCodecError if the codec is not
+    Raises EncodeError, which names the record and the field; ConfigurationError for an unknown
+    compression or level and for a setting out of range; MissingCodecError if the codec is not
     installed.
     """
     builder = BatchBuilder(
@@ -104,9 +105,9 @@ def encode_batches(
 ) -> Iterator[tuple[bytes, int]]:
     """Yields batches of at most `max_bytes` before compression, each with its number of records.
 
-    With `base_sequence` each batch continues the sequence of the batch before it, and wraps to 0
-    behind 2,147,483,647. Raises EncodeError for a record that is too large by itself, after it has
-    yielded the batches before it, and the errors of `encode_batch`.
+    With `base_sequence` each batch continues the sequence of the batch before it; after
+    2,147,483,647 the sequence continues at 0. Raises EncodeError for a record that is larger than
+    `max_bytes`, after the batches before it. Raises the errors of `encode_batch` too.
     """
     builder = BatchBuilder(
         compression=compression,
@@ -145,15 +146,18 @@ class BatchBuilder:
     batch. `producer_id`, `producer_epoch`, `base_sequence`, `log_append_time`, `max_timestamp` and
     `last_offset_delta` may be set until `build`.
 
-    With `log_append_time` (ms) the batch has that time instead of the records' own timestamps,
-    which stay in the records. A compacted batch has gaps between its offsets (`offset_delta` of
-    `append`), may end behind its last record (`last_offset_delta`), and may have no record left. A
-    `delete_horizon` (ms, KIP-534) takes the place of the base timestamp, which otherwise is
-    `base_timestamp` or the timestamp of the first record. `max_timestamp` is the largest timestamp
-    of the records unless it is set.
+    With `log_append_time` (ms) that time is the max timestamp in the header, and the timestamp type
+    is log append time; the records keep their own timestamps. Otherwise the max timestamp is
+    `max_timestamp`, by default the largest timestamp of the records.
 
-    Raises ConfigurationError for a setting that no batch can have; `build` raises it for settings
-    that were changed later.
+    A compacted batch has gaps between its offsets (`offset_delta` of `append`). Its last offset may
+    be greater than that of its last record (`last_offset_delta`), and it may have no record.
+
+    The base timestamp is `base_timestamp`, by default the timestamp of the first record. A
+    `delete_horizon` (ms, KIP-534) replaces it.
+
+    Raises ConfigurationError for a setting out of range. If a setting was changed later, `build`
+    raises EncodeError instead.
     """
 
     __slots__ = (
@@ -183,7 +187,7 @@ class BatchBuilder:
     _base_timestamp: int
     _codec: Codec
     _count: int
-    #: The base timestamp if the first record does not determine it.
+    #: The base timestamp that the caller set; None if it is the timestamp of the first record.
     _fixed_base: int | None
     _has_horizon: bool
     _head: bytes
@@ -256,11 +260,13 @@ class BatchBuilder:
         """Returns an empty builder with the header settings of `batch`.
 
         The records of `batch.records(own_timestamps=True)`, appended with their offset deltas,
-        rebuild the batch byte for byte (with compression, if the compressor is the same). Leave
-        some out to compact the batch; set `max_timestamp` to None, as Kafka does, to recompute it.
-        `build` takes base offset and leader epoch. Raises EncodeError for anything that is not a
-        record batch, CorruptBatchError for an unknown codec, ConfigurationError for a header field
-        that no batch of Kafka has, such as a negative log append time.
+        rebuild the batch byte for byte; a compressed batch only if the compressor is the same.
+        Leave records out to compact the batch, and set `max_timestamp` to None to recompute it, as
+        Kafka does. Base offset and leader epoch are arguments of `build`.
+
+        Raises EncodeError for an argument that is not a batch of magic 2, CorruptBatchError for an
+        unknown codec, and ConfigurationError for a header field that Kafka never writes, such as a
+        negative log append time.
         """
         check_batch(batch)
         if batch.magic != 2:
@@ -294,7 +300,7 @@ class BatchBuilder:
                 batch_header.check_field(name, value)
 
     def clear(self) -> None:
-        """Drops all records and keeps the settings."""
+        """Removes all records; the settings stay."""
         self._parts = []
         self._count = 0
         self._next_delta = 0
@@ -317,17 +323,16 @@ class BatchBuilder:
         timestamp: SupportsIndex,
         offset_delta: int | None = None,
     ) -> bool:
-        """Adds a record with `timestamp` in ms; returns False if it does not fit.
+        """Adds a record with `timestamp` in ms; returns False if it would exceed `max_bytes`.
 
-        The record gets the next offset delta, or `offset_delta`, which leaves a gap; behind an
-        offset delta of 2,147,483,647 no record fits. A record that an empty builder refuses can
-        never fit. Raises EncodeError for a value of a wrong type, and for an offset delta that is
-        taken.
+        The record gets `offset_delta`, by default the next offset delta. Also returns False if no
+        offset delta is left, after 2,147,483,647. Raises EncodeError for an argument of a wrong
+        type or out of range, and for an `offset_delta` less than the next.
         """
         if offset_delta is not None:
             return self._append_at(offset_delta, (key, value, headers, timestamp))
-        # `SupportsIndex` instead of `int`: compiled by mypyc, the method would refuse any other
-        # type with its own TypeError, before `extend` sees it.
+        # `timestamp` is declared `SupportsIndex`: with `int`, mypyc would compile a check that
+        # raises TypeError for other types, before `extend` can raise EncodeError.
         record: Any = (key, value, headers, timestamp)
         return self.extend((record,), first_index=0) is None
 
@@ -353,11 +358,11 @@ class BatchBuilder:
                 self._next_delta = expected
 
     def extend(self, records: Iterable[NewRecord], *, first_index: int = 0) -> NewRecord | None:
-        """Adds records until one does not fit, and returns that one; returns None if all fit.
+        """Adds records until one would exceed `max_bytes`, and returns it; returns None if all fit.
 
-        Consumes nothing of an iterator beyond the returned record. Raises EncodeError for a value
-        of a wrong type, naming the record by its index in `records` plus `first_index`; the records
-        before it have been added.
+        Takes no record from an iterator after the returned one. Raises EncodeError for a field of a
+        wrong type or out of range. The error names the record by its index in `records` plus
+        `first_index`; the records before it have been added.
         """
         parts = self._parts
         room = self.max_bytes - self.size_in_bytes
@@ -367,7 +372,7 @@ class BatchBuilder:
         base_timestamp = self._base_timestamp
         last_timestamp = self._timestamp
         max_timestamp = self._max_timestamp
-        given: Iterable[Any] = records  # callers may pass any type; it is checked below
+        given: Iterable[Any] = records  # typed Any, because the records are checked below
         record: Any = _NO_RECORD
         try:
             for record in given:
@@ -442,7 +447,7 @@ class BatchBuilder:
             batch_header.check_offsets(base_offset, last_offset_delta, partition_leader_epoch)
         except ConfigurationError as error:
             raise EncodeError(f"a field of the batch header is out of its range: {error}") from None
-        # An empty payload is not compressed: a batch without records is its header only.
+        # A batch without records is only a header, even if it names a codec.
         payload = self._codec.compress(b"".join(self._parts), self._level) if self._count else b""
         attributes = self._codec.id
         max_timestamp = self._max_timestamp if self.max_timestamp is None else self.max_timestamp

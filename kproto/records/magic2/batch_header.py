@@ -1,7 +1,6 @@
 """The fixed-size header of a record batch (magic 2), and its attribute bits.
 
-Has the position and the range of each field, and does not interpret it. Source: KIP-98, KIP-534
-(the delete horizon); Kafka's documentation, "Record Batch".
+Source: KIP-98, KIP-534 (the delete horizon); Kafka's documentation, "Record Batch".
 """
 
 from __future__ import annotations
@@ -14,22 +13,23 @@ from ..log_format import LOG_OVERHEAD_BYTES, NO_PARTITION_LEADER_EPOCH
 from ..new_record import MAX_INT32, MAX_INT64
 from .crc import crc32c
 
-#: base offset, batch length, partition leader epoch, magic, CRC, attributes, last offset delta,
-#: base timestamp, max timestamp, producer id, producer epoch, base sequence, record count
+#: Base offset, batch length, partition leader epoch, magic, CRC, attributes, last offset delta,
+#: base timestamp, max timestamp, producer id, producer epoch, base sequence, record count.
 HEADER: Final = Struct(">qiibIhiqqqhii")
 HEADER_BYTES: Final = 61
 
-#: The same in two parts: the fields up to the CRC, and the fields that the CRC covers.
+#: The header in two parts: the fields up to the CRC, and the fields that the CRC covers.
 HEADER_TO_CRC: Final = Struct(">qiibI")
 HEADER_FROM_ATTRIBUTES: Final = Struct(">hiqqqhii")
 
-#: The CRC covers everything from this position; base offset and leader epoch may change without it.
+#: The CRC covers the batch from this position on. Base offset and leader epoch are before it, so
+#: that a broker can set them without a new CRC.
 CRC_FROM: Final = 21
 
-#: base offset, batch length, partition leader epoch: the fields before the magic
+#: Base offset, batch length and partition leader epoch, the fields before the magic.
 HEADER_TO_LEADER_EPOCH: Final = Struct(">qii")
 
-#: The fields that a broker writes into a batch, and their positions.
+#: The fields that a broker changes for log append time, and their positions.
 CRC: Final = Struct(">I")
 ATTRIBUTES: Final = Struct(">h")
 MAX_TIMESTAMP: Final = Struct(">q")
@@ -42,11 +42,11 @@ TRANSACTIONAL_FLAG: Final = 0x10
 CONTROL_FLAG: Final = 0x20
 DELETE_HORIZON_FLAG: Final = 0x40
 
-#: The smallest record: length, attributes, timestamp delta, offset delta, key, value and header
-#: count, one byte each. More records than the bytes left divided by this cannot be right.
+#: The size of the smallest record: length, attributes, timestamp delta, offset delta, key length,
+#: value length and header count, one byte each. It limits the record count that can be true.
 MIN_RECORD_BYTES: Final = 7
 
-#: The range of each field that callers set; -1 is Kafka's "none".
+#: Least and largest value of each field that callers set. For most fields -1 means "none".
 BOUNDS: Final = {
     "partition_leader_epoch": (-1, MAX_INT32),
     "last_offset_delta": (0, MAX_INT32),
@@ -61,14 +61,17 @@ BOUNDS: Final = {
 
 
 def check_field(name: str, value: object) -> None:
-    """Checks that the field called `name` can hold `value`. Raises ConfigurationError."""
+    """Raises ConfigurationError if `value` is not an int in the range of the field `name`."""
     least, most = BOUNDS[name]
     if type(value) is not int or not least <= value <= most:
         check_whole_number(name, value, least, most)
 
 
 def check_offsets(base_offset: object, last_offset_delta: int, leader_epoch: object) -> None:
-    """Checks that the offsets end at 2^63 - 1 or before. Raises ConfigurationError."""
+    """Raises ConfigurationError if an offset of the batch, or the leader epoch, is out of range.
+
+    The largest offset is 2^63 - 1.
+    """
     most = MAX_INT64 - last_offset_delta
     if type(base_offset) is not int or not 0 <= base_offset <= most:
         check_whole_number("base_offset", base_offset, 0, most)
@@ -89,7 +92,7 @@ def pack_batch(
     base_offset: int = 0,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> bytes:
-    """Returns the batch with the encoded (and possibly compressed) records in `payload`.
+    """Returns a batch of the encoded (and possibly compressed) records in `payload`.
 
     Raises struct.error for a number that does not fit its field.
     """

@@ -1,14 +1,14 @@
-"""CRC-32C (Castagnoli), the checksum of record batches, in pure Python by folding.
+"""Computes CRC-32C (Castagnoli), the checksum of record batches.
 
-Knows nothing of batches. `crc32c` is the fastest implementation that can be imported: the package
-`google_crc32c` or `crc32c` if installed, else `crc32c_pure`.
+`crc32c` is the fastest implementation that can be imported: the package `google_crc32c` or `crc32c`
+if installed, else `crc32c_pure`, which is pure Python and works by folding.
 
 How folding works. Read little-endian, the message is one big integer whose lowest bit is the
-polynomial's highest power (CRC-32C is a reflected CRC). Because of a sparse multiple of the
-polynomial, x^n + x^a + x^b + … + 1, x^n may be replaced by x^a + x^b + … + 1. One such step moves
-up to n - a of the lowest bits of the integer higher, by a few shifts and xors. The integer shrinks
-by thousands of bits with a few operations that run at the speed of C. A sequence of smaller and
-smaller multiples reduces it to 40 bytes, whose checksum comes from tables.
+message polynomial's highest power (CRC-32C is a reflected CRC). For a sparse multiple of the CRC
+polynomial, x^n + x^a + x^b + … + 1, x^n may be replaced by x^a + x^b + … + 1. Each such step moves
+up to n - a of the lowest bits of the integer higher, by a few shifts and xors. It shortens the
+integer by thousands of bits with a few operations of Python that run in C. Smaller and smaller
+multiples reduce the integer to 40 bytes, whose checksum is computed with tables.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ LADDER: Final[tuple[tuple[int, ...], ...]] = (
     (563, 109, 58, 53, 31),
     (310, 33, 32, 30, 24, 22, 20),
 )
-"""Exponents of sparse multiples of the polynomial, highest first; `+ 1` is implied."""
+"""Exponents of sparse multiples of the polynomial, highest first. The term 1 is left out."""
 
 _CHUNK_BYTES: Final = 131072
-# Twice the largest multiple. Longer messages are folded chunk by chunk, so that the integers stay
-# in the processor's cache and the cost is linear.
+# Twice the degree of the largest multiple, in bytes. Longer messages are folded in chunks of this
+# size, so that the integers stay in the processor's cache and the time is linear.
 
 _TAIL_BYTES: Final = 40
 _TAIL_BITS: Final = _TAIL_BYTES * 8
@@ -53,7 +53,7 @@ _ALL_ONES: Final = 0xFFFFFFFF
 
 
 def _byte_tables(count: int) -> tuple[list[int], ...]:
-    """Returns one table per byte position: the checksum contribution of each byte value there."""
+    """Returns a table for each of `count` byte positions: what each byte value adds to the CRC."""
     reflected = int(f"{POLYNOMIAL & _ALL_ONES:032b}"[::-1], 2)
     last: list[int] = []
     for byte in range(256):
@@ -77,8 +77,8 @@ _MASKS: Final = {rung[0]: (1 << (rung[0] - rung[1])) - 1 for rung in LADDER}
 def _plan(size: int) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
     """Returns the steps that fold `size` bytes down to the tail: (bits taken, mask, shifts).
 
-    Each multiple is used for whole steps while they fit. If it is not too large, and if enough bits
-    are left, a partial step follows that ends exactly at x^n.
+    Each multiple is used for full steps of n - a bits. A shorter step that ends exactly at x^n
+    follows, except for the largest multiples, or if too few bits are left.
     """
     bits = size * 8
     steps = []
@@ -97,7 +97,7 @@ def _plan(size: int) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
 def crc32c_pure(data: bytes | bytearray | memoryview, crc: int = 0) -> int:
     """Returns CRC-32C of bytes-like `data`; `crc` is the checksum of the bytes before it."""
     if not isinstance(data, bytes | bytearray):
-        data = octets(data)  # the buffer's items may have any size and shape
+        data = octets(data)  # a memoryview's items may be larger than a byte
     if len(data) <= _CHUNK_BYTES:
         return _fold(data, crc)
     view = memoryview(data)
@@ -110,7 +110,7 @@ def _fold(data: bytes | bytearray | memoryview, crc: int) -> int:
     size = len(data)
     message = int.from_bytes(data, "little") ^ (
         crc ^ _ALL_ONES
-    )  # one xor of the large integer, not two
+    )  # a single xor of the large integer is faster than two
     crc = _ALL_ONES
     if size >= _TAIL_BYTES:
         for take, mask, shifts in _plan(size):
@@ -120,7 +120,7 @@ def _fold(data: bytes | bytearray | memoryview, crc: int) -> int:
                 message ^= low << shift
     else:
         bits = size * 8
-        if size < 4:  # the register is wider than the message: its upper bits stay
+        if size < 4:  # the message is shorter than the CRC: the upper bits of the CRC remain
             crc ^= message >> bits
             message &= (1 << bits) - 1
         message <<= _TAIL_BITS - bits
@@ -144,7 +144,7 @@ def _fold(data: bytes | bytearray | memoryview, crc: int) -> int:
 
 
 class ChecksumFunction(Protocol):
-    """The signature of every implementation of the checksum."""
+    """The signature of the CRC-32C functions."""
 
     def __call__(self, data: bytes | bytearray | memoryview, crc: int = 0) -> int:
         """Returns CRC-32C of `data`; `crc` is the checksum of the bytes before it."""
@@ -152,13 +152,13 @@ class ChecksumFunction(Protocol):
 
 
 def _choose() -> tuple[str, ChecksumFunction]:
-    """Returns the fastest CRC-32C that can be imported, with the name of its package first."""
+    """Returns the name of the package that provides CRC-32C, and its function."""
     try:
         google = import_module("google_crc32c")
     except ImportError:
         pass
     else:
-        if google.implementation == "c":  # its own fallback is slower than ours
+        if google.implementation == "c":  # its Python implementation is slower than `crc32c_pure`
             extend = google.extend
 
             def from_google(data: bytes | bytearray | memoryview, crc: int = 0) -> int:

@@ -1,8 +1,8 @@
-"""A batch (magic 2) that encodes each record when a producer appends it.
+"""Builds the batches (magic 2) of a producer, and encodes each record when it is appended.
 
-Keeps the encoded records until the batch is sent, and decodes them again for an error report.
-`BatchBuilder` writes every feature of a batch; this class writes what a producer sends: offsets
-without gaps, create time.
+`GrowingBatch` keeps the encoded records, so that a batch can be built again for a retry and its
+records can be read again for an error report. It writes only what a producer sends: offsets without
+gaps and create time. `BatchBuilder` writes all features of a batch.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ __all__ = ["GrowingBatch"]
 
 
 class GrowingBatch:
-    """Holds the records of one batch at offsets 0, 1, 2 …, each encoded once, on append.
+    """Holds the encoded records of a batch, at offsets 0, 1, 2 …
 
-    `parts` joined are the encoded records; `count` is their number, `size_in_bytes` the size of the
-    uncompressed batch. The next record begins with the bytes `head` if it has the `timestamp` (ms).
+    `parts`, joined, are the encoded records; `count` is their number; `size_in_bytes` is the size
+    of the uncompressed batch with its header. `head` is the encoded attributes and timestamp delta
+    of a record with the timestamp `timestamp` (ms).
     """
 
     __slots__ = (
@@ -50,16 +51,16 @@ class GrowingBatch:
         self.size_in_bytes = batch_header.HEADER_BYTES
         self.head = b""
         self.timestamp: object = NO_TIMESTAMP_YET
-        # Timestamps repeat: the index of the first record of each timestamp.
+        # Records share timestamps: the index of the first record with each, and the timestamps.
         self._stamped_from: list[int] = []
         self._stamps: list[int] = []
 
     @classmethod
     def of_encoded(cls, data: bytes, count: int, timestamp: int) -> GrowingBatch:
-        """Returns a batch of the `count` encoded records in `data`, all with one `timestamp` in ms.
+        """Returns a batch of the `count` encoded records in `data`, all with `timestamp` in ms.
 
-        The records must be uncompressed records of magic 2 with offset deltas 0, 1, 2 … and
-        timestamp deltas 0. This is not checked.
+        `data` must have uncompressed records of magic 2 with offset deltas 0, 1, 2 … and timestamp
+        delta 0. This is not checked.
         """
         batch = cls()
         batch.stamp(timestamp)
@@ -69,14 +70,14 @@ class GrowingBatch:
         return batch
 
     def stamp(self, timestamp: int) -> None:
-        """Sets the `timestamp` (ms) of the records that follow. Raises ValueError."""
+        """Sets the timestamp (ms) of the next records. Raises ValueError if it is out of range."""
         stamps, stamped_from = self._stamps, self._stamped_from
         delta = timestamp - stamps[0] if self.count else 0
         if 0 < delta < len(VARINTS):
             head = b"\x00" + VARINTS[delta]
         else:
             head = encode_head(timestamp, delta)
-        if stamps and stamped_from[-1] == self.count:  # no record has the latest one
+        if stamps and stamped_from[-1] == self.count:  # no record has the latest timestamp
             stamps.pop()
             stamped_from.pop()
         self.head = head
@@ -94,15 +95,15 @@ class GrowingBatch:
     ) -> int:
         """Appends a record; returns by how many bytes the batch grew.
 
-        Returns 0, and appends nothing, if the batch would exceed `limit` bytes; the first record
-        always fits. Raises one of `ENCODE_FAILURES` for a value that no record can hold, and
-        appends nothing.
+        Returns 0, and does not append the record, if the batch would exceed `limit` bytes. The
+        first record is appended even if it does. Raises one of `ENCODE_FAILURES`, and does not
+        append the record, if an argument has a wrong type or is out of range.
         """
         if timestamp != self.timestamp:
             self.stamp(timestamp)
         count = self.count
         try:
-            # Most records are encoded here; an IndexError means a length beyond the table.
+            # The fast path for most records. IndexError: a length or `count` exceeds the table.
             if headers or type(value) is not bytes:
                 body = encode_record(self.head, VARINTS[count], key, value, headers)
             elif key is None:
@@ -146,13 +147,13 @@ class GrowingBatch:
         producer_epoch: int = log_format.NO_PRODUCER_EPOCH,
         base_sequence: int = log_format.NO_SEQUENCE,
     ) -> bytes:
-        """Returns the batch as bytes with its checksum; it needs at least one record.
+        """Returns the batch as bytes with its checksum. The batch must have a record.
 
         Raises MissingCodecError if the codec is not installed.
         """
         codec = codec_for_name(compression)
         payload = b"".join(self.parts)
-        self.parts[:] = (payload,)  # joined once; a retry may write another header
+        self.parts[:] = (payload,)  # a retry need not join the parts again
         count = self.count
         return batch_header.pack_batch(
             codec.compress(payload, codec.default_level),
@@ -168,18 +169,18 @@ class GrowingBatch:
 
     @property
     def max_timestamp(self) -> int:
-        """Returns the largest timestamp of the records, in ms; it needs at least one record."""
+        """Returns the largest timestamp of the records, in ms. The batch must have a record."""
         unused = self._stamped_from[-1] == self.count
         return max(self._stamps[:-1] if unused else self._stamps)
 
     def records(self) -> list[Record]:
-        """Returns the records, decoded again with their headers; offsets 0, 1, 2 …"""
+        """Returns the records, decoded from `parts`, with offsets 0, 1, 2 …"""
         return RecordBatch(self.build()).records(eager_headers=True)
 
     def timestamp_of(self, position: int) -> int:
-        """Returns the timestamp of one record in ms, even after `forget`."""
+        """Returns the timestamp in ms of the record at index `position`, even after `forget`."""
         return self._stamps[bisect_right(self._stamped_from, position) - 1]
 
     def forget(self) -> None:
-        """Drops the encoded records and keeps their number and timestamps."""
+        """Drops the encoded records to free memory; keeps their number and timestamps."""
         self.parts.clear()

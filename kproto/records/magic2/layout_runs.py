@@ -1,7 +1,8 @@
-"""Reads many records of one layout in a row with one iterator and the checks of `record_layouts`.
+"""Reads runs of records: consecutive records with the same layout (see `record_layouts`).
 
-For many uniform records this takes two thirds of the time of one call per record. A run ends at
-the first record that differs; the caller reads that one again.
+A single `struct.iter_unpack` reads the run, which takes two thirds of the time of a call for each
+record. A run ends at the first record with a different layout, which the caller reads field by
+field.
 """
 
 from __future__ import annotations
@@ -20,18 +21,24 @@ if TYPE_CHECKING:
 
 __all__ = ["LEAST_RUN", "is_run", "read_run", "read_values", "runs"]
 
-#: A run is tried if the record this many places ahead has the same length too.
+#: A run is tried if the last of this many records would have the same length as the first.
 LEAST_RUN: Final = 16
 _RECORDS_A_RUN: Final = 128
 
 
 def runs(count: int) -> int:
-    """Returns how many failed runs a batch of `count` records may have before it tries no more."""
+    """Returns after how many short runs the reader of a batch of `count` records tries no more.
+
+    A run is short if it has fewer than LEAST_RUN records.
+    """
     return 2 + count // _RECORDS_A_RUN
 
 
 def is_run(data: bytes, pos: int, size: int, length: bytes) -> bool:
-    """Returns whether records of `size` bytes, each beginning with `length`, may stand at `pos`."""
+    """Returns whether a run may begin at `pos`, of records of `size` bytes.
+
+    Compares only the encoded length of the record LEAST_RUN - 1 records ahead with `length`.
+    """
     ahead = pos + size * (LEAST_RUN - 1)
     return data[ahead : ahead + 2] == length
 
@@ -51,11 +58,11 @@ def read_run(
     timestamp: int,
     origin: Origin,
 ) -> tuple[Record | None, int, bytes, int]:
-    """Fills `record`, and as many of `others` as have the layout, from `pos` on.
+    """Reads records from `pos` on into `record`, then into `others`, while they have the layout.
 
-    `index` is the offset delta of the first record, `timestamp` the timestamp of the delta `seen`.
-    Returns the record that was taken and not filled (None if there is none), then `index`, `seen`
-    and `timestamp` for the next record.
+    `index` is the offset delta of the first record. `seen` is the latest encoded timestamp delta,
+    and `timestamp` its timestamp. Returns the `Record` that was taken from `others` and not filled
+    (None if all were filled), then `index`, `seen` and `timestamp` for the next record.
     """
     size, _, key_length, value_length, empty, nulls, length, row = layout
     view = memoryview(data)[pos : pos + (limit - pos) // size * size]
@@ -106,9 +113,11 @@ def read_values(
     index: int,
     seen: bytes,
 ) -> tuple[bool, int, bytes]:
-    """Reads values like `read_run`: of one record, and of as many of `others` as have the layout.
+    """Appends the values of the records from `pos` on, while they have the layout.
 
-    Returns whether a record was taken and not read, then `index` and `seen` for the next record.
+    Reads at most one record more than `others` has elements; the arguments are like those of
+    `read_run`. Returns whether an element was taken for a record that was not read, then `index`
+    and `seen` for the next record.
     """
     size, _, key_length, value_length, empty, nulls, length, row = layout
     view = memoryview(data)[pos : pos + (limit - pos) // size * size]

@@ -1,8 +1,7 @@
-"""Stored record batches (magic 2): checking, reading and re-stamping them. KIP-98, KIP-534.
+"""Checks, reads and re-stamps encoded record batches (magic 2). KIP-98, KIP-534.
 
-Reads the fields of the header, whose positions `batch_header` has. `memory_records` finds the
-batches in the bytes of a fetch, `record_decoding` reads the records inside a batch, and `codecs`
-decompresses them.
+`memory_records` finds the batches in the bytes of a fetch. `record_decoding` reads the records
+inside a batch, and `codecs` decompresses them.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchReader", "RecordBatch", "check_batch", "restamp"]
 
-#: If the average record is at least this large and compressed far better than usual, the records
-#: are checked before their bytes are copied. The objects of smaller records take more memory than
-#: their bytes anyway.
+#: If the records have at least this many bytes on average, and compression shrank them far more
+#: than usual, all are checked before their bytes are copied into `Record` objects. It limits the
+#: memory for hostile data. Smaller records take more memory for the objects than for the bytes.
 _LARGE_RECORD_BYTES: Final = 1024
 
 
 class RecordBatch:
-    """A view of one stored batch; its bytes are not copied.
+    """A view of an encoded batch in a buffer. Does not copy bytes (a bytearray or memoryview once).
 
-    Has the header fields under Kafka's names. `position` is the start of the batch in the buffer,
-    `size_in_bytes` its whole length. Timestamps are ms since the epoch, -1 for none.
+    The header fields have Kafka's names. `position` is the start of the batch in the buffer,
+    `size_in_bytes` its length with the header. Timestamps are ms since the epoch, -1 for none.
     """
 
     __slots__ = (
@@ -74,9 +73,9 @@ class RecordBatch:
     _data: bytes
 
     def __init__(self, data: bytes | bytearray | memoryview, position: int = 0) -> None:
-        """Reads the header of the batch at `position`; `check` and `records` read the rest.
+        """Reads only the header of the batch at `position`.
 
-        Raises CorruptBatchError if there is no complete batch of magic 2 at `position`.
+        Raises CorruptBatchError if `data` has no complete batch of magic 2 at `position`.
         """
         data = self._data = as_buffer(data)
         self.position = position
@@ -114,7 +113,7 @@ class RecordBatch:
 
     @property
     def last_offset(self) -> int:
-        """Returns the offset of the last record, or of the last record before compaction."""
+        """Returns the last offset of the batch, even if compaction removed its record."""
         return self.base_offset + self.last_offset_delta
 
     @property
@@ -124,7 +123,7 @@ class RecordBatch:
 
     @property
     def compression(self) -> str:
-        """Returns none, gzip, snappy, lz4 or zstd. Raises CorruptBatchError for another codec."""
+        """Returns the name of the codec, such as `none`. Raises CorruptBatchError if unknown."""
         try:
             return codec_for_id(self.attributes & log_format.COMPRESSION_CODEC_MASK).name
         except ValueError as error:
@@ -160,9 +159,10 @@ class RecordBatch:
         return self._data[self.position : self.position + self.size_in_bytes]
 
     def check(self) -> None:
-        """Verifies the checksum, and the codec, record count and offsets in the header.
+        """Raises CorruptBatchError for a wrong checksum or header field.
 
-        Raises CorruptBatchError.
+        Verifies that the codec is known, and that record count and last offset delta are not
+        negative. The records are not read.
         """
         crc_from = self.position + batch_header.CRC_FROM
         actual = crc32c(self._data[crc_from : self.position + self.size_in_bytes])
@@ -184,14 +184,15 @@ class RecordBatch:
         topic: str = "",
         partition: int = -1,
     ) -> list[Record]:
-        """Returns the records, those from `from_offset` on if it is set.
+        """Returns the records; with `from_offset`, only the records from that offset on.
 
-        Each record carries `topic` and `partition`. With `own_timestamps` each has its own
-        timestamp, even if the batch has a log append time.
+        Each record carries `topic` and `partition`. If the batch has a log append time, each record
+        gets it as its timestamp; with `own_timestamps` each has the timestamp of its producer.
 
-        Does not verify the checksum: `check` does. Headers are decoded, and faults in them found,
-        at the first access to `Record.headers`, or here with `eager_headers`. Raises
-        CorruptBatchError for any other fault, MissingCodecError if the codec is not installed.
+        Headers are decoded, and their faults are raised, at the first access to `Record.headers`,
+        or in this method with `eager_headers`. Raises CorruptBatchError for a corrupt record or
+        compression, MissingCodecError if the codec is not installed. Only `check` verifies the
+        checksum.
         """
         reader = self._record_reader(own_timestamps, max_decompressed_bytes, topic, partition)
         try:
@@ -216,10 +217,10 @@ class RecordBatch:
         topic: str = "",
         partition: int = -1,
     ) -> BatchReader:
-        """Returns a reader that decodes some records at a time; takes the options of `records`.
+        """Returns a reader that decodes some records at a time; the arguments are as in `records`.
 
-        Raises the errors of `records`, but the error of a corrupt record only when that is read.
-        Not for a message of magic 0 or 1.
+        Decompresses the whole batch first. Raises the errors of `records`, but that of a corrupt
+        record only when the reader reads it. A `LegacyBatch` (magic 0 or 1) does not support it.
         """
         reader = self._record_reader(own_timestamps, max_decompressed_bytes, topic, partition)
         return BatchReader(self, reader, from_offset)
@@ -230,7 +231,7 @@ class RecordBatch:
         from_offset: int | None = None,
         max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
     ) -> list[bytes | None]:
-        """Returns the values that `records` would return, in two thirds of the time.
+        """Returns the values of the records, in two thirds of the time of `records`.
 
         Checks the other fields as `records` does. Raises CorruptBatchError, MissingCodecError.
         """
@@ -245,7 +246,7 @@ class RecordBatch:
                 raise self._corrupt(str(error)) from None
             if values is not None:
                 return values
-        # Decodes whole records, because their offsets are needed.
+        # Decodes whole records, because their offsets decide which to return.
         records = self.records(
             from_offset=from_offset, max_decompressed_bytes=max_decompressed_bytes
         )
@@ -275,7 +276,10 @@ class RecordBatch:
             raise self._corrupt(str(error)) from None
 
     def _opened(self, max_decompressed_bytes: int) -> tuple[bytes, int, int]:
-        """Returns the decompressed records, their start and their end. Raises ValueError."""
+        """Returns a buffer with the decompressed records, and their start and end in it.
+
+        Raises ValueError.
+        """
         data = self._data
         start = self.position + batch_header.HEADER_BYTES
         limit = self.position + self.size_in_bytes
@@ -302,7 +306,7 @@ class RecordBatch:
 
 
 class BatchReader:
-    """Decodes the records of one batch, some at a time; `RecordBatch.reader` makes it."""
+    """Decodes the records of a batch, some at a time; `RecordBatch.reader` creates it."""
 
     __slots__ = ("_batch", "_from_offset", "_reader")
 
@@ -313,13 +317,14 @@ class BatchReader:
 
     @property
     def remaining(self) -> int:
-        """Returns how many records have not been read."""
+        """Returns how many records of the batch have not been read yet."""
         return self._reader.remaining
 
     def read(self, most: int) -> list[Record]:
-        """Returns the wanted records among the next `most` (or all that are left).
+        """Reads the next `most` records, or all that are left, and returns them.
 
-        Raises CorruptBatchError; the reader cannot continue after that.
+        Leaves out the records before `from_offset`. Raises CorruptBatchError; the reader cannot
+        continue after that.
         """
         try:
             records = self._reader.read(most)
@@ -340,13 +345,14 @@ def restamp(
     partition_leader_epoch: int | None = None,
     log_append_time: int | None = None,
 ) -> bytes:
-    """Returns the batch with another base offset, as a broker stores a produced batch.
+    """Returns the bytes of the batch with a new base offset, as a broker stores a produced batch.
 
-    Also sets `partition_leader_epoch` and `log_append_time` (ms) if given. Neither decompresses nor
-    encodes the records. Of these fields, the checksum covers only the log append time. Setting it
-    computes a new checksum over the unverified bytes, so `check` the batch before. Raises
-    EncodeError for a message of magic 0 or 1 (which has no such fields), for anything that is not a
-    batch, and for a number that does not fit its field.
+    Also sets `partition_leader_epoch` and `log_append_time` (ms) if they are not None. Does not
+    decompress the records. The checksum covers only the log append time: if it is set, a new
+    checksum is computed, which would hide a wrong old checksum, so call `check` before.
+
+    Raises EncodeError for a message of magic 0 or 1, for an argument that is not a batch, and for a
+    number that is out of range.
     """
     check_batch(batch)
     if batch.magic != 2:
@@ -382,7 +388,7 @@ def restamp(
 
 
 def check_batch(batch: object) -> None:
-    """Raises EncodeError for anything that is not a batch, such as the bytes of a batch."""
+    """Raises EncodeError if `batch` is not a RecordBatch, such as the bytes of a batch."""
     if not isinstance(batch, RecordBatch):
         raise EncodeError(
             f"a RecordBatch is wanted, as read_batches gives them, not {type(batch).__name__}"

@@ -1,7 +1,7 @@
-"""Decodes the records of a batch (magic 2) to `Record` objects, after decompression.
+"""Decodes the decompressed records of a batch (magic 2) to `Record` objects.
 
-A fast loop reads the records. If anything does not fit, `check_records` reads the same bytes again,
-carefully, and tells which record is corrupt and how.
+A fast loop reads the records. If it finds a fault, `check_records` reads the same bytes again,
+slowly, and raises an error that names the corrupt record and field.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 __all__ = ["RecordReader", "check_count", "check_records", "explain"]
 
-#: The timestamp delta that the first record mostly has.
+#: The encoded timestamp delta 0, which the first record usually has.
 _FIRST_DELTA: Final = b"\x00"
-#: The number of `Record` objects made ahead: as many as fit into the processor's cache.
+#: How many `Record` objects are created at once: as many as fit into the processor's cache.
 _MADE_AT_ONCE: Final = 1024
 
 
 class RecordReader:
     """Decodes the `count` records that fill `data[start:limit]` exactly, some at a time.
 
-    With `log_append_time` (ms) every record carries that time, and always `topic` and `partition`.
-    Headers stay encoded; an error in them will name `position`, the start of the batch, and
-    `base_offset`. Raises ValueError if the bytes cannot be that many records.
+    Each record carries `topic` and `partition`, and `log_append_time` (ms) as its timestamp if that
+    is not None. Headers stay encoded; their errors name `position`, the start of the batch in the
+    buffer, and `base_offset`. Raises ValueError if the bytes are too few for `count` records.
     """
 
     __slots__ = (
@@ -89,29 +89,30 @@ class RecordReader:
         self._timestamp = base_timestamp
         self._tries = record_layouts.tries(count) if count > 1 else 0
         self._remaining_runs = runs(count)
-        #: The number of records that are left.
+        #: The number of records that have not been read yet.
         self.remaining = count
-        #: Whether offsets may lie before the base offset of the batch.
+        #: Whether the latest read may have returned offsets before the base offset of the batch.
         self.any_offset = False
 
     def read(self, most: int) -> list[Record]:
         """Returns the next `most` records, or all that are left.
 
-        Raises ValueError that tells which record is corrupt and how.
+        Raises ValueError, which names the corrupt record and field.
         """
         data = self._data
         base_offset = self._base_offset
         base_timestamp = self._base_timestamp
         origin = self._origin
-        # Sums beyond 64 bits overflow in Kafka's classes; here only if they can occur.
+        # In Kafka's classes, offsets and timestamps beyond 64 bits overflow. Nonzero if that can
+        # occur; only then is the overflow computed below.
         wraps = abs(base_timestamp) >> 61 | abs(base_offset) >> 61
-        # Kafka writes no negative offset delta, but reads it.
+        # Whether an offset delta is negative. Kafka never writes such a delta, but reads it.
         backwards = 0
         tries = self._tries
         index = self._index  # the offset delta of the next record, if there is no gap
         find: Callable[[bytes], Layout | None] | None = None
         varints = record_layouts.offset_varints(self._count) if tries else VARINTS
-        timestamp = self._timestamp  # that of the latest delta
+        timestamp = self._timestamp  # the timestamp of the delta `seen`
         seen = self._seen
         # The latest layout and the encoded length of its records; empty if there is none.
         last = b""
@@ -123,8 +124,8 @@ class RecordReader:
         pos = self._pos
         try:
             while len(records) < count:
-                # Making many objects at a time costs less for each; not all, in case the count is
-                # wrong.
+                # Creating many objects at once takes less time for each. Not all at once, because
+                # the count may be wrong.
                 remaining = count - len(records)
                 if remaining > _MADE_AT_ONCE:
                     remaining = _MADE_AT_ONCE
@@ -197,8 +198,8 @@ class RecordReader:
                                 index += 1
                                 continue
                     start = pos
-                    # Each varint below: one byte, else two, else `read_varint`. Length of the
-                    # record:
+                    # Varints of one or two bytes are read inline, longer ones by `read_varint`.
+                    # Length of the record:
                     n = data[pos]
                     if n < 128:
                         pos += 1
@@ -240,7 +241,8 @@ class RecordReader:
                         index = n >> 1
                     record.offset = base_offset + index
                     index += 1
-                    # Key; the comparisons with `end` and `limit` find a slice past the end:
+                    # Key. A slice that goes past the record is detected later: `end - pos` is
+                    # then negative.
                     n = data[pos]
                     if n < 128:
                         pos += 1
@@ -333,13 +335,16 @@ def check_count(start: int, limit: int, count: int) -> None:
 
 
 def explain(data: bytes, start: int, limit: int, count: int) -> NoReturn:
-    """Raises ValueError that tells why the records in `data[start:limit]` cannot be read."""
+    """Raises ValueError that names the fault in the records in `data[start:limit]`."""
     check_records(data, start, limit, count)
     raise ValueError(f"{count} records do not fill {limit - start} bytes")
 
 
 def check_records(data: bytes, start: int, limit: int, count: int) -> None:
-    """Raises ValueError if `data[start:limit]` is not `count` records; allocates no records."""
+    """Raises ValueError if `data[start:limit]` is not exactly `count` records.
+
+    Does not create `Record` objects, and does not check headers.
+    """
     if limit - start != len(data):
         data = data[start:limit]
     pos = 0

@@ -1,7 +1,7 @@
-"""Encodes one record (magic 2): key, value, headers. KIP-98.
+"""Encodes a record (magic 2): key, value, headers. KIP-98.
 
-Checks no type itself: Python's own error (one of `new_record.ENCODE_FAILURES`) passes through, and
-the caller names the field at fault with `new_record.check_new_record`. Knows nothing of batches.
+For speed it does not check types. A wrong type raises one of `new_record.ENCODE_FAILURES`; the
+caller then calls `new_record.check_new_record`, which names the field at fault.
 """
 
 from __future__ import annotations
@@ -19,29 +19,36 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_TIMESTAMP_YET", "NULL", "encode_head", "encode_record"]
 
-#: The length of a null key or value.
+#: The encoded length of a null key or value: -1.
 NULL: Final = encode_varint(-1)
-#: The timestamp before the first one is set; unequal to any timestamp that a caller may give.
+#: The latest timestamp of a batch without records: NaN, which is unequal to all timestamps.
 NO_TIMESTAMP_YET: Final = float("nan")
 
-# A topic has few header names. The cache has, by name, the bytes in front of a value of 0, 1, 2 …
-# bytes: the name's length, the name, the value's length.
+# Header names repeat. By name, the cache has the encoded bytes before a value of 0, 1, 2 … bytes:
+# the name's length, the name, the value's length.
 _MAX_HEADER_NAMES: Final = 256
 _MAX_PREFIX_SIZE: Final = 128
 _header_prefixes: Final[dict[str, list[bytes]]] = {}
 
 
 def encode_head(timestamp: int, delta: int) -> bytes:
-    """Returns the first bytes of records with this timestamp: attributes and timestamp delta."""
+    """Returns the encoded attributes and timestamp delta, the first bytes after a record's length.
+
+    Raises ValueError if `timestamp` (ms) is out of range.
+    """
     if not log_format.NO_TIMESTAMP <= timestamp <= MAX_INT64:
         raise ValueError("timestamp out of range")
     if delta > MAX_INT64:
-        delta -= 1 << 64  # overflows like a Java long, and back when it is read
+        delta -= 1 << 64  # overflows like a Java long; adding it to the base overflows back
     return b"\x00" + encode_varint(delta)
 
 
 def encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, headers: Any) -> bytes:
-    """Encodes one record without its length; `head` is attributes and timestamp delta."""
+    """Encodes a record without the length in front of it.
+
+    `head` is the result of `encode_head`, `offset_delta` an encoded varint. Raises one of
+    `ENCODE_FAILURES` for a wrong type.
+    """
     if key is None:
         key = b""
         key_length = NULL
@@ -86,7 +93,7 @@ def encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, header
 
 
 def _encode_header_name(name: Any) -> bytes:
-    """Encodes a header's name, and caches it with the lengths of short values."""
+    """Encodes a header's name after its length, and adds the name to the cache."""
     if not isinstance(name, str):
         raise TypeError("header name is not str")
     utf8 = name.encode()

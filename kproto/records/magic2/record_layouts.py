@@ -1,9 +1,10 @@
-"""Remembers the layouts of records, so that one `Struct` reads each record, not byte by byte.
+"""Remembers the layouts of records, so that a `Struct` reads a record at once.
 
-Records of a topic are mostly uniform: no headers or equal ones, keys of one length. Then all
-records of one length have the same layout, and the first of them, read field by field, shows it.
-The reader compares each part with the layout, so that a wrong layout is detected; a record that
-differs is read field by field, and may become a layout. Knows no `Record`.
+Records of a topic are mostly uniform: no headers or headers of the same size, keys of the same
+length. Records of the same length then have the same layout: the sizes of all fields. The first of
+them is read field by field, and its layout is stored. Later records are read with the layout, and
+the encoded lengths in them are compared with it. A record that differs is read field by field, and
+its layout may be stored too.
 """
 
 from __future__ import annotations
@@ -30,12 +31,17 @@ __all__ = [
     "tries",
 ]
 
-#: Per layout: the size of a record with its length varint; the function that unpacks it; the
-#: encoded lengths of key and value; the header block if it is empty; whether key (not for values)
-#: and value are null; the encoded length of the record; the format that unpacks many records in a
-#: row. A record unpacks to: timestamp delta, offset delta, key length, key (not for values), value
-#: length, value, header block (for values: its first byte). In a row, the record's length precedes
-#: them.
+#: The items of a layout:
+#: - the size of a record in bytes, with the length in front of it;
+#: - the function that unpacks a record;
+#: - the encoded length of the key, and of the value;
+#: - the encoded header block if it has no headers, else b"";
+#: - the flags KEY_IS_NULL (not in VALUES) and VALUE_IS_NULL;
+#: - the encoded length of the record;
+#: - the `struct` format of a record for `iter_unpack`.
+#: A record unpacks to: timestamp delta, offset delta, key length, key (not in VALUES), value
+#: length, value, header block (in VALUES: its first byte). With the format for `iter_unpack`, the
+#: length of the record comes first.
 Layout: TypeAlias = (
     "tuple[int, Callable[[bytes, int], tuple[bytes, ...]], bytes, bytes, bytes, int, bytes, str]"
 )
@@ -46,16 +52,17 @@ NO_LAYOUT: Final[Layout] = (0, Struct("").unpack_from, b"", b"", b"", 0, b"", ""
 KEY_IS_NULL: Final = 1
 VALUE_IS_NULL: Final = 2
 
-#: The cache has at most this many layouts, of some 400 bytes each; then it is emptied.
+#: Most layouts in the cache, of about 400 bytes each; if more are learnt, it is emptied first.
 _MAX_LAYOUTS: Final = 4096
-#: For longer records the bytes themselves dominate the cost.
+#: Records whose length has more bytes get no layout: copying their bytes takes most of the time.
 _MAX_LENGTH_BYTES: Final = 2
 _MAX_DELTA_BYTES: Final = 5
 _MAX_DELTAS: Final = 8192
 _MAX_TABLE: Final = 65536
 _ONE_BYTE: Final = 64
-#: The reader tries layouts in batches of at least this many records, and stops if more than one
-#: record in this many differs: learning a layout costs as much as reading some records.
+#: The reader uses layouts in batches of at least this many records. It stops using them if about
+#: one record in this many had no layout, because learning a layout takes as long as reading several
+#: records.
 _RECORDS_A_TRY: Final = 32
 
 _IS_COMPILED: Final = not str(__file__).endswith((".py", ".pyc"))
@@ -65,9 +72,10 @@ _EMPTY: Final = b"\x00"
 
 
 class Layouts:
-    """Stores layouts by the sizes of timestamp delta and offset delta in bytes.
+    """Stores layouts by the sizes in bytes of timestamp delta and offset delta.
 
-    For each pair of sizes, the key is the first two bytes of the record, which have its length.
+    For each pair of sizes, layouts are stored by the first two bytes of a record, which encode its
+    length.
     """
 
     __slots__ = ("_by_sizes", "_learnt", "_with_keys")
@@ -78,15 +86,21 @@ class Layouts:
         self._learnt = 0
 
     def of_sizes(self, time_size: int, offset_size: int) -> Callable[[bytes], Layout | None]:
-        """Returns the look-up function for records whose deltas have these sizes in bytes."""
+        """Returns a function that finds a layout by the first two bytes of a record.
+
+        It has the layouts of records whose encoded deltas have these sizes in bytes.
+        """
         return self._by_sizes.setdefault((time_size, offset_size), {}).get
 
     def count(self) -> int:
-        """Returns how many layouts are known."""
+        """Returns how many layouts are stored."""
         return sum(map(len, self._by_sizes.values()))
 
     def learn(self, data: bytes, pos: int) -> Callable[[bytes], Layout | None]:
-        """Learns the layout of the valid record at `pos`; returns the look-up for its sizes."""
+        """Stores the layout of the valid record at `pos`; returns `of_sizes` for its deltas.
+
+        Stores nothing if the record is too long or its timestamp delta is too large.
+        """
         length, after_length = read_varint(data, pos)
         end = after_length + (length >> 1)
         _, after_time = read_varlong(data, after_length + 1)
@@ -131,20 +145,24 @@ class Layouts:
         return layouts.get
 
 
-#: The layouts of whole records, and those that skip the keys to read values only.
+#: The layouts to read whole records, and the layouts to read values only, without keys.
 RECORDS: Final = Layouts(with_keys=True)
 VALUES: Final = Layouts(with_keys=False)
 
 
 def tries(count: int) -> int:
-    """Returns how many records of a batch of `count` may differ before the reader stops."""
+    """Returns after how many records without a layout the reader of a batch stops using layouts.
+
+    Returns 0, for no layouts, if the batch has few records, or if mypyc compiled this module: field
+    by field is then faster.
+    """
     if count < _RECORDS_A_TRY or _IS_COMPILED:
         return 0
     return 2 + count // _RECORDS_A_TRY
 
 
 def same_sizes(index: int) -> int:
-    """Returns how many offset deltas from `index` on have the same size, 1 or 2 bytes."""
+    """Returns how many offset deltas from `index` on have the same encoded size; at least 1."""
     return max((_ONE_BYTE if index < _ONE_BYTE else _MAX_TABLE) - index, 1)
 
 
@@ -152,7 +170,7 @@ _deltas: Final[dict[bytes, int]] = {}
 
 
 def delta_of(varint: bytes) -> int:
-    """Returns the unsigned (still zigzag) value of a varlong of up to 5 bytes; -1 if it is none."""
+    """Returns the unsigned (still zigzag) value of `varint`; -1 if it is not a whole varlong."""
     found = _deltas.get(varint)
     if found is None:
         try:
@@ -166,12 +184,15 @@ def delta_of(varint: bytes) -> int:
     return found
 
 
-# The varints of 0, 1, 2 …, then an empty entry that no varint equals.
+# The varints of 0, 1, 2 …, then b"", which is unequal to all varints.
 _offsets: list[bytes] = [*VARINTS, b""]
 
 
 def offset_varints(count: int) -> list[bytes]:
-    """Returns the expected varints of `count` offset deltas, then an entry that is no varint."""
+    """Returns the varints of 0, 1, 2 …, at least `count` but at most 65,536, then b"".
+
+    b"" is unequal to all varints.
+    """
     global _offsets
     if count >= len(_offsets) < _MAX_TABLE:
         longer = [

@@ -1,7 +1,7 @@
-"""Decodes the values of the records of a batch (magic 2), and nothing else of them.
+"""Decodes only the values of the records of a batch (magic 2).
 
-Runs the loop of `record_decoding` and keeps the values alone: it checks the other fields by the
-same rules, and explains a broken record with the same `explain`.
+Has a copy of the loop in `record_decoding`, without the other fields, because that is faster. It
+checks the other fields in the same way, and `record_decoding.explain` raises the errors.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ __all__ = ["decode_values"]
 def decode_values(
     data: bytes, start: int, limit: int, count: int, backwards: bool = True
 ) -> list[bytes | None] | None:
-    """Returns the values of `count` records that fill `data[start:limit]` exactly.
+    """Returns the values of the `count` records that fill `data[start:limit]` exactly.
 
-    None where an offset lies before that of the batch, unless `backwards`. Raises ValueError that
-    says which record is broken and how.
+    Without `backwards`, returns None if a record has a negative offset delta. Raises ValueError,
+    which names the corrupt record and field.
     """
     check_count(start, limit, count)
     tries = record_layouts.tries(count)
     find: Callable[[bytes], Layout | None] | None = None
     varints = record_layouts.offset_varints(count) if tries else VARINTS
-    index = 0  # the offset delta of the next record, if no offsets are missing
-    seen = b"\x00"  # the timestamp delta before
-    # The layout before, and its length as it stands in the bytes; none while that is empty.
+    index = 0  # the offset delta of the next record, if there is no gap
+    seen = b"\x00"  # the latest encoded timestamp delta
+    # The latest layout and the encoded length of its records; empty if there is none.
     last = b""
     layout = NO_LAYOUT
     size, unpack, key_length, value_length, empty, nulls, _, _ = layout
@@ -92,7 +92,8 @@ def decode_values(
                             index += 1
                             continue
                 begun = pos
-                # Each varint below: one byte, else two, else the reader. Length of the record:
+                # Varints of one or two bytes are read inline, longer ones by `read_varint`.
+                # Length of the record:
                 n = data[pos]
                 if n < 128:
                     pos += 1
@@ -131,7 +132,8 @@ def decode_values(
                     find = None
                     tries = 0
                 index = (n >> 1) + 1
-                # Key; a slice past the end is found by the comparisons with `end` and `limit`:
+                # Key. A length that goes past the record is detected later: `end - pos` is then
+                # negative.
                 n = data[pos]
                 if n < 128:
                     pos += 1
