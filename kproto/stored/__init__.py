@@ -1,7 +1,7 @@
-"""Kafka's own records as generated messages: control records, internal topics, the metadata log.
+"""Reads and writes the records that Kafka itself stores, as generated messages.
 
-`control_records` reads and writes transaction markers and the control records of KRaft,
-`coordinator_records` those of the group, transaction and share coordinators, `metadata_log` those
-of `__cluster_metadata`. `aborted_transactions` finds aborted batches. Depends on `kproto.messages`
-and on the `Record` of `kproto.records`; opens no socket.
+`control_records` has transaction markers and the control records of KRaft, `coordinator_records`
+the records of the group, transaction and share coordinators, and `metadata_log` the records of
+`__cluster_metadata`. `aborted_transactions` finds the batches of aborted transactions. Imports
+`kproto.messages` and `kproto.records`; has no I/O.
 """

@@ -1,7 +1,7 @@
-"""Finds the batches of aborted transactions (KIP-98) by the headers of batches alone.
+"""Finds the fetched batches of aborted transactions, which read_committed consumers skip. KIP-98.
 
-A Fetch response lists the aborted transactions of a partition: producer id and first offset. An
-abort marker in the log ends each of them. Knows no partition and no fetch.
+A Fetch response lists the aborted transactions of a partition: producer id and first offset. Each
+ends at the abort marker of its producer in the log.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ _CONTROL_KEY: Final = Struct(">hh")
 class AbortedTransactions:
     """Tracks the aborted transactions of a fetched partition while its batches are read in order.
 
-    `aborted` has the first offset and the producer id of each aborted transaction, as the Fetch
-    response lists them.
+    `aborted` has (first offset, producer id) of each aborted transaction in the Fetch response.
     """
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
@@ -32,7 +31,10 @@ class AbortedTransactions:
         self._producer_ids: set[int] = set()
 
     def is_aborted(self, batch: RecordBatch) -> bool:
-        """Returns whether `batch` is aborted, so that a read_committed consumer skips it."""
+        """Returns whether `batch` belongs to an aborted transaction.
+
+        Must be called for the batches in order, because it begins transactions up to `batch`.
+        """
         while self._upcoming and self._upcoming[0][0] <= batch.last_offset:
             self._producer_ids.add(self._upcoming.popleft()[1])
         return batch.is_transactional and batch.producer_id in self._producer_ids
@@ -40,7 +42,7 @@ class AbortedTransactions:
     def on_control_batch(
         self, batch: RecordBatch, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
     ) -> None:
-        """Ends the producer's aborted transaction if `batch` holds an abort marker.
+        """Ends the aborted transaction of the batch's producer if `batch` has an abort marker.
 
         Raises CorruptBatchError and MissingCodecError, as `RecordBatch.records` does.
         """

@@ -1,9 +1,9 @@
 """Reads and writes the records of control batches as generated messages.
 
 The key is an int16 version and an int16 type (ControlRecordTypeSchema). The value of an abort or
-commit marker is an int16 version and an EndTxnMarker; the values of KRaft's types are messages that
-have a version field of their own. Follows Kafka's ControlRecordType, EndTransactionMarker and
-ControlRecordUtils. Knows no batch.
+commit marker is an int16 version and an EndTxnMarker. The values of KRaft's types are messages
+whose first field is the version. Source: Kafka's ControlRecordType, EndTransactionMarker and
+ControlRecordUtils.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ControlRecordType(IntEnum):
     KRAFT_VOTERS = 6
 
 
-#: The class of the message in the value, by type.
+#: The name of the generated class of the value, by type.
 _CLASSES: Final[dict[int, str]] = {
     ControlRecordType.ABORT: "EndTxnMarker",
     ControlRecordType.COMMIT: "EndTxnMarker",
@@ -57,11 +57,12 @@ _MARKERS: Final = frozenset({ControlRecordType.ABORT, ControlRecordType.COMMIT})
 class ControlRecord(NamedTuple):
     """A control record.
 
-    `type` is a ControlRecordType, or another int for an unknown type, whose `message` is None.
-    `version` is the version of the value; None writes a marker's as 0, and takes the message's own
-    version field for the other types. `unread` has the bytes behind the highest known version of
-    the message, or the whole value (None for null) of an unknown type. `key_version` and
-    `unread_key` are the same for the key.
+    - `type`: a ControlRecordType, or an int for an unknown type, whose `message` is None.
+    - `version`: the version of the value. With None, `encode_control_record` writes version 0 for
+      an abort or commit marker, and the `version` field of the message for other types.
+    - `unread`: the bytes that a version above the highest known one appends to the message. For an
+      unknown type, the whole value, None for null.
+    - `key_version` and `unread_key`: the version of the key, and the bytes behind the known fields.
     """
 
     type: int
@@ -75,9 +76,9 @@ class ControlRecord(NamedTuple):
 def decode_control_record(record: Record) -> ControlRecord:
     """Returns the type and message of a record of a control batch.
 
-    As in Kafka, an unknown type is not an error, and versions of key and value above the highest
-    known one are read as that one; the extra bytes are kept. Raises DecodeError on a key or value
-    that is null, cut off, of a negative version, or longer than its version allows.
+    As in Kafka, an unknown type is not an error. A key or value of a version above the highest
+    known one is read as the highest known version, and the extra bytes are kept. Raises DecodeError
+    if key or value is null, too short, of a negative version, or longer than its version allows.
     """
     key, value = record.key, record.value
     if key is None or len(key) < _KEY.size:
@@ -111,8 +112,8 @@ def decode_control_record(record: Record) -> ControlRecord:
 def encode_control_record(record: ControlRecord) -> tuple[bytes, bytes | None]:
     """Returns the key and value of a record for a control batch.
 
-    Raises EncodeError if the message cannot be written, does not belong to the type, or has another
-    version than the record.
+    Raises EncodeError if the message cannot be encoded, if its class is not that of the type, or if
+    its `version` field differs from `record.version`.
     """
     key = _int16(record.key_version, "key version") + _int16(record.type, "type", -32768)
     if record.type not in _CLASSES:

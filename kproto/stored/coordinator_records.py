@@ -1,9 +1,9 @@
-"""Reads and writes the records of coordinators as generated messages, one each for key and value.
+"""Reads and writes the records of coordinators: a generated message for the key and for the value.
 
-The records of `__consumer_offsets`, `__transaction_state` and `__share_group_state` have an int16
-in front of the key, which Kafka 4 calls the record type and Kafka 3.9 the version of the key, with
-the same numbers; and an int16 version in front of the value, which is null in a tombstone. Follows
-Kafka's CoordinatorRecordSerde and MessageUtil. Knows no batch, no socket and no topic's meaning.
+They are the records of `__consumer_offsets`, `__transaction_state` and `__share_group_state`. The
+key begins with an int16, which Kafka 4 calls the record type and Kafka 3.9 the version of the key;
+the numbers are the same. The value begins with an int16 version, and is null in a tombstone.
+Source: Kafka's CoordinatorRecordSerde and MessageUtil.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ __all__ = [
 
 _INT16: Final = Struct(">h")
 
-#: The name of each record type, by topic and number. The key's class is that name with `Key` added,
-#: the value's class with `Value`. Kafka dropped number 9 after 3.9.
+#: The name of each record type, by topic and number. The generated classes of key and value are
+#: named `{name}Key` and `{name}Value`. Kafka dropped number 9 after 3.9.
 COORDINATOR_TOPICS: Final[RecordTypes] = {
     "__consumer_offsets": {
         0: "LegacyOffsetCommit",
@@ -72,7 +72,8 @@ _NUMBERS: Final = numbers_of(COORDINATOR_TOPICS)
 class CoordinatorRecord(NamedTuple):
     """A record of a coordinator; `value` is None in a tombstone.
 
-    `version` is that of the value; None for a tombstone, or to write the latest stable version.
+    `version` is the version of the value. It is None in a tombstone;
+    `encode_coordinator_record` takes None as the latest stable version.
     """
 
     key: Message
@@ -81,7 +82,10 @@ class CoordinatorRecord(NamedTuple):
 
 
 class UnknownCoordinatorRecord(NamedTuple):
-    """A record of a type that no known release has; key and value are its bytes."""
+    """A record of a type that is not in COORDINATOR_TOPICS; key and value stay encoded.
+
+    `api_key` is the number of the type.
+    """
 
     api_key: int
     key: bytes
@@ -93,10 +97,10 @@ def decode_coordinator_record(
 ) -> CoordinatorRecord | UnknownCoordinatorRecord:
     """Returns the key and value of a record of `topic` (default: the topic of the record).
 
-    Returns an UnknownCoordinatorRecord for an unknown type, because Kafka's coordinators skip
-    those. Raises DecodeError on any other fault: no key, a version that the value's class lacks,
-    missing or extra bytes; its offset counts from the start of the key or value that the error
-    names. Raises ConfigurationError on a topic that no coordinator keeps.
+    Returns an UnknownCoordinatorRecord for an unknown type, which Kafka's coordinators skip. Raises
+    DecodeError for a null key, an unknown version, and missing or extra bytes; its offset counts
+    from the start of the key or value that the error names. Raises ConfigurationError for a topic
+    that is not in COORDINATOR_TOPICS.
     """
     types = record_types_of(topic or record.topic, COORDINATOR_TOPICS, "is no coordinator's topic")
     number = _leading_int16(record.key, record, "key")
@@ -116,10 +120,10 @@ def decode_coordinator_record(
 def encode_coordinator_record(
     record: CoordinatorRecord | UnknownCoordinatorRecord,
 ) -> tuple[bytes, bytes | None]:
-    """Returns the key and value to store; the value of a tombstone is None.
+    """Returns the encoded key and value; the value of a tombstone is None.
 
-    Raises EncodeError if a message cannot be written, is not the key of a coordinator record, or if
-    key and value do not belong together.
+    Raises EncodeError if a message cannot be encoded, if the key is not that of a coordinator
+    record, or if key and value are of different record types.
     """
     if isinstance(record, UnknownCoordinatorRecord):
         return record.key, record.value

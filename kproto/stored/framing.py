@@ -1,8 +1,7 @@
-"""Reads and writes a message behind the bytes that tell its type and version.
+"""Helpers for records whose message comes after a prefix with its type or version.
 
-Finds a class by its name, decodes it behind the prefix, chooses the version to write, and looks up
-tables of record types. `control_records`, `coordinator_records` and `metadata_log` have those
-tables and know the prefix of their own records.
+`control_records`, `coordinator_records` and `metadata_log` use them; each has its own prefix, and
+the last two have tables of record types.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ __all__ = [
 ]
 
 RecordTypes: TypeAlias = dict[str, dict[int, str]]
-"""The names of record types, by topic and number."""
+"""The names of record types by their numbers, by topic."""
 
 
 def record_types_of(topic: str, tables: RecordTypes, without: str) -> dict[int, str]:
-    """Returns the record types of a topic.
+    """Returns the names of the topic's record types by their numbers.
 
-    Raises ConfigurationError, with `without` as the reason, for a topic that has none.
+    Raises ConfigurationError, with `without` as the reason, if `tables` lacks the topic.
     """
     if topic not in tables:
         raise ConfigurationError(f"{topic!r} {without}: pass topic= one of {', '.join(tables)}")
@@ -38,7 +37,7 @@ def record_types_of(topic: str, tables: RecordTypes, without: str) -> dict[int, 
 
 
 def numbers_of(tables: RecordTypes) -> dict[str, int]:
-    """Returns the number of each record type, by name."""
+    """Returns the numbers of all record types by their names."""
     return {name: number for types in tables.values() for number, name in types.items()}
 
 
@@ -49,9 +48,9 @@ def message_class(name: str) -> type[Message]:
 
 
 def decode_after_prefix(cls: type[Message], data: bytes, start: int, version: int) -> Message:
-    """Returns the message in `data` from `start` to the end.
+    """Decodes the message that begins at `start` and ends with `data`.
 
-    Raises DecodeError, whose offset counts from the start of `data`.
+    Raises DecodeError, whose offset counts from the start of `data`, not from `start`.
     """
     try:
         return cls.decode(data[start:], version)
@@ -60,9 +59,9 @@ def decode_after_prefix(cls: type[Message], data: bytes, start: int, version: in
 
 
 class Versioned(Protocol):
-    """A record with the version to write its message at; None takes the latest stable version.
+    """A record with the version in which to write its message; None is the latest stable version.
 
-    The version comes from the caller unchecked: it need not be the int that the type declares.
+    Callers may set a value that is no int, which `version_to_write` refuses.
     """
 
     @property
@@ -70,7 +69,10 @@ class Versioned(Protocol):
 
 
 def version_to_write(message: Message, record: Versioned) -> int:
-    """Returns the version that `record` names, or the latest stable. Raises EncodeError."""
+    """Returns the version of `record`, or the latest stable version if that is None.
+
+    Raises EncodeError if the version is not an int.
+    """
     version = record.version
     if version is None:
         return message.LATEST_STABLE

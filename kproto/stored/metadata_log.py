@@ -1,8 +1,8 @@
 """Reads and writes the records of KRaft's metadata log and of tiered storage's metadata topic.
 
-A value is three unsigned varints (frame version 1, record type, version of the message), then the
-message. Follows Kafka's AbstractApiMessageSerde. `control_records` reads the control batches
-between them. Knows no batch and no file.
+The value of a record is three unsigned varints (frame version 1, record type, version of the
+message), then the message. Source: Kafka's AbstractApiMessageSerde. `control_records` reads the
+records of the log's control batches.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ __all__ = [
     "encode_metadata_record",
 ]
 
-#: The only frame version since Kafka 3.0; the preview in 2.8 had version 0.
+#: The only frame version since Kafka 3.0; the KRaft preview in 2.8 had version 0.
 FRAME_VERSION: Final = 1
 
-#: The largest type or version, because Kafka keeps them in a short.
+#: The largest frame version, record type or message version: Kafka stores each in a short.
 _LARGEST: Final = 32767
 
-#: The class of the message, by topic and record type.
+#: The name of the generated message class, by topic and record type.
 METADATA_TOPICS: Final[RecordTypes] = {
     "__cluster_metadata": {
         0: "RegisterBrokerRecord",
@@ -77,19 +77,22 @@ METADATA_TOPICS: Final[RecordTypes] = {
     },
 }
 
-#: The record type of each class.
+#: The record types by the names of the message classes.
 _TYPES: Final = numbers_of(METADATA_TOPICS)
 
 
 class MetadataRecord(NamedTuple):
-    """A message of the log and its version; None writes the latest stable version."""
+    """A message of the log and its version; None is the latest stable version, when written."""
 
     message: Message
     version: int | None = None
 
 
 class UnknownMetadataRecord(NamedTuple):
-    """A record of a type that no known release has; `value` has all of its bytes."""
+    """A record whose type is not in METADATA_TOPICS; `value` is the whole encoded value.
+
+    `api_key` is the number of the type, `version` the version of the message.
+    """
 
     api_key: int
     version: int
@@ -101,11 +104,13 @@ def decode_metadata_record(
 ) -> MetadataRecord | UnknownMetadataRecord:
     """Returns the message in the value of a record of `topic`.
 
-    The default is the topic of the record, or `__cluster_metadata` for a record from a file.
-    Returns an UnknownMetadataRecord for an unknown type; a caller that replays the log should stop
-    there, as Kafka does. Raises DecodeError on any other fault: null, another frame version, a
-    version that the class lacks, missing or extra bytes; its offset counts from the start of the
-    value. Raises ConfigurationError on a topic without metadata records.
+    `topic` is by default the topic of the record, or `__cluster_metadata` if the record has none,
+    because it was read from a file. Returns an UnknownMetadataRecord for an unknown type; a caller
+    that replays the log should then stop, as Kafka does.
+
+    Raises DecodeError for a null value, a frame version other than 1, an unknown message version,
+    and missing or extra bytes; its offset counts from the start of the value. Raises
+    ConfigurationError for a topic that is not in METADATA_TOPICS.
     """
     types = record_types_of(
         topic or record.topic or "__cluster_metadata", METADATA_TOPICS, "has no metadata records"
@@ -127,9 +132,9 @@ def decode_metadata_record(
 
 
 def encode_metadata_record(record: MetadataRecord | UnknownMetadataRecord) -> bytes:
-    """Returns the value to store; the key is null.
+    """Returns the encoded value of the record, whose key must be null.
 
-    Raises EncodeError if the message cannot be written or does not belong to a metadata log.
+    Raises EncodeError if the message cannot be encoded, or if METADATA_TOPICS lacks its class.
     """
     if isinstance(record, UnknownMetadataRecord):
         return record.value
@@ -139,7 +144,7 @@ def encode_metadata_record(record: MetadataRecord | UnknownMetadataRecord) -> by
         raise EncodeError(f"{type(message).__name__} is not a message of a metadata log")
     version = version_to_write(message, record)
     body = message.encode(version)
-    # Each of the three is below 128, so its varint is one byte.
+    # Frame version, type and version are below 128, so that the varint of each is one byte.
     return bytes((FRAME_VERSION, _TYPES[name], version)) + body
 
 
