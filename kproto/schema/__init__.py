@@ -1,1 +1,5 @@
-"""The message definitions as data: the model, the wire layout of each version, and the union."""
+"""Reads the message definitions, and compares versions and releases.
+
+`definitions` has the union: the definitions of all Kafka releases merged into one per message.
+`layout` has the wire layout of a message version.
+"""

@@ -1,8 +1,8 @@
-"""Compares two versions of a message, and two releases.
+"""Compares two versions of a message, and two Kafka releases.
 
-Two versions of a message differ by their layouts in the union of the releases, two releases by
-their version ranges. The generator's `check` finds the versions that a later release changed,
-which is an error of that release.
+Versions of a message are compared by their layouts in the union of the releases' definitions,
+releases by their version ranges. If a release changed the layout of an existing version, that is an
+error of the release, which `kproto-codegen check` reports.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class ChangeKind(StrEnum):
-    """The kind of a change."""
+    """How a field or the whole message changes between two versions."""
 
     FLEXIBLE = "flexible"
     ADDED = "added"
@@ -47,10 +47,11 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One change: `field` is the path of the field (`Topics.Partitions.LeaderEpoch`).
+    """A change of a field between two versions; `field` is its path (`Topics.Partitions.Index`).
 
-    The path is empty when the whole message changes: a version that becomes flexible writes every
-    length as a varint and adds tagged fields to each struct, which is one change.
+    `field` is "" if the version becomes flexible: it then encodes lengths as varints and adds
+    tagged fields to each struct, which counts as one change of the message. `detail` describes the
+    change.
     """
 
     kind: ChangeKind
@@ -58,7 +59,7 @@ class FieldChange:
     detail: str
 
     def to_json(self) -> dict[str, str]:
-        """Returns this change as plain data."""
+        """Returns this change as JSON data."""
         return {"kind": self.kind.value, "field": self.field, "detail": self.detail}
 
 
@@ -72,7 +73,7 @@ class VersionChanges:
     changes: tuple[FieldChange, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns these changes as plain data."""
+        """Returns these changes as JSON data."""
         return {
             "message": self.message,
             "older": self.older,
@@ -83,7 +84,7 @@ class VersionChanges:
 
 @dataclass(frozen=True, slots=True)
 class RangeChange:
-    """The version ranges of an API that two releases have and that differ."""
+    """An API in two releases whose versions or marks (such as deprecated) differ."""
 
     older: ApiRange
     newer: ApiRange
@@ -99,7 +100,7 @@ class RangeChange:
         return tuple(each for each in self.older.versions if each not in self.newer.versions)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns this change as plain data."""
+        """Returns this change as JSON data."""
         return {
             "older": self.older.to_json(),
             "newer": self.newer.to_json(),
@@ -112,8 +113,9 @@ class RangeChange:
 class ReleaseComparison:
     """The differences between two releases.
 
-    `versions` compares each new version with the version before it, for requests and responses; a
-    version without a predecessor is left out.
+    `added` and `removed` are APIs of only one release, `changed` the APIs that differ. `versions`
+    compares each request and response version that the newer release added with the version before
+    it; a version 0 is left out.
     """
 
     older: str
@@ -124,7 +126,7 @@ class ReleaseComparison:
     versions: tuple[VersionChanges, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns this comparison as plain data."""
+        """Returns this comparison as JSON data."""
         return {
             "older": self.older,
             "newer": self.newer,
@@ -136,9 +138,9 @@ class ReleaseComparison:
 
 
 def find_message(name: str) -> MessageSpec:
-    """Returns the message called `name`, now or in a release. Raises UnknownNameError.
+    """Returns the message called `name`. Raises UnknownNameError.
 
-    Finds requests and responses also by the former names of their APIs.
+    `name` may be a former name of the message, or of its API followed by Request or Response.
     """
     messages = union()
     if name in messages:
@@ -153,7 +155,7 @@ def find_message(name: str) -> MessageSpec:
 
 
 def message_layout(name: str, version: int) -> StructLayout:
-    """Returns the layout of one version of a message. Raises UnknownNameError."""
+    """Returns the layout of a message version. Raises UnknownNameError for an unknown one."""
     return _layout(find_message(name), version)
 
 
@@ -166,9 +168,10 @@ def _layout(message: MessageSpec, version: int) -> StructLayout:
 
 
 def changes(message: str, older: int, newer: int) -> tuple[FieldChange, ...]:
-    """Returns the changes from version `older` of a message to version `newer`, outermost first.
+    """Returns the changes from version `older` of a message to version `newer`.
 
-    An added or removed struct is listed with each of its fields. Raises UnknownNameError.
+    A struct comes before its fields. If a struct is added or removed, its fields are listed too.
+    Raises UnknownNameError for an unknown message or version.
     """
     spec = find_message(message)
     before, after = _layout(spec, older), _layout(spec, newer)
@@ -230,12 +233,15 @@ def _tag_words(field: LayoutField) -> str:
 
 
 def _plain_words(wire: WireType) -> str:
-    """Returns a type as its definition writes it, without the encoding of its lengths."""
+    """Returns the type without nullability and encoding, such as `[]int32` or `struct`."""
     return f"[]{_plain_words(wire.element)}" if wire.element is not None else wire.kind
 
 
 def field_words(field: LayoutField) -> str:
-    """Describes a field: its type, whether it is nullable, its stated default, its tag."""
+    """Returns text with the field's type, nullability, default and tag.
+
+    The default is left out if the definition does not state one.
+    """
     words = _plain_words(field.type)
     if field.type.nullable:
         words = f"nullable {words}"
@@ -247,7 +253,7 @@ def field_words(field: LayoutField) -> str:
 def compare(older: str, newer: str) -> ReleaseComparison:
     """Compares two releases, such as "3.9.2" and "4.4.0".
 
-    Raises UnknownNameError for an unknown release.
+    APIs are listed by their keys. Raises UnknownNameError for an unknown release.
     """
     before, after = ranges(older), ranges(newer)
     changed = tuple(

@@ -1,7 +1,7 @@
-"""Finds the definition of a message in a definitions file, which has one line of JSON per message.
+"""Finds the definition of a message in a definitions file, which has a line of JSON per message.
 
-The file of `kproto` has the union of the releases. A package that `kproto-codegen generate` made
-from other definitions has its own file.
+kproto's own file has the union: the definitions of all Kafka releases, merged into one per message.
+A package that `kproto-codegen generate` made from other definitions has its own file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FILE_NAME: Final = "definitions.jsonl"
 
 
 class Definitions(Mapping[str, MessageSpec]):
-    """The messages of one definitions file by name; a line is parsed at its first access."""
+    """The message definitions of a file, by name. Parses a definition at its first access."""
 
     def __init__(self, file: Traversable) -> None:
         self._lines: dict[str, str] = {}
@@ -50,18 +50,19 @@ class Definitions(Mapping[str, MessageSpec]):
         return len(self._lines)
 
     def former(self, name: str) -> tuple[str, ...]:
-        """Returns the messages that a release called `name`; none for a name that is still used."""
+        """Returns the present names of the messages that an older release called `name`."""
         return tuple(self._former.get(name, ()))
 
     def former_names(self) -> tuple[str, ...]:
-        """Returns the names that some release used and the newest release does not, or not only."""
+        """Returns the former names of messages; some are still in use for another message."""
         return tuple(self._former)
 
     def resolve(self, name: str, version: int) -> tuple[MessageSpec, int]:
-        """Returns the message that a release called `name` at `version`, and its version here.
+        """Returns the message that a release called `name` at `version`, and its version number.
 
-        If the newest release uses the name and number for another message, that one wins. Raises
-        KeyError if no release had that name and version.
+        The version number of a renamed message may differ from `version` (see `FormerName`). If a
+        message has the name and version now, it is preferred to a message that had them formerly.
+        Raises KeyError if no release had that name and version.
         """
         if name in self._lines and version in self[name].valid_versions:
             return self[name], version
@@ -81,18 +82,18 @@ def definition_line(spec: MessageSpec) -> str:
 
 @lru_cache(maxsize=32)
 def _of_package(package: str) -> Definitions | None:
-    """Returns the definitions of a package (directory or zip); None if it has no such file."""
+    """Returns the definitions of a package (directory or zip); None if it has no FILE_NAME."""
     file = resources.files(package).joinpath(FILE_NAME)
     return Definitions(file) if file.is_file() else None
 
 
 def union() -> Definitions:
-    """Returns the union of the Kafka releases in `schemas/`, which the package contains."""
+    """Returns kproto's own definitions, the union of all Kafka releases."""
     shipped = _of_package(__name__.rpartition(".")[0])
     assert shipped is not None
     return shipped
 
 
 def definitions_of(module: str) -> Definitions:
-    """Returns the definitions from which the generated module `module` was made."""
+    """Returns the definitions in the package of the generated module `module`; else the union."""
     return _of_package(module.rpartition(".")[0]) or union()

@@ -1,7 +1,7 @@
-"""Finds the faulty field, its offset and the reason, after the generated codec has failed.
+"""Finds the field, the offset and the reason, after the generated codec failed.
 
-The generated codec checks little and gives no reasons. If it fails, these functions read the same
-bytes, or the same object, again by the layout in the definition.
+For speed, the generated codec checks little and its errors name no field. If it fails, these
+functions read the same bytes, or the same object, again with the layout of the message version.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .wire_validation import SIZES, BytesFault, validate, versions_in_words
 
 __all__ = ["explain_decode", "explain_encode", "is_default", "not_in_version"]
 
-#: Errors show only the bit length of longer numbers, because Python refuses to convert huge ones.
+#: Errors show only the bit length of longer integers, because Python refuses to print huge ones.
 _SHOWN_BITS: Final = 128
 
 
-class _Fault(Exception):  # noqa: N818 - stops the walk with a finding; internal to this module
+class _Fault(Exception):  # noqa: N818 - not an error, but the result of a check in this module
     def __init__(self, reason: str, path: str) -> None:
         super().__init__(reason)
         self.reason = reason
@@ -36,9 +36,9 @@ class _Fault(Exception):  # noqa: N818 - stops the walk with a finding; internal
 def explain_decode(
     message: MessageSpec, version: int, data: bytes, offset: int = 0, *, trailing: bool = False
 ) -> DecodeError | None:
-    """Returns the fault in the bytes of `message` from `offset` on; None if there is none.
+    """Returns the error for the bytes of `message` from `offset` on; None if they are valid.
 
-    Offsets in the error count from `offset`. With `trailing`, bytes after the message are allowed.
+    The offset in the error counts from `offset`. With `trailing`, bytes may follow the message.
     """
     try:
         end = validate(layout(message, version), data, offset)
@@ -62,19 +62,19 @@ def explain_decode(
 
 
 def explain_encode(message: MessageSpec, version: int, value: object) -> EncodeError | None:
-    """Returns why `value` cannot be written as `message` at `version`; None if it can."""
+    """Returns the error why `value` cannot be encoded as `message` at `version`; None if it can."""
     try:
         _check_struct(layout(message, version), value, "")
     except _Fault as fault:
         error = EncodeError(fault.reason, message=message.name, version=version, field=fault.path)
-        error.__cause__ = fault.__cause__  # the exception of the inspected object
+        error.__cause__ = fault.__cause__  # the exception that the inspected object raised
         return error
     return None
 
 
 @contextmanager
 def _inspecting(path: str) -> Iterator[None]:
-    """Converts an exception that an object raises during its inspection to a fault of its field."""
+    """Converts an exception of an inspected object, such as in a property, to a fault at `path`."""
     try:
         yield
     except (_Fault, MemoryError):
@@ -95,7 +95,7 @@ def _check_struct(shape: StructLayout, value: object, path: str) -> None:
                 raise _Fault("the attribute was deleted, or never set", field_path) from None
             raise _Fault(f"a {shape.class_name} is wanted, not {_kind(value)}", path) from None
 
-    if not is_one:  # a str has an attribute `partition` too, and is not a struct
+    if not is_one:  # `_unknown_tags` tells a struct from objects with equal attributes, such as str
         with _inspecting(path):
             attribute_value("_unknown_tags", path)
     for spec in shape.absent:
@@ -143,7 +143,7 @@ def _check_absent(spec: FieldSpec, value: object, path: str) -> None:
 
 
 def not_in_version(spec: FieldSpec) -> str:
-    """Returns the reason why a value of the field cannot be written in a version without it."""
+    """Returns the error text for a set field that the version lacks, with the field's versions."""
     attribute_value = spec.versions
     which = (
         f"{versions_in_words(attribute_value)} {'does' if len(attribute_value) == 1 else 'do'}"
@@ -154,7 +154,7 @@ def not_in_version(spec: FieldSpec) -> str:
 
 
 def is_default(spec: FieldSpec, value: Any) -> bool:
-    """Returns whether `value` is the default of the field, so that the writer may omit it."""
+    """Returns whether `value` equals the default of the field, so that encoding may omit it."""
     default = spec.default_value()
     if default is None:
         return value is None
@@ -164,7 +164,7 @@ def is_default(spec: FieldSpec, value: Any) -> bool:
 
 
 def _equals(value: Any, default: Any) -> bool:
-    """Returns whether `value` encodes like `default`: 1.0 equals 1, but int fields refuse it."""
+    """Returns whether `value` encodes like `default`. `1.0 == 1`, but an int field refuses 1.0."""
     if isinstance(default, bool):
         return _bool(value) is default
     if isinstance(default, int):
@@ -174,7 +174,7 @@ def _equals(value: Any, default: Any) -> bool:
             return False
     if isinstance(default, list):
         return _is_array(value) and len(value) == 0 and not any(True for _ in value)
-    if hasattr(default, "_unknown_tags"):  # a struct: all that its class has
+    if hasattr(default, "_unknown_tags"):  # a struct: compares its class, tags and fields
         if _made_as(value) != _made_as(default) or value._unknown_tags:
             return False
         names = default._names()
@@ -189,7 +189,7 @@ def _made_as(value: Any) -> str | None:
 
 
 def _bool(value: Any) -> bool | None:
-    """Returns the bool that a bool field would carry; None for a value that it refuses."""
+    """Returns `value` as a bool field encodes it; None if the field refuses the value."""
     try:
         return BOOLS[value]
     except (KeyError, TypeError):
@@ -206,7 +206,7 @@ def _is_array(value: object) -> bool:
 
 def _check_field(field: LayoutField, value: object, path: str) -> None:
     if field.tag is not None and is_default(field.spec, value):
-        return  # the writer omits it
+        return  # a tagged field at its default is not encoded
     if value is None and field.type.kind not in FORMATS:
         if not field.type.nullable:
             raise _Fault("null, which this version does not allow", path)
@@ -269,7 +269,7 @@ def _check_string(value: Any, path: str) -> None:
 
 
 def _octets(value: Any) -> int | None:
-    """Returns the number of bytes in a buffer; None for anything that is not a buffer."""
+    """Returns the number of bytes in a buffer; None if `value` is not a buffer."""
     try:
         return memoryview(value).nbytes
     except TypeError:
@@ -289,7 +289,7 @@ def _check_number(kind: str, value: object, path: str) -> None:
 
 
 def _range_of(kind: str) -> str:
-    """Returns the range of an integer type for an error message; "" for other types."""
+    """Returns the range of an integer type as error text; "" for other types."""
     if "int" not in kind:
         return ""
     values = 1 << 8 * SIZES[kind]
@@ -298,7 +298,7 @@ def _range_of(kind: str) -> str:
 
 
 def _kind(value: object) -> str:
-    """Describes a value for an error message: numbers as they are, others by type and length."""
+    """Describes a value as error text: numbers by their value, others by type and length."""
     if type(value) is int and value.bit_length() > _SHOWN_BITS:
         return f"an int of {value.bit_length()} bits"
     if value is None or type(value) in (bool, int, float):

@@ -1,7 +1,6 @@
-"""The meaning of each message, struct and field name in sentences, for docstrings and `study`.
+"""Describes each message, struct and field in a sentence, for generated docstrings and `study`.
 
-Reads `glossary.toml` in this package, and orders its entries from narrow to general. Does not know
-definitions, versions or the form of a docstring. Tests check that the glossary is complete.
+Reads the sentences from `glossary.toml` in this package. Tests check that it is complete.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ __all__ = ["Glossary", "load_glossary"]
 
 @dataclass(frozen=True, slots=True)
 class Glossary:
-    """Sentences by name. Each is one line of plain ASCII that ends with a full stop.
+    """Sentences by name. Each is a line of ASCII that ends with a full stop.
 
-    `overrides` maps "Message.Struct", "Message.Message" (the message's own fields) or "Message"
-    (every struct of the message) to sentences by field name. `structs` has both "Struct" and
-    "Message.Struct" as keys.
+    `fields` has a sentence for each field name. `overrides` has sentences by field name that apply
+    only in "Message.Struct", in "Message.Message" (the message's own fields) or in "Message" (all
+    structs of the message). The keys of `structs` are "Struct" or "Message.Struct".
     """
 
     fields: Mapping[str, str]
@@ -31,10 +30,11 @@ class Glossary:
     structs: Mapping[str, str]
 
     def field(self, message: str, struct: str, field: str) -> str | None:
-        """Returns the meaning of a field; None if the glossary does not know its name.
+        """Returns the sentence for a field; None if the glossary lacks the field name.
 
-        `struct` is the name of the field's struct; for the message's own fields it is the message's
-        name. The narrowest entry wins: the struct's, then the message's, then the general one.
+        `struct` is the name of the struct that has the field, or the name of the message for its
+        own fields. An override for the struct is preferred to one for the message, and both to the
+        sentence in `fields`.
         """
         for scope in (f"{message}.{struct}", message):
             text = self.overrides.get(scope, {}).get(field)
@@ -43,17 +43,17 @@ class Glossary:
         return self.fields.get(field)
 
     def message(self, name: str) -> str | None:
-        """Returns the purpose of a message; None if the glossary does not know it."""
+        """Returns the sentence for a message; None if the glossary lacks it."""
         return self.messages.get(name)
 
     def struct(self, message: str, struct: str) -> str | None:
-        """Returns the content of a struct of a message; None for an unknown name."""
+        """Returns the sentence for a struct of a message; None if the glossary lacks it."""
         return self.structs.get(f"{message}.{struct}") or self.structs.get(struct)
 
 
 @cache
 def load_glossary() -> Glossary:
-    """Returns the glossary of Kafka's own messages; reads the file once."""
+    """Returns the glossary of Kafka's messages; reads the file at the first call."""
     tables = tomllib.loads(read_data("glossary.toml"))
     return Glossary(
         fields=tables["fields"],

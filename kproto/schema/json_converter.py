@@ -1,9 +1,11 @@
-"""Converts a message to JSON in the form of Kafka's JsonConverter classes, and back.
+"""Converts a message to the JSON of Kafka's JsonConverter classes, and back.
 
-Names are in camelCase; bytes are base64, uuids base64url without padding. `records` are base64
-here, although Kafka writes an empty string; both read base64. A tagged field at its default is left
-out. When reading, a field of another version is ignored if it is ignorable, and refused otherwise.
-A field may also have the name that an older release gave it.
+Field names are in camelCase; bytes are base64, uuids base64url without padding. A field of type
+`records` is written as base64 (Kafka writes an empty string, but reads base64). A tagged field at
+its default is left out.
+
+`from_json` ignores a field that the version lacks if the field is ignorable or at its default, and
+raises DecodeError otherwise. It accepts the names that older releases used for a field.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ def json_name(name: str) -> str:
 
 
 def to_json(message: MessageSpec, version: int, value: object) -> dict[str, Any]:
-    """Returns `value`, which must be encodable at `version`, as plain JSON data."""
+    """Returns `value` as JSON data (dict, list, str …). `value` must be encodable at `version`."""
     return _struct_to_json(layout(message, version), value)
 
 
@@ -52,10 +54,11 @@ def _struct_to_json(shape: StructLayout, value: object) -> dict[str, Any]:
 
 
 class _StatedDefault(list[RawTaggedField]):
-    """Marks a tagged struct that JSON has with defaults only, so that it stays in the JSON.
+    """Marks a tagged struct that was read from JSON, so that it is written to JSON again.
 
-    Kafka writes such a struct because it had unknown tagged fields only, which JSON loses. The
-    bytes of these fields are gone; the JSON stays the same, however often it is read.
+    A tagged struct at its default is left out of JSON. But Kafka's JSON may have such a struct, if
+    only its unknown tagged fields were set, which JSON cannot carry. With this mark, reading and
+    writing gives the same JSON.
     """
 
 
@@ -76,8 +79,8 @@ def _value_to_json(kind: WireType, value: Any) -> Any:
         case "uuid":
             return str(Uuid(octets(value)))
         case "bytes" | "records":
-            # The content of a buffer is written, even if it is also a number or claims another
-            # value.
+            # `octets` returns the content of the buffer, even if a subclass overrides methods such
+            # as `__bytes__` or `__index__`.
             return base64.b64encode(octets(value)).decode("ascii")
         case "bool":
             return bool(value)
@@ -98,9 +101,9 @@ def _float_to_json(value: float) -> float | str:
 def from_json(
     message: MessageSpec, version: int, node: object, classes: Mapping[str, Any]
 ) -> object:
-    """Reads plain JSON data into the class of `message`, which `classes` has by name.
+    """Returns the message in JSON data; `classes` has the classes of its structs by name.
 
-    Raises DecodeError, which names the field, on data that Kafka's converter would refuse.
+    Raises DecodeError, which names the field, for data that Kafka's converter would refuse.
     """
     return _Reader(message, version, classes).struct(layout(message, version), node, "")
 
@@ -136,7 +139,10 @@ class _Reader:
     def name_in(
         self, node: dict[str, Any], shape: StructLayout, spec: FieldSpec, path: str
     ) -> str | None:
-        """Returns the name under which the object has the field: the current or an older one."""
+        """Returns the name that `node` uses for the field, the present or an older; None if absent.
+
+        Raises DecodeError if `node` has the field under two names.
+        """
         name = json_name(spec.name)
         found = [name] if name in node else []
         if spec.aliases:
@@ -147,9 +153,10 @@ class _Reader:
         return found[0] if found else None
 
     def absent(self, spec: FieldSpec, node: object, path: str) -> None:
-        """Refuses a field that the version does not have, unless it can be dropped without loss.
+        """Raises DecodeError for a field that the version lacks.
 
-        As in Kafka, even a dropped field must be well-formed.
+        An ignorable field, or a field at its default, is dropped. As in Kafka, its value must be
+        valid nevertheless.
         """
         value = self.value(absent_type(self.message, spec, self.version), node, path)
         if not spec.ignorable and not is_default(spec, value):
@@ -223,10 +230,10 @@ def _join(path: str, name: str) -> str:
 
 
 def _decode_base64(text: str) -> bytes:
-    """Returns the bytes of base64 as Kafka's converter reads it; raises ValueError like it.
+    """Returns the bytes of base64 as Kafka's converter (Jackson) reads it. Raises ValueError.
 
-    Each group of four characters is decoded by itself, so that padding may stand anywhere. White
-    space is allowed before a group and at the end.
+    Each group of four characters may end with padding, not only the last. White space is allowed
+    before a group and at the end.
     """
     if not _BASE64.fullmatch(text):
         raise ValueError
@@ -240,7 +247,7 @@ _PADDED = re.compile(r"[^=]+=*")
 
 
 def _json_kind(node: object) -> str:
-    """Describes a JSON value for an error message."""
+    """Describes a JSON value as error text: numbers by their value, others by their type."""
     if type(node) is int and node.bit_length() > 128:
         return f"a number of {node.bit_length()} bits"
     if node is None or isinstance(node, bool | int | float):

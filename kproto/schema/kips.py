@@ -1,7 +1,7 @@
-"""The KIP and the change behind each version of an API, in one sentence of our own.
+"""Describes what each version of an API changed, in a sentence, and names the KIPs.
 
-Reads `kips.toml` in this package, which names a source for every row. It has rows for the APIs that
-clients use most, and none for the others.
+Reads `kips.toml` in this package, which names a source for each sentence. It covers only the APIs
+that clients use most.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Kip", "VersionNote", "version_note", "version_notes"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Kip:
-    """A Kafka Improvement Proposal; `title` and `address` are "" if no source has them."""
+    """A Kafka Improvement Proposal; `title` and `address` (URL) are "" if unknown."""
 
     number: int
     title: str
@@ -30,7 +30,7 @@ class Kip:
         return f"KIP-{self.number}"
 
     def to_json(self) -> dict[str, Any]:
-        """Returns this KIP as plain data."""
+        """Returns this KIP as JSON data."""
         out: dict[str, Any] = {"number": self.number}
         if self.title:
             out["title"] = self.title
@@ -41,10 +41,10 @@ class Kip:
 
 @dataclass(frozen=True, slots=True)
 class VersionNote:
-    """The change that a version of an API made, request and response together.
+    """Describes what a version of an API changed, in its request and response together.
 
-    `kips` is empty if no source names one. `source` is a definition (`definition 4.4.0`) or the
-    address of the page that connects the KIPs with the change.
+    `kips` is empty if no source names a KIP. `source` is a definition (`definition 4.4.0`), or the
+    URL of the page that names the KIPs for the change.
     """
 
     api: str
@@ -54,7 +54,7 @@ class VersionNote:
     source: str
 
     def to_json(self) -> dict[str, Any]:
-        """Returns this note as plain data."""
+        """Returns this note as JSON data."""
         return {
             "api": self.api,
             "version": self.version,
@@ -87,16 +87,19 @@ def _notes() -> Mapping[str, Mapping[int, VersionNote]]:
 
 
 def version_notes(api: int | str) -> tuple[VersionNote, ...]:
-    """Returns the change of each version of an API, oldest first; none for an API without rows.
+    """Returns the notes of an API's versions, lowest first; empty if `kips.toml` lacks the API.
 
-    `api` is its key, its name, or the name of its request or response. Raises UnknownNameError for
-    an unknown API.
+    `api` is the key of the API, its name, or the name of its request or response. Raises
+    UnknownNameError for an unknown API.
     """
     _, name = api_name(api)
     return tuple(_notes().get(name, {}).values())
 
 
 def version_note(api: int | str, version: int) -> VersionNote | None:
-    """Returns the change of one version of an API; None without a row. Raises UnknownNameError."""
+    """Returns the note of a version of an API; None if `kips.toml` lacks it.
+
+    `api` is as in `version_notes`. Raises UnknownNameError for an unknown API.
+    """
     _, name = api_name(api)
     return _notes().get(name, {}).get(version)

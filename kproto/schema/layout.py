@@ -1,7 +1,7 @@
-"""The wire layout of one version of a message: the order of its fields and their encodings.
+"""The wire layout of a message version: the order of its fields and their encodings.
 
-The generator, the JSON converter, the error explanations and the hypothesis strategies all use
-these layouts, so that the rules of versions, flexible versions, tags and nulls are in one place.
+The generator, the JSON converter, `explain` and the hypothesis strategies all use these layouts, so
+that only this module implements the rules of versions, flexible versions, tags and nulls.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
     "struct_of",
 ]
 
-#: The `struct` letter of each type of fixed width.
+#: The `struct` format character of each type of fixed width.
 FORMATS: Final = {
     "bool": "?",
     "int8": "b",
@@ -44,7 +44,7 @@ FORMATS: Final = {
 
 
 class Presence(Enum):
-    """Whether and how one version has a field."""
+    """Whether a version has a field, and whether as a tagged field."""
 
     ABSENT = "absent"
     PLAIN = "plain"
@@ -52,7 +52,7 @@ class Presence(Enum):
 
 
 class FieldForm(NamedTuple):
-    """The encoding of a field in one version."""
+    """The encoding of a field in a version; `compact` means that its length is a varint."""
 
     presence: Presence
     compact: bool
@@ -63,13 +63,17 @@ _ABSENT = FieldForm(Presence.ABSENT, False, False)
 
 
 def field_form(field: FieldSpec, version: int, *, flexible: bool) -> FieldForm:
-    """Returns the encoding of `field` at `version` of a message that is `flexible` there or not."""
+    """Returns the encoding of `field` at `version`.
+
+    `flexible` is whether the message is flexible at `version`; the field may override it.
+    """
     if version not in field.versions:
         return _ABSENT
     tagged = version in field.tagged_versions
     if field.flexible_versions is not None:
         flexible = version in field.flexible_versions
-    # A struct has no length; but a nullable struct in a tagged field has a varint marker in front.
+    # A struct has no length. But a nullable struct in a tagged field begins with a varint that
+    # marks null, so it counts as compact.
     varies = field.type not in FORMATS and (tagged or not field.is_struct)
     return FieldForm(
         Presence.TAGGED if tagged else Presence.PLAIN,
@@ -80,11 +84,11 @@ def field_form(field: FieldSpec, version: int, *, flexible: bool) -> FieldForm:
 
 @dataclass(frozen=True, slots=True)
 class WireType:
-    """A type in the encoding of one version; `kind` is a primitive type, `struct` or `array`.
+    """A type in the encoding of a version; `kind` is a primitive type, `struct` or `array`.
 
-    Lengths of `compact` types are unsigned varints. The null marker in front of a nullable struct
-    is a varint if the struct is compact, as in a tagged field: 0 for null, 1 for present. Otherwise
-    it is one byte, -1 or 1.
+    The length of a `compact` type is an unsigned varint. A nullable struct begins with a marker. In
+    a tagged field the struct is `compact`, and its marker is a varint: 0 for null, 1 for present.
+    Otherwise the marker is a byte: -1 for null, 1 for present.
     """
 
     kind: str
@@ -96,7 +100,10 @@ class WireType:
 
 @dataclass(frozen=True, slots=True)
 class LayoutField:
-    """One field that the version has; `tag` is None for a field that is not tagged."""
+    """A field that the version has; `tag` is None if the version does not tag it.
+
+    `name` is that of the definition, `attribute` that of the generated class.
+    """
 
     name: str
     attribute: str
@@ -110,7 +117,8 @@ class LayoutField:
 class StructLayout:
     """The layout of a struct, or of a whole message, at one version.
 
-    `fields` are in wire order, `tagged` by number; `absent` are the fields of other versions.
+    `fields` are in wire order, `tagged` ordered by tag; `absent` are the fields that the version
+    lacks.
     """
 
     name: str
@@ -123,16 +131,16 @@ class StructLayout:
     is_message: bool
 
     def all_fields(self) -> tuple[LayoutField, ...]:
-        """Returns every field of the version, the tagged ones last."""
+        """Returns the fields of the version, tagged fields last."""
         return self.fields + self.tagged
 
     def specs(self) -> Iterator[FieldSpec]:
-        """Yields every field of any version."""
+        """Yields the fields of all versions."""
         yield from (field.spec for field in self.all_fields())
         yield from self.absent
 
     def tags_of_other_versions(self) -> dict[int, Versions]:
-        """Returns the tag numbers of fields that only other versions tag, and those versions."""
+        """Returns the tags that only other versions use, with the versions that use them."""
         others = (*self.absent, *(field.spec for field in self.fields))
         return {
             spec.tag: spec.versions.intersect(spec.tagged_versions)
@@ -142,7 +150,7 @@ class StructLayout:
 
 
 def struct_of(wire: WireType) -> StructLayout | None:
-    """Returns the struct in a type, or in the elements of an array; None if there is none."""
+    """Returns the struct of a struct type or of an array's elements; None for other types."""
     return wire.struct if wire.element is None else wire.element.struct
 
 
@@ -217,10 +225,10 @@ def _wire_type(
 
 
 def absent_type(message: MessageSpec, field: FieldSpec, version: int) -> WireType:
-    """Returns the type of a field that `version` does not have, for formats that can still hold it.
+    """Returns the type of a field that `version` lacks, to read the field from JSON.
 
-    It is nullable if any version allows null. The layout of its struct is None if the version does
-    not have the struct either.
+    The type is nullable if a version of the field is. Its `struct` is None if `version` lacks the
+    struct too.
     """
     structs = {struct.name: struct for struct in message.structs()}
     nullable = bool(field.nullable_versions)

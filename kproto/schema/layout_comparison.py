@@ -1,7 +1,7 @@
-"""Compares two layouts that should be the same version of the same message.
+"""Compares the layouts of the same message version in two definitions, which should be equal.
 
-Compares field by field, and describes types and defaults in words. `changes` compares two versions
-of one message; the generator uses this comparison for one version in two releases.
+The generator uses it to compare a version in two releases. `changes` compares two versions of a
+message instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class DifferenceKind(StrEnum):
-    """The kind of a difference."""
+    """How two layouts of the same message version differ."""
 
     FIELD_RENAMED = "field renamed"
     FIELD_TYPE = "type changed"
@@ -39,10 +39,11 @@ class DifferenceKind(StrEnum):
 
     @property
     def changes_bytes(self) -> bool:
-        """Returns whether the version has other bytes.
+        """Returns whether the encoded bytes differ.
 
-        The bytes stay the same if a name or a default changes, if an array of primitives becomes an
-        array of structs with that one field, and for tagged fields, which a reader may not know.
+        They do not differ if a name or a default changes, or if an array of primitives becomes an
+        array of structs with a single field of that type. An added or dropped tagged field does not
+        count, because readers skip unknown tags.
         """
         return self in {
             DifferenceKind.FIELD_TYPE,
@@ -55,7 +56,10 @@ class DifferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LayoutDifference:
-    """One difference: `field` is the path of the field, or of the struct, in its newer names."""
+    """A difference; `field` is the path of the field or struct, with the names of the newer layout.
+
+    `detail` describes the difference.
+    """
 
     kind: DifferenceKind
     field: str
@@ -65,7 +69,10 @@ class LayoutDifference:
 def compare_layouts(
     old: StructLayout, new: StructLayout, prefix: str = ""
 ) -> Iterator[LayoutDifference]:
-    """Yields every difference between two layouts, outermost first."""
+    """Yields the differences between two layouts; a struct comes before its fields.
+
+    Each path begins with `prefix`.
+    """
     path = prefix.rstrip(".")
     if old.flexible != new.flexible:
         words = {True: "flexible", False: "not flexible"}
@@ -88,7 +95,7 @@ def compare_layouts(
 
 
 def _moved(old: list[str], new: list[str]) -> bool:
-    """Returns whether a field moved, although none was added or dropped that would explain it."""
+    """Returns whether a name has another index, although the number of names is the same."""
     return len(old) == len(new) and any(
         name in new and new.index(name) != index for index, name in enumerate(old)
     )
@@ -141,7 +148,7 @@ def _compare_fields(old: LayoutField, new: LayoutField, prefix: str) -> Iterator
         yield LayoutDifference(kind, path, f"was {was}; is {after}")
     elif old.name != new.name:
         yield LayoutDifference(DifferenceKind.FIELD_RENAMED, path, f"was {old.name}")
-    # Compared as text: -0.0 equals 0.0 but has other bytes, and NaN does not equal itself.
+    # Compares the repr: -0.0 equals 0.0 although their bytes differ, and NaN is unequal to itself.
     if before == after and repr(old.default) != repr(new.default):
         detail = f"was {default_words(old)}; is {default_words(new)}"
         yield LayoutDifference(DifferenceKind.DEFAULT, path, detail)
@@ -151,9 +158,9 @@ def _compare_fields(old: LayoutField, new: LayoutField, prefix: str) -> Iterator
 
 
 def default_words(field: LayoutField) -> str:
-    """Returns a default as a definition writes it: true, 1.5, a uuid in base64url, "" if empty.
+    """Returns the default as a definition writes it: `null`, `true`, `1.5`, a uuid in base64url.
 
-    Only a struct that is not null has no such text.
+    An empty default is `""`. A struct whose default is not null is `not null`.
     """
     default = field.default
     match default:
@@ -171,7 +178,7 @@ def default_words(field: LayoutField) -> str:
 
 
 def wire_words(wire: WireType) -> str:
-    """Describes a type, without the fields of a struct; records are bytes on the wire."""
+    """Describes the encoding of a type, such as `compact nullable bytes`; `records` are bytes."""
     if wire.element is not None:
         name = f"[]{wire_words(wire.element)}"
     else:
@@ -180,9 +187,10 @@ def wire_words(wire: WireType) -> str:
 
 
 def _boxed(wire: WireType) -> str | None:
-    """Returns the array of primitives that has the bytes of an array of structs with one field.
+    """Describes the array of primitives that has the same bytes as an array of structs.
 
-    Returns None for a flexible struct, because it ends with its tagged fields and has other bytes.
+    Returns None unless the struct has a single field and is not flexible: a flexible struct ends
+    with tagged fields, so that its bytes differ.
     """
     struct = None if wire.element is None else wire.element.struct
     if struct is None or struct.flexible or len(struct.fields) != 1 or struct.tagged:

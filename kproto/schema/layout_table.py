@@ -1,4 +1,4 @@
-"""The layout of one version of a message as rows: position, size and meaning of each field.
+"""Returns the layout of a message version as rows: offset, size and description of each field.
 
 Sizes and offsets are in bytes, without the header of the request or response.
 """
@@ -20,14 +20,16 @@ __all__ = ["LayoutRow", "least_size", "message_rows"]
 
 @dataclass(frozen=True, slots=True)
 class LayoutRow:
-    """One field of one version.
+    """A field of a message version.
 
-    `field` is its path (`Topics.Partitions.LeaderEpoch`). `offset` counts from the start of the
-    message if `counts_from` is "", else from the element or tagged struct that `counts_from` names.
-    It is None behind a part of variable size, and for tagged fields. `type` is Kafka's notation,
-    with `compact` if the length is a varint. `size` is None if it depends on the value; `least` is
-    the smallest size. `default` is the definition's, or the implied one: `0`, `false`, `""`, `[]`,
-    `{}`, `null`, and `zero` for a uuid.
+    - `field`: the path of the field (`Topics.Partitions.LeaderEpoch`).
+    - `offset`: counted from the start of the message if `counts_from` is "", else from the start of
+      the array element or tagged struct at the path `counts_from`. None after a field of variable
+      size, and for tagged fields.
+    - `type`: in Kafka's notation, with `compact` before it if the length is a varint.
+    - `size`: None if it depends on the value; `least` is the smallest possible size.
+    - `default`: that of the definition, or the implied default of the type: `0`, `false`, `""`,
+      `[]`, `{}`, `null`, and `zero` for a uuid.
     """
 
     field: str
@@ -44,7 +46,7 @@ class LayoutRow:
     meaning: str
 
     def to_json(self) -> dict[str, Any]:
-        """Returns this row as plain data."""
+        """Returns this row as JSON data."""
         return {
             "field": self.field,
             "offset": self.offset,
@@ -61,19 +63,20 @@ class LayoutRow:
 
 
 def message_rows(message: str, version: int) -> tuple[LayoutRow, ...]:
-    """Returns the fields of one version, each struct before its own fields; tagged fields last.
+    """Returns a row for each field of a message version.
 
-    Raises UnknownNameError for an unknown message or version.
+    A struct comes before its fields, and tagged fields come last. Raises UnknownNameError for an
+    unknown message or version.
     """
     spec = find_message(message)
     return tuple(_rows(message_layout(message, version), spec.name, "", "", 0))
 
 
 def least_size(message: str, version: int) -> tuple[int | None, int]:
-    """Returns the size of a message if it is fixed, else None; and the smallest size.
+    """Returns the size of a message version, None if it depends on the values; and the least size.
 
-    Tagged fields at their defaults are not written, and so do not count. Raises UnknownNameError
-    for an unknown message or version.
+    Tagged fields do not count in the least size, because they are not written at their defaults.
+    Raises UnknownNameError for an unknown message or version.
     """
     return _struct_size(message_layout(message, version))
 
@@ -81,7 +84,7 @@ def least_size(message: str, version: int) -> tuple[int | None, int]:
 def _rows(
     layout: StructLayout, message: str, prefix: str, base: str, start: int | None
 ) -> Iterator[LayoutRow]:
-    """Yields the rows of a struct that begins at offset `start` of the part that `base` names."""
+    """Yields the rows of a struct that begins `start` bytes after the start of the path `base`."""
     at = start
     for field in layout.all_fields():
         size, least = _size(field.type)
@@ -105,14 +108,14 @@ def _rows(
             path = prefix + field.name
             if field.type.element is not None or field.tag is not None:
                 yield from _rows(inner, message, f"{path}.", path, 0)
-            else:  # a struct that may be null has a byte in front
+            else:  # a nullable struct begins with a marker byte
                 begins = None if at is None else at + (1 if field.type.nullable else 0)
                 yield from _rows(inner, message, f"{path}.", base, begins)
         at = None if at is None or size is None else at + size
 
 
 def _size(wire: WireType) -> tuple[int | None, int]:
-    """Returns the size of a value if it is fixed, else None; and the smallest size."""
+    """Returns the size of a value of the type, None if not fixed; and the least size."""
     if wire.kind in FORMATS:
         fixed = struct.calcsize(f">{FORMATS[wire.kind]}")
         return fixed, fixed

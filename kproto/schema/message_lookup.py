@@ -1,7 +1,7 @@
-"""Finds messages by name, by the name of an API, or by an api key, in any case.
+"""Finds messages by message name, API name or api key, ignoring case.
 
-Every command that takes a message by name uses this module, so that all accept the same names and
-suggest the nearest ones in the same words.
+All commands that take a message name use this module, so that they accept the same names and
+suggest the same corrections.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from .unknown_names import UnknownNameError, unknown_name_error
 
 __all__ = ["find_messages"]
 
-#: Api keys are int16.
+#: Most digits of an api key, which is an int16.
 _MAX_KEY_DIGITS: Final = 5
 
-#: How many characters of an unknown name an error shows.
+#: Most characters of an unknown name that the error shows.
 _SHOWN: Final = 80
 
 
 def find_messages(text: str, known: Definitions | None = None) -> tuple[MessageSpec, ...]:
-    """Returns the messages that `text` names, in any case of letters.
+    """Returns the messages that `text` names; ignores case.
 
-    The message of that name (`HeartbeatRequest`); else the request and response, in this order, of
-    the API with that name (`Heartbeat`) or key (`12`); else the messages that a release once called
-    so. `known` are the definitions to search, by default those of Kafka. Never returns an empty
-    tuple: raises UnknownNameError, which suggests the nearest names.
+    `text` is the name of a message (`HeartbeatRequest`), else the name (`Heartbeat`) or key (`12`)
+    of an API, which stands for its request and response, else a former name of messages or an API.
+    `known` are the definitions to search, by default Kafka's. Raises UnknownNameError, which
+    suggests the nearest names, if nothing is found.
     """
     known = union() if known is None else known
     if text.isascii() and text.isdigit():

@@ -1,10 +1,10 @@
-"""The version range of every API in each release of Apache Kafka, from 0.8.2.0 on.
+"""Looks up the version ranges of all APIs in each release of Apache Kafka, from 0.8.2.0 on.
 
-The file in this package is made from the clients jars of all releases at Maven Central: from 2.2.0
-on from their message definitions, before that from the class ApiKeys, which declares ranges only.
-The file has a row for each release that changed an API.
+The data file in this package was extracted from the clients jars of all releases at Maven Central:
+from the message definitions since 2.2.0, before that from the class ApiKeys, which declares only
+version ranges. For each API, the file has a row for each release that changed it.
 
-Releases are ordered by number, not by date: 0.10.2.2 precedes the older 0.11.0.0.
+Releases are ordered by number, not by date: 0.10.2.2 comes before 0.11.0.0, which is older.
 """
 
 from __future__ import annotations
@@ -32,19 +32,21 @@ __all__ = [
     "releases",
 ]
 
-#: The name of the file, in this package and in `schemas/`.
+#: The name of the data file, in this package and in `schemas/`.
 TABLE_FILE: Final = "versions.json"
 
 
 @dataclass(frozen=True, slots=True)
 class ApiRange:
-    """One API in one release: the versions of its request; the response has the same versions.
+    """The versions of an API's request in a release; the response has the same versions.
 
-    `versions` are all versions of the release's clients, `unstable` those that are not final and
-    must be enabled. `placeholder` are versions that had a schema but no broker implementation
-    (0.8.2); they are not in `versions`. `flexible` is known from 2.4.0 on, `listeners` (the servers
-    that accept the request) from 2.8.0, `deprecated` from 3.7.0; they are empty for older releases.
-    `called` is the release's own name of the API.
+    - `versions`: the versions in the release's clients. `unstable`: those of them that are not
+      final, and that a user must enable.
+    - `placeholder` (0.8.2 only): versions with a schema that no broker implemented. They are not in
+      `versions`.
+    - `flexible`, `listeners` (the servers that accept the request) and `deprecated`: empty before
+      2.4.0, 2.8.0 and 3.7.0, because those releases do not declare them.
+    - `name`: the newest name of the API; `called`: its name in the release.
     """
 
     api_key: int
@@ -59,7 +61,7 @@ class ApiRange:
 
     @property
     def stable(self) -> Versions:
-        """Returns the versions that are final."""
+        """Returns the versions below the unstable ones."""
         if not self.unstable:
             return self.versions
         highest = self.unstable.lowest - 1
@@ -68,7 +70,7 @@ class ApiRange:
         return Versions(self.versions.lowest, highest)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns this range as plain data, without empty values."""
+        """Returns this range as JSON data, without empty values."""
         out: dict[str, Any] = {
             "apiKey": self.api_key,
             "name": self.name,
@@ -86,7 +88,12 @@ class ApiRange:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The parsed file: the releases, and the rows of each API with indexes into the releases."""
+    """The parsed data file.
+
+    `number` has the index of each release in `releases`. `names` has the newest name by api key,
+    `keys` the api key by each name. `rows` has, by api key, the indexes of the releases that
+    changed the API, and its range since each of them.
+    """
 
     releases: tuple[str, ...]
     number: dict[str, int]
@@ -95,7 +102,7 @@ class _Table:
     rows: dict[int, tuple[list[int], list[ApiRange]]]
 
     def range(self, key: int, number: int) -> ApiRange | None:
-        """Returns the API in the release with that number; None before its first release."""
+        """Returns the range of an API in the release with index `number`; None before its first."""
         starts, rows = self.rows[key]
         at = bisect_right(starts, number)
         return rows[at - 1] if at else None
@@ -136,12 +143,12 @@ def _range(key: int, name: str, row: dict[str, Any]) -> ApiRange:
 
 
 def releases() -> tuple[str, ...]:
-    """Returns every release, oldest first by number: "0.8.2.0" to "4.4.0"."""
+    """Returns the releases, ordered by number: "0.8.2.0" to "4.4.0"."""
     return _table().releases
 
 
 def release_number(release: str) -> int:
-    """Returns the index of a release among all. Raises UnknownNameError."""
+    """Returns the index of `release` in `releases()`. Raises UnknownNameError."""
     number = _table().number.get(release)
     if number is None:
         raise unknown_name_error("no release is called", release, reversed(releases()))
@@ -149,9 +156,9 @@ def release_number(release: str) -> int:
 
 
 def newest_release(name: str) -> str:
-    """Returns the newest release that has this name or begins with it: "0.9" is 0.9.0.1.
+    """Returns the newest release whose number is `name` or begins with it: "0.9.0.1" for "0.9".
 
-    Raises UnknownNameError.
+    Raises UnknownNameError if there is none.
     """
     for release in reversed(releases()):
         if release == name or release.startswith(f"{name}."):
@@ -160,20 +167,21 @@ def newest_release(name: str) -> str:
 
 
 def api_names() -> dict[int, str]:
-    """Returns the name of every API by its key, as the newest release with the API calls it."""
+    """Returns the names of all APIs by api key, as in the newest release that has the API."""
     return dict(_table().names)
 
 
 def former_api_names() -> dict[str, str]:
-    """Returns the former names of APIs, each with the newest name."""
+    """Returns the newest names of renamed APIs, by their former names."""
     table = _table()
     return {name: table.names[key] for name, key in table.keys.items() if name != table.names[key]}
 
 
 def api_name(api: int | str) -> tuple[int, str]:
-    """Returns the key and the newest name of an API, given its key or any name it ever had.
+    """Returns the key and the newest name of an API.
 
-    A name may end with Request or Response. Raises UnknownNameError.
+    `api` is its key, its name or a former name; a name may end with Request or Response. Raises
+    UnknownNameError.
     """
     table = _table()
     if isinstance(api, int):
@@ -189,7 +197,7 @@ def api_name(api: int | str) -> tuple[int, str]:
 
 
 def ranges(release: str) -> dict[int, ApiRange]:
-    """Returns the APIs of a release by key, without APIs that have no version.
+    """Returns the ranges of a release by api key. APIs without a version in it are left out.
 
     Raises UnknownNameError for an unknown release.
     """
@@ -200,10 +208,10 @@ def ranges(release: str) -> dict[int, ApiRange]:
 
 
 def brought_by(api: int | str, version: int, *, unstable: bool = False) -> str | None:
-    """Returns the first release that has a version of an API; None if no release has it.
+    """Returns the first release in which a version of an API is stable; None if there is none.
 
-    By default the result is the first release in which the version is stable; with `unstable`, the
-    first release that has it at all. Raises UnknownNameError for an unknown API.
+    With `unstable`, returns the first release that has the version, stable or not. Raises
+    UnknownNameError for an unknown API.
     """
     key, _ = api_name(api)
     number = _first(key, version, unstable=unstable)
@@ -211,10 +219,10 @@ def brought_by(api: int | str, version: int, *, unstable: bool = False) -> str |
 
 
 def dropped_by(api: int | str, version: int) -> str | None:
-    """Returns the release that removed a version of an API for good; None if it still exists.
+    """Returns the release that removed a version of an API; None if the newest release has it.
 
-    Returns None for a version that never existed, too. A version that a release removed and a later
-    one restored still exists: only 4.0.0 is without JoinGroup 0 and 1. Raises UnknownNameError for
+    Also returns None for a version that never existed. If a later release restored the version, the
+    removal does not count: JoinGroup 0 and 1 are missing only in 4.0.0. Raises UnknownNameError for
     an unknown API.
     """
     key, _ = api_name(api)

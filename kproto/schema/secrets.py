@@ -1,4 +1,4 @@
-"""The fields of Kafka's messages that carry a secret; printing, dumps and pages hide them."""
+"""Lists the fields of Kafka's messages that carry a secret, which all output of kproto hides."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 __all__ = ["ENVELOPES", "SECRETS"]
 
-#: Fields that carry a secret, as (message, field); they are never printed.
+#: Fields that carry a secret, as (message, field).
 SECRETS: Final = frozenset(
     {
         ("AlterConfigsRequest", "Value"),
@@ -26,5 +26,5 @@ SECRETS: Final = frozenset(
     }
 )
 
-#: Fields, by message, that contain another request or response, including its secrets.
+#: Attributes, by message, that contain an encoded request or response, which may have secrets.
 ENVELOPES: Final = {"EnvelopeRequest": "request_data", "EnvelopeResponse": "response_data"}

@@ -1,12 +1,13 @@
-"""The definition model: Kafka's message JSON as plain immutable data.
+"""Kafka's message definitions as immutable data classes.
 
-The names are those of Kafka's own message generator (FieldSpec, StructSpec, MessageSpec).
-`from_json` and `to_json` use Kafka's own format and keys. They expect a definition that
-`kproto_codegen.rules` has accepted, and do not check it.
+The classes have the names of Kafka's message generator (FieldSpec, StructSpec, MessageSpec).
+`from_json` and `to_json` use the JSON of Kafka's definitions. They do not check a definition, which
+`kproto_codegen.rules` must have accepted.
 
-A union of several releases (see `kproto_codegen.union`) adds three keys to Kafka's format:
-`module` (where the message comes from), `formerly` on a message (other names and numbers that
-a release used for some of its versions) and `aliases` on a field (other names for the same bytes).
+The union of several releases (see `kproto_codegen.union`) adds three keys to Kafka's JSON. For a
+message, `module` is the Kafka module that defines it, and `formerly` has the names and numbers that
+older releases used for some of its versions. For a field, `aliases` has its names in older
+releases.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ __all__ = [
 
 DefaultValue: TypeAlias = bool | int | float | str | bytes | None
 
-#: The primitive types: every type that is neither a struct nor an array.
+#: The types that are neither a struct nor an array.
 PRIMITIVE_TYPES = frozenset(
     {
         "bool",
@@ -52,7 +53,7 @@ ZERO_UUID_BYTES = bytes(16)
 
 @dataclass(frozen=True, slots=True)
 class FieldSpec:
-    """One field. `type` is Kafka's notation: `int32`, `[]string`, `[]TopicData`, `SnapshotId`."""
+    """A field; `type` is in Kafka's notation: `int32`, `[]string`, `[]TopicData`, `SnapshotId`."""
 
     name: str
     type: str
@@ -82,7 +83,7 @@ class FieldSpec:
 
     @property
     def is_struct(self) -> bool:
-        """Returns whether the type is a struct; an array of structs is not."""
+        """Returns whether the type is a struct (not an array of structs)."""
         return self.type not in PRIMITIVE_TYPES and not self.is_array
 
     @property
@@ -91,15 +92,15 @@ class FieldSpec:
         return self.is_array and self.element_type not in PRIMITIVE_TYPES
 
     def default_value(self) -> DefaultValue:
-        """Returns the default in Python: None for null, b"" for bytes, 16 zero bytes for a uuid.
+        """Returns the default as a Python value: None for null, bytes for bytes and uuids.
 
-        The default of an array or struct is null (None) or empty (an empty list, a struct of
-        defaults), for which this returns b"".
+        For an array or struct whose default is not null, returns b"" although the default is an
+        empty list or a struct of defaults.
         """
         return _default_value(self)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns this field in Kafka's format, without keys that have their default."""
+        """Returns this field as the JSON of a definition, without keys that have defaults."""
         out: dict[str, Any] = {"name": self.name, "type": self.type, "versions": str(self.versions)}
         if self.map_key:
             out["mapKey"] = True
@@ -128,7 +129,7 @@ class FieldSpec:
 
     @classmethod
     def from_json(cls, node: Mapping[str, Any]) -> FieldSpec:
-        """Reads a field from Kafka's format, which allows scalars to be strings."""
+        """Returns the field in the JSON of a definition, whose scalars may be strings."""
         tagged = Versions.parse(node.get("taggedVersions", "none"))
         flexible = node.get("flexibleVersions")
         tag = node.get("tag")
@@ -153,14 +154,14 @@ class FieldSpec:
 
 @dataclass(frozen=True, slots=True)
 class StructSpec:
-    """A named group of fields: a common struct, or the struct that an inline field defines."""
+    """A struct: a common struct of the message, or the struct that a field defines."""
 
     name: str
     versions: Versions
     fields: tuple[FieldSpec, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns this common struct in Kafka's format."""
+        """Returns this common struct as the JSON of a definition."""
         return {
             "name": self.name,
             "versions": str(self.versions),
@@ -169,7 +170,7 @@ class StructSpec:
 
     @classmethod
     def from_json(cls, node: Mapping[str, Any]) -> StructSpec:
-        """Reads a common struct from Kafka's format."""
+        """Returns the common struct in the JSON of a definition."""
         return cls(
             name=node["name"],
             versions=Versions.parse(node["versions"]),
@@ -179,10 +180,10 @@ class StructSpec:
 
 @dataclass(frozen=True, slots=True)
 class FormerName:
-    """The name that a release gave to some versions of a message.
+    """The name, type and version numbers that older releases used for some versions of a message.
 
-    Version `v` in `versions` of the message called `name` and of type `type` is version
-    `v - versions.lowest + becomes` of the message that carries this entry.
+    Their version `v`, which is in `versions`, is version `v - versions.lowest + becomes` of the
+    message that has this entry.
     """
 
     name: str
@@ -191,7 +192,7 @@ class FormerName:
     becomes: int
 
     def to_json(self) -> dict[str, Any]:
-        """Returns this entry as plain data."""
+        """Returns this entry as JSON data."""
         return {
             "name": self.name,
             "type": self.type,
@@ -201,15 +202,16 @@ class FormerName:
 
     @classmethod
     def from_json(cls, node: Mapping[str, Any]) -> FormerName:
-        """Reads an entry."""
+        """Returns the entry in the JSON data of `to_json`."""
         return cls(node["name"], node["type"], Versions.parse(node["versions"]), node["becomes"])
 
 
 @dataclass(frozen=True, slots=True)
 class MessageSpec:
-    """One message definition.
+    """A message definition.
 
-    `type` is request, response, header, metadata, data, coordinator-key or coordinator-value.
+    `type` is `request`, `response`, `header`, `metadata`, `data`, `coordinator-key` or
+    `coordinator-value`.
     """
 
     name: str
@@ -227,11 +229,11 @@ class MessageSpec:
 
     @property
     def latest_stable(self) -> int:
-        """Returns the highest version that is negotiated without opting in; -1 if there is none."""
+        """Returns the highest version that is not marked as unstable; -1 if there is none."""
         return self.valid_versions.highest - (1 if self.latest_version_unstable else 0)
 
     def structs(self) -> Iterator[StructSpec]:
-        """Yields every struct inside the message, each before the first struct that contains it."""
+        """Yields the structs inside the message; a nested struct comes before the outer struct."""
         seen: set[str] = set()
         common = {struct.name: struct for struct in self.common_structs}
 
@@ -255,11 +257,11 @@ class MessageSpec:
         raise KeyError(f"{self.name} has no struct {name}")
 
     def with_module(self, module: str) -> MessageSpec:
-        """Returns a copy with `module` as the module that it comes from."""
+        """Returns a copy of this message with `module` as its Kafka module."""
         return replace(self, module=module)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns this message in Kafka's format, without keys that have their default."""
+        """Returns this message as the JSON of a definition, without keys that have defaults."""
         out: dict[str, Any] = {}
         if self.api_key is not None:
             out["apiKey"] = self.api_key
@@ -284,7 +286,7 @@ class MessageSpec:
 
     @classmethod
     def from_json(cls, node: Mapping[str, Any], module: str = "") -> MessageSpec:
-        """Reads a message from Kafka's format."""
+        """Returns the message in the JSON of a definition; `module` is used if that has none."""
         api_key = node.get("apiKey")
         return cls(
             name=node["name"],
@@ -305,12 +307,12 @@ class MessageSpec:
 
 
 def _flag(value: object) -> bool:
-    """Returns a boolean, which may be given as text, as Jackson reads it."""
+    """Returns a boolean, which a definition may write as a string, as Jackson accepts it."""
     return value is True or value == "true"
 
 
 def _default_text(value: object) -> str | None:
-    """Returns a default as Kafka's generator sees it: JSON null means that none is stated."""
+    """Returns a default as Kafka's generator reads it: as text, None for JSON null (no default)."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -339,7 +341,7 @@ def _default_value(field: FieldSpec) -> DefaultValue:
 
 
 def parse_integer(text: str) -> int:
-    """Reads an integer like Java's `Integer.decode`: decimal, 0x or # hex, leading-0 octal."""
+    """Parses an integer as Kafka's generator does: decimal, hex with 0x, octal with leading 0."""
     sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
     if digits[:2].lower() == "0x":
         return sign * int(digits, 16)

@@ -1,4 +1,4 @@
-"""Functions to study the versions of the protocol: what each release and version changed.
+"""Functions to study the protocol: versions by release, layouts, and changes between versions.
 
     from kproto.schema import study
 
@@ -10,7 +10,7 @@
     study.compare("3.9.2", "4.4.0")              # APIs, ranges, and what each new version changes
     study.meaning("FetchRequest", "Topics.Partitions.CurrentLeaderEpoch")
 
-All of it is plain data in the package: no network, no generator.
+They read data files in the package; they need no network and no generator.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ __all__ = [
 
 
 def meaning(message: str, field_path: str = "") -> str:
-    """Returns the purpose of a message, or the meaning of one of its fields, from the glossary.
+    """Returns the glossary's sentence for a message, or for the field at `field_path`.
 
-    The path is that of the definition (`Topics.Partitions.LeaderEpoch`) or that of an error or an
-    attribute (`topics[3].partitions[0].leader_epoch`). Returns "" if the glossary has no sentence.
-    Raises UnknownNameError for an unknown message or field.
+    The path has the names of the definition (`Topics.Partitions.LeaderEpoch`) or of attributes, as
+    in an error (`topics[3].partitions[0].leader_epoch`). Returns "" if the glossary has no
+    sentence. Raises UnknownNameError for an unknown message or field.
     """
     spec = find_message(message)
     if not field_path:
@@ -92,10 +92,11 @@ def meaning(message: str, field_path: str = "") -> str:
 
 
 def messages(part: str = "") -> tuple[MessageSpec, ...]:
-    """Returns the messages whose name contains `part` in any case, or whose api key it is.
+    """Returns the messages whose name contains `part`, sorted by name; all messages for "".
 
-    If there is none, those that a release once called so. Sorted by name; all messages for "".
-    Raises UnknownNameError if there is none at all.
+    Ignores case. If `part` is a number, returns the request and response with that api key. If no
+    name contains `part`, returns the messages with a former name that does. Raises UnknownNameError
+    if there is none.
     """
     folded = part.casefold()
     specs = [union()[name] for name in sorted(union())]
@@ -111,7 +112,7 @@ def messages(part: str = "") -> tuple[MessageSpec, ...]:
 
 
 def _formerly(spec: MessageSpec, folded: str) -> bool:
-    """Returns whether a release had a name for the message that contains `folded`."""
+    """Returns whether a former name of the message contains `folded`, which is casefolded."""
     former = [entry.name for entry in spec.formerly]
     for name, newest in former_api_names().items():
         if spec.name in (f"{newest}Request", f"{newest}Response"):
@@ -120,9 +121,10 @@ def _formerly(spec: MessageSpec, folded: str) -> bool:
 
 
 def find_field(message: MessageSpec, path: str) -> tuple[str, FieldSpec]:
-    """Returns the field at a path, of any version, and the name of its struct.
+    """Returns the name of the struct that has the field at `path`, and the field.
 
-    Raises UnknownNameError, which suggests the nearest field of the struct where the path fails.
+    The field may be of any version. Raises UnknownNameError, which names the first wrong part of
+    the path and suggests the nearest fields.
     """
     structs = {struct.name: struct for struct in message.structs()}
     holder, fields = message.name, message.fields
@@ -152,5 +154,5 @@ def _named(name: str, fields: Sequence[FieldSpec]) -> FieldSpec | None:
 
 
 def _folded(name: str) -> str:
-    """Returns the same text for `LeaderEpoch` of a definition and its attribute `leader_epoch`."""
+    """Returns `leaderepoch` for the field `LeaderEpoch` and for its attribute `leader_epoch`."""
     return name.replace("_", "").casefold()

@@ -1,4 +1,4 @@
-"""The error for an unknown name, release or version, which suggests the nearest known ones."""
+"""Defines the error for an unknown name, which suggests the nearest known names."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from ..wire.errors import KprotoError
 
 __all__ = ["UnknownNameError", "nearest", "unknown_name_error"]
 
-#: How many names an error suggests; more would hide the right one.
+#: Most names that an error suggests.
 MAX_SUGGESTIONS: Final = 3
 
 
 class UnknownNameError(KprotoError, LookupError):
-    """Raised for an unknown name; the message suggests the nearest known names."""
+    """Raised for an unknown message, field, API, release or version; suggests the nearest names."""
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """Returns the known names most like `name`, best first, in any case; at most MAX_TOLD."""
+    """Returns up to MAX_SUGGESTIONS known names that are similar to `name`, best first.
+
+    Ignores case.
+    """
     by_folded: dict[str, str] = {}
     for each in known:
         by_folded.setdefault(each.casefold(), each)
-    # A name that contains `name`, however short, is nearer than one that only looks similar.
+    # Names that contain `name` come first, then similar names.
     folded = name.casefold()
     containing = sorted((each for each in by_folded if folded and folded in each), key=len)
     similar = get_close_matches(folded, by_folded, n=MAX_SUGGESTIONS, cutoff=0.5)
@@ -31,7 +34,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 
 
 def unknown_name_error(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
-    """Returns the error; `what` begins its text, such as `no message is called`."""
+    """Returns the error; its text begins with `what`, such as `no message is called`."""
     names = [*known]
     found = nearest(name, names)
     if found:

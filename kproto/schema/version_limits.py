@@ -1,10 +1,10 @@
-"""Finds which set fields of a message limit the versions at which it can be sent.
+"""Finds the set fields of a message that limit the versions in which it can be sent.
 
-The client chooses a version by these limits. Above the last version of a set field, the field would
-be dropped silently, because most such fields are ignorable (a topic's name, when later versions
-have topic ids only). Below the first version of a set field, `encode` refuses it. An ignorable
-field is dropped there instead, which is intended, except for an id, which identifies the subject of
-the message. Knows definitions and values, no peer.
+The client chooses a version within these limits, because encoding would lose or refuse the field:
+- In a version after the last that has the field, encoding would drop most such fields silently. An
+  example is the name of a topic, if later versions have only topic ids.
+- In a version before the first that has the field, encoding refuses the field, or drops it if it
+  is ignorable. Dropping is intended, except for an id, which names the subject of the message.
 """
 
 from __future__ import annotations
@@ -28,14 +28,17 @@ __all__ = [
 
 
 class SetField(NamedTuple):
-    """Names a field that is set (`topics[0].name`) and the versions that have the field."""
+    """The path of a set field (`topics[0].name`) and the versions that have the field."""
 
     path: str
     versions: Versions
 
 
 class _VersionedField(NamedTuple):
-    """A field that not every version has, with the fields of its struct that may replace it."""
+    """A field that some versions lack, with the fields of its struct that can replace it.
+
+    `attribute` is its name in the generated class.
+    """
 
     attribute: str
     field: FieldSpec
@@ -43,7 +46,7 @@ class _VersionedField(NamedTuple):
 
 
 class VersionedFields(NamedTuple):
-    """The fields of a struct that some version removed or added, and the structs that have such."""
+    """The fields of a struct that a version removed or added, and its nested structs with such."""
 
     removed: tuple[_VersionedField, ...]
     added: tuple[_VersionedField, ...]
@@ -51,10 +54,11 @@ class VersionedFields(NamedTuple):
 
 
 def highest_version_limit(shape: VersionedFields, value: object) -> SetField | None:
-    """Returns the set field whose versions end first; None if no set field was ever removed.
+    """Returns the set field whose last version is lowest; None if the newest version has all.
 
-    A name does not count if the id that replaces it is set too: a uuid field of the same struct
-    whose versions begin where those of the name end (KIP-516).
+    A string field does not count if the uuid field that replaces it is set too, as a topic id
+    replaces a topic name (KIP-516). It is in the same struct, and its first version follows the
+    last version of the string.
     """
     return min(
         _set_fields(shape, value, "", attrgetter("removed")),
@@ -64,10 +68,10 @@ def highest_version_limit(shape: VersionedFields, value: object) -> SetField | N
 
 
 def lowest_version_limit(shape: VersionedFields, value: object) -> SetField | None:
-    """Returns the set field whose versions begin last; None if all set fields may be dropped.
+    """Returns the set field whose first version is highest; None if all may be dropped.
 
-    Ignorable fields do not count, because `encode` may drop them, except for an id: it counts
-    unless the name that older versions have in its place is set too.
+    Ignorable fields do not count, because `encode` may drop them. An exception is a uuid (an id)
+    that replaced a string (a name): it counts unless the string is set too.
     """
     return max(
         _set_fields(shape, value, "", attrgetter("added")),
@@ -82,7 +86,10 @@ def _set_fields(
     path: str,
     versioned: Callable[[VersionedFields], tuple[_VersionedField, ...]],
 ) -> Iterator[SetField]:
-    """Yields the set fields that `versioned` selects in each struct and that nothing replaces."""
+    """Yields the set fields that `versioned` selects in each struct, without replaced fields.
+
+    A field is replaced if one of its `replacements` is set.
+    """
     for attribute, field, replacements in versioned(shape):
         if is_default(field, getattr(value, attribute, None)):
             continue
@@ -102,7 +109,10 @@ def _is_set(field: FieldSpec, value: object) -> bool:
 
 
 def versioned_fields(message: MessageSpec) -> VersionedFields:
-    """Returns the versioned fields of a message and its structs; costly, so callers cache it."""
+    """Returns the fields of a message and its structs that some versions lack.
+
+    Callers cache the result, because computing it is slow.
+    """
     structs = {struct.name: struct.fields for struct in message.structs()}
     versions = message.valid_versions
 
@@ -136,12 +146,12 @@ def versioned_fields(message: MessageSpec) -> VersionedFields:
 
 
 def _replaces(field: FieldSpec, other: FieldSpec) -> bool:
-    """Returns whether `field` is the uuid that replaces the string `other`."""
+    """Returns whether `field` is a uuid that follows the last version of the string `other`."""
     follows = field.versions.lowest == other.versions.highest + 1
     return follows and (other.type, field.type) == ("string", "uuid")
 
 
 def _is_name(field: FieldSpec, other: FieldSpec) -> bool:
-    """Returns whether `field` is the string that older versions have instead of uuid `other`."""
+    """Returns whether `field` is a string that older versions have, and `other` a later uuid."""
     before = bool(field.versions) and field.versions.lowest < other.versions.lowest
     return before and (field.type, other.type) == ("string", "uuid")

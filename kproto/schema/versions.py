@@ -16,14 +16,14 @@ _RANGE = re.compile(r"(?P<low>[0-9]+)(?:(?P<open>\+)|-(?P<high>[0-9]+))?", re.AS
 
 @dataclass(frozen=True, slots=True, order=True)
 class Versions:
-    """A closed range of versions; `highest < lowest` means none at all."""
+    """A range of versions, both bounds included; empty if `highest < lowest`."""
 
     lowest: int
     highest: int
 
     @classmethod
     def parse(cls, text: str) -> Versions:
-        """Reads `3`, `1-4`, `2+` or `none`. Raises ValueError with a reason for any other text."""
+        """Parses `3`, `1-4`, `2+` or `none`. Raises ValueError, with a reason, for other text."""
         if text == "none":
             return NO_VERSIONS
         match = _RANGE.fullmatch(text)
@@ -39,7 +39,7 @@ class Versions:
 
     @classmethod
     def single(cls, version: int) -> Versions:
-        """Returns the range that holds one version."""
+        """Returns the range of a single version."""
         return cls(version, version)
 
     @property
@@ -69,12 +69,12 @@ class Versions:
         return other.empty or (self.lowest <= other.lowest and other.highest <= self.highest)
 
     def intersect(self, other: Versions) -> Versions:
-        """Returns the versions in both ranges, `NO_VERSIONS` when there are none."""
+        """Returns the versions that are in both ranges, NO_VERSIONS if there are none."""
         low, high = max(self.lowest, other.lowest), min(self.highest, other.highest)
         return Versions(low, high) if low <= high else NO_VERSIONS
 
     def span(self, other: Versions) -> Versions:
-        """Returns the smallest range that contains both."""
+        """Returns the smallest range that contains both ranges."""
         if self.empty:
             return other
         if other.empty:
@@ -89,5 +89,5 @@ class Versions:
         return str(self.lowest) if self.lowest == self.highest else f"{self.lowest}-{self.highest}"
 
 
-#: The range that holds no version.
+#: The empty range.
 NO_VERSIONS = Versions(0, -1)

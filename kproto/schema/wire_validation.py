@@ -1,10 +1,9 @@
-"""Reads the bytes of a message by its layout and finds the first fault in them.
+"""Validates the bytes of a message by its layout, and finds the first fault in them.
 
-Has the wire form of each type, and the words for each fault. It keeps no value: it builds one
-function for each array, struct and run of simple fields of the layout, and calls it each time that
-part occurs in the bytes. A run uses the readers of `wire`, like generated code, and looks for the
-reason only if one of them fails. Validation thus takes about as long as reading, and no memory.
-Knows neither messages nor versions, nor the meaning of the bytes.
+`_Validator` builds a function, called a step, for each array and struct of the layout, and calls it
+each time that array or struct occurs in the bytes. The steps use the readers of `wire.reading`, as
+generated code does, but keep no values. Only if a reader fails do they look for the reason. Thus
+validation takes about as long as decoding.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ __all__ = ["SIZES", "BytesFault", "validate", "versions_in_words"]
 #: The size in bytes of each type of fixed width.
 SIZES: Final = {kind: struct.calcsize(">" + letter) for kind, letter in FORMATS.items()}
 
-#: Lengths that are not varints, by their width.
+#: The formats of lengths that are not varints, by their width in bytes.
 _LENGTHS: Final = {2: struct.Struct(">h"), 4: struct.Struct(">i")}
 
-#: Reads one value at a position of the data; returns the value and the position behind it.
+#: Reads the value at a position of the data; returns the value and the position after it.
 _Reader: TypeAlias = Callable[[bytes, int], tuple[object, int]]
 
-#: Keyed by kind, compact, nullable. A reader accepts only valid values, but may pass the data's
-#: end.
+#: The readers by kind, compact and nullable. A reader raises one of READ_FAULTS for an invalid
+#: value, except that it may return a position after the end of the data.
 _READERS: Final[dict[tuple[str, bool, bool], _Reader]] = {
     ("string", False, False): reading.read_string,
     ("string", False, True): reading.read_nullable_string,
@@ -56,20 +55,21 @@ _READERS: Final[dict[tuple[str, bool, bool], _Reader]] = {
     },
 }
 
-#: Validates one value: takes the position where it begins and returns the one behind it.
+#: Validates the value at a position; returns the position after it.
 _Step: TypeAlias = Callable[[int], int]
 
-#: Validates `count` elements from a position on.
+#: Validates a number of elements from a position on; returns the position after them.
 _Elements: TypeAlias = Callable[[int, int], int]
 
-#: A field: its attribute and its type.
+#: The attribute name and the type of a field.
 _Named: TypeAlias = tuple[str, WireType]
 
 
-class BytesFault(Exception):  # noqa: N818 - a finding, which `explain` makes an error of
-    """A fault: the reason, its `offset` in the data, and its `path` as errors write it.
+class BytesFault(Exception):  # noqa: N818 - `explain` converts it to a DecodeError
+    """A fault in the data: the reason, its `offset` in bytes, and the `path` of the field.
 
-    The path is built on the way up from the fault, so that valid bytes pay nothing for it.
+    Each step that the exception passes through prepends its field to the path, so that valid bytes
+    take no time for paths.
     """
 
     def __init__(self, reason: str, offset: int) -> None:
@@ -79,13 +79,13 @@ class BytesFault(Exception):  # noqa: N818 - a finding, which `explain` makes an
         self.offset = offset
 
     def prepend(self, name: str) -> None:
-        """Prepends the field or element `name`, which contains the fault, to the path."""
+        """Prepends `name`, a field or an index such as `[0]`, to the path."""
         dot = "." if name and self.path and not self.path.startswith("[") else ""
         self.path = f"{name}{dot}{self.path}"
 
 
 class _NullFault(BytesFault):
-    """Null in a version that does not allow it."""
+    """A null value of a type that is not nullable."""
 
     def __init__(self, offset: int) -> None:
         super().__init__("null", offset)
@@ -96,17 +96,17 @@ class _NullFault(BytesFault):
 
 
 def validate(shape: StructLayout, data: bytes, pos: int) -> int:
-    """Returns the position behind the message that begins at `pos`. Raises BytesFault."""
+    """Returns the position after the message that begins at `pos`. Raises BytesFault."""
     return _Validator(data).struct(shape)(pos)
 
 
 def versions_in_words(versions: Versions) -> str:
-    """`version 3`, `versions 3-5` or `versions 3+`."""
+    """Returns `version 3`, `versions 3-5` or `versions 3+`."""
     return f"version{'' if len(versions) == 1 else 's'} {versions}"
 
 
 def _fixed_width(kind: WireType) -> int | None:
-    """Returns the size in bytes of each value of the type; None if it varies."""
+    """Returns the size in bytes of all values of the type; None if the size varies."""
     if kind.struct is None or kind.nullable or kind.kind != "struct":
         return SIZES.get(kind.kind)
     if kind.struct.flexible:
@@ -116,7 +116,10 @@ def _fixed_width(kind: WireType) -> int | None:
 
 
 def _plain_width(kind: WireType) -> int | None:
-    """Returns the size of a flexible struct of fixed width without its tags; None for others."""
+    """Returns the size in bytes of a flexible struct without its tagged fields.
+
+    Returns None if that size varies, and for other types.
+    """
     shape = kind.struct
     if shape is None or not shape.flexible or kind.nullable:
         return None
@@ -125,33 +128,34 @@ def _plain_width(kind: WireType) -> int | None:
 
 
 class _PartPosition(NamedTuple):
-    """The position of a part of a struct: the index of its first field, the name of its last."""
+    """The index of the first field of a `_Part`, and the name of its last field."""
 
     first: int
     name: str
 
 
-#: A field and the numbers before it: their place and width, a reader or a step for the field, and
-#: whether the field is a struct with a presence byte. A plain tuple, which unpacks fastest.
+#: A field that is not of fixed width, with the fields of fixed width before it. The items are their
+#: position, the width of the fields before in bytes, a reader or a step for the field, and whether
+#: the field is a struct that begins with a null marker. A plain tuple, which unpacks fastest.
 _Part: TypeAlias = tuple[_PartPosition, int, _Reader | None, _Step, bool]
 
 
 class _Validator:
-    """Builds the steps for one buffer."""
+    """Builds the steps that validate `data`."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.size = len(data)
 
     def value(self, kind: WireType) -> _Step:
-        """Builds the step for a value that stands by itself: in a tag, or as an element."""
+        """Builds the step for a value in a tagged field, or for an element of an array."""
         if kind.struct is None or (kind.nullable and not kind.compact):
             return self.array(kind) if kind.kind == "array" else self.fields_step([("", kind)])
         step = self.struct(kind.struct)
         return self.marked_struct(step) if kind.nullable else step
 
     def struct(self, shape: StructLayout) -> _Step:
-        """Builds the step for the fields of a struct and its tags."""
+        """Builds the step for the fields of a struct, and its tagged fields."""
         fields_step = self.fields_step([(field.attribute, field.type) for field in shape.fields])
         if not shape.flexible:
             return fields_step
@@ -163,14 +167,14 @@ class _Validator:
             pos = fields_step(pos)
             if pos < size and not data[pos]:
                 return pos + 1
-            if tags is None:  # made where there are any
+            if tags is None:  # built only if there are tagged fields
                 tags = self.tags(shape)
             return tags(pos)
 
         return run
 
     def fields_step(self, fields: Sequence[_Named]) -> _Step:
-        """Builds one loop over the fields; it looks for the reason only after a reader failed."""
+        """Builds the step for the fields of a struct, except its tagged fields."""
         data, size = self.data, self.size
         parts, width, numbers_start = self.parts(fields)
         last = _PartPosition(numbers_start, "")
@@ -208,7 +212,9 @@ class _Validator:
         return run if parts else run_numbers
 
     def parts(self, fields: Sequence[_Named]) -> tuple[list[_Part], int, int]:
-        """Returns the parts of the fields, then width and index of the numbers behind them."""
+        """Returns the parts of the fields, and the fields of fixed width that follow the last part:
+        their width in bytes, and the index of the first.
+        """
         parts: list[_Part] = []
         first = width = 0
         for index, (name, kind) in enumerate(fields):
@@ -228,13 +234,13 @@ class _Validator:
         return parts, width, first
 
     def validate_one_by_one(self, fields: Sequence[_Named], pos: int) -> int:
-        """Validates fields one by one, from the unreadable one or the numbers before it on."""
+        """Validates `fields` one by one, because a reader failed. Raises BytesFault."""
         for name, kind in fields:
             try:
                 if kind.kind in {"string", "bytes", "records"}:
                     pos = self.text_or_bytes(kind, pos)
                     continue
-                width = SIZES.get(kind.kind, 1)  # 1 for the presence byte of a struct
+                width = SIZES.get(kind.kind, 1)  # 1 for the null marker of a struct
                 if pos + width > self.size:
                     raise self.missing_bytes(pos, width)
                 pos += width
@@ -263,7 +269,9 @@ class _Validator:
         return end
 
     def marked_struct(self, step: _Step) -> _Step:
-        """Builds the step for a struct in a tagged field, which has a presence varint in front."""
+        """Builds the step for a nullable struct in a tagged field, which begins with a varint that
+        marks null; `step` validates the struct.
+        """
 
         def run(pos: int) -> int:
             mark, pos = self.uvarint(pos)
@@ -276,7 +284,7 @@ class _Validator:
         data, size = self.data, self.size
         length, element = self.length(kind, 4), kind.element
         elements: _Elements | None = None
-        # From `least` to 127, the first byte is the whole count.
+        # If the first byte is from `least` to 127, it is the whole varint: the count plus 1.
         least = 128 if not kind.compact else 0 if kind.nullable else 1
 
         def run(pos: int) -> int:
@@ -290,9 +298,7 @@ class _Validator:
                 return pos
             if count > size - pos or count > MAX_ARRAY_ELEMENTS:
                 raise self.count_fault(count, start, pos)
-            if (
-                elements is None
-            ):  # built at the first element, because most messages lack some arrays
+            if elements is None:  # built only if the array is not empty
                 elements = self.elements(element)
             return elements(count, pos)
 
@@ -363,7 +369,10 @@ class _Validator:
         return run
 
     def elements_with_tags(self, width: int, step: _Step) -> _Elements:
-        """Builds the step for structs of `width` bytes that mostly have no tagged fields."""
+        """Builds the step for elements of `width` bytes without their tagged fields.
+
+        Calls `step` only for an element that has tagged fields.
+        """
         data, size = self.data, self.size
 
         def run(count: int, pos: int) -> int:
@@ -380,7 +389,10 @@ class _Validator:
 
     @staticmethod
     def validate_element(step: _Step, pos: int, index: int, width: int = 0) -> int:
-        """Validates one element and adds its index to a fault; others have `width` bytes."""
+        """Validates the element that is `index` elements of `width` bytes after `pos`.
+
+        Prepends `[index]` to the path of a fault.
+        """
         try:
             return step(pos + index * width)
         except BytesFault as fault:
@@ -388,7 +400,10 @@ class _Validator:
             raise
 
     def length(self, kind: WireType, width: int) -> Callable[[int], tuple[int, int]]:
-        """Builds the reader of a length, which returns -1 for an allowed null."""
+        """Builds the reader of a length or count, which returns -1 for null.
+
+        The reader raises BytesFault for null if the type is not nullable.
+        """
         data, size, uvarint = self.data, self.size, self.uvarint
         least = -1 if kind.nullable else 0
         unpack = _LENGTHS[width].unpack_from
@@ -426,7 +441,10 @@ class _Validator:
         return BytesFault(f"{needed} needed and {rest} left", pos)
 
     def tags(self, shape: StructLayout) -> _Step:
-        """Builds the step for tagged fields; the struct gets faults in tag numbers and sizes."""
+        """Builds the step for the tagged fields of a struct.
+
+        Faults in tag numbers and sizes get the path of the struct.
+        """
         known = {field.tag: (field.attribute, self.value(field.type)) for field in shape.tagged}
         elsewhere = shape.tags_of_other_versions()
 
@@ -458,7 +476,7 @@ class _Validator:
         return count, end
 
     def part_of_tag(self, pos: int, what: str) -> tuple[int, int]:
-        """Reads a number that has no field name of its own, so that a fault names `what`."""
+        """Reads a varint that belongs to no field; a fault names it `what`."""
         if pos < self.size and self.data[pos] < 128:
             return self.data[pos], pos + 1
         try:
@@ -488,10 +506,10 @@ class _Validator:
         return end
 
     def long(self, pos: int) -> bool:
-        """Returns whether the varint there is cut or longer than one byte."""
+        """Returns whether the varint at `pos` is longer than one byte, or missing."""
         return pos >= self.size or self.data[pos] > 127
 
 
 def _of(what: str, fault: BytesFault) -> NoReturn:
-    """Raises the fault again with `what` in its reason, for parts that the path does not name."""
+    """Raises the fault again with `what` before its reason, because the path has no name for it."""
     raise BytesFault(f"{what}: {fault.reason}", fault.offset) from None
