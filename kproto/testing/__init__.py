@@ -1,1 +1,1 @@
-"""Helpers for tests of Kafka programs: clocks, message instances, hypothesis strategies."""
+"""Helpers for tests of Kafka clients: a clock, message instances and hypothesis strategies."""

@@ -1,6 +1,6 @@
-"""Puts one value that cannot be written into an instance that can.
+"""Draws messages that cannot be encoded: copies of a valid message with one invalid value.
 
-Knows the layouts and no single message. Import it through `strategies`.
+Import it through `strategies`, which explains a missing hypothesis.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ M = TypeVar("M", bound=Message)
 
 
 class InvalidMessage(NamedTuple, Generic[M]):
-    """A message that `encode(version)` must refuse with an EncodeError.
+    """A message for which `encode(version)` must raise EncodeError.
 
-    `path` is the field that the error names, such as `topics[1].name`; `reason` describes the fault
-    in a few words.
+    `path` is the field that the error names, such as `topics[1].name`. `reason` describes the
+    invalid value.
     """
 
     message: M
@@ -38,7 +38,10 @@ class InvalidMessage(NamedTuple, Generic[M]):
 
 
 class _InvalidValue(NamedTuple):
-    """A value that a field cannot hold; `suffix` is the path from the field to it, as `[0]`."""
+    """An invalid value for a field.
+
+    If only an element of the value is invalid, `suffix` is its path in the field, such as `[0]`.
+    """
 
     value: Any
     reason: str
@@ -46,7 +49,7 @@ class _InvalidValue(NamedTuple):
 
 
 class _FieldSlot(NamedTuple):
-    """An attribute inside a message, and the values that it cannot hold."""
+    """An attribute of `owner`, a message or a struct inside it, and invalid values for it."""
 
     owner: Any
     attribute: str
@@ -55,7 +58,7 @@ class _FieldSlot(NamedTuple):
 
 
 def break_one_field(message: M, version: int) -> SearchStrategy[InvalidMessage[M]]:
-    """Draws copies of `message`, each with one value that `version` cannot carry."""
+    """Draws copies of `message`, each with one value that cannot be encoded at `version`."""
 
     def broken(choice: tuple[int, Any]) -> InvalidMessage[M]:
         copied = message.copy()
@@ -77,7 +80,10 @@ def _shape(message: Message, version: int) -> StructLayout:
 
 
 def _field_slots(shape: StructLayout, value: Any, path: str) -> Iterator[_FieldSlot]:
-    """Yields every attribute of a message and of the structs inside it, in one fixed order."""
+    """Yields the attributes of a message and of the structs inside it, in a fixed order.
+
+    Leaves out ignorable fields that the version lacks, because encoding drops them.
+    """
     for field in shape.all_fields():
         field_path = _join(path, field.attribute)
         yield _FieldSlot(value, field.attribute, field_path, _invalid_values(field.type))
@@ -137,8 +143,8 @@ _TOO_LONG: Final = st.sampled_from(
 )
 _NOT_16_BYTES: Final = st.one_of(st.binary(max_size=15), st.binary(min_size=17, max_size=40))
 
-#: More values that a field of each type cannot hold. None equals a default, because a tagged field
-#: at its default is omitted, whatever the type of the value.
+#: Invalid values for each type. None of them equals a default of the type: encoding would omit a
+#: tagged field with such a value instead of refusing it.
 _OF_ANOTHER_TYPE: Final[dict[str, list[SearchStrategy[_InvalidValue]]]] = {
     **{kind: [_type(0.5, "1", b"\0", [])] for kind in INTEGER_BOUNDS},
     "bool": [_type("true", 0.5, 256, [])],
@@ -178,7 +184,7 @@ def _invalid_tags(shape: StructLayout) -> SearchStrategy[_InvalidValue]:
 
 
 def _not_default(spec: FieldSpec) -> object:
-    """Returns a value other than the field's default, of the right type if that is simple."""
+    """Returns a value other than the field's default, None for an array or struct."""
     default = spec.default_value()
     if default is None:
         return [] if spec.is_array else "" if spec.type == "string" else b""

@@ -1,7 +1,7 @@
-"""Hypothesis strategies for the types of the definitions, each with its bounds.
+"""Hypothesis strategies for the primitive types of message definitions, and for tagged fields.
 
-Knows no message: `strategies` combines these by a layout. Import it through `strategies`, which
-explains a missing hypothesis.
+`strategies` combines them to messages. Import it through `strategies`, which explains a missing
+hypothesis.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Values", "primitive", "record_batches", "unknown_tags"]
 
 Values: TypeAlias = SearchStrategy[Any]
 
-#: Lengths in bytes around which the varint in front of compact text and bytes grows.
+#: Lengths at which the varint before a compact string or bytes gets a byte longer (length + 1).
 EDGE_LENGTHS: Final = (126, 127, 128, 16382, 16383, 16384)
 
 
@@ -33,14 +33,15 @@ def _long_bytes(length: int) -> bytes:
     return b"\xff" * length
 
 
-# Built from their lengths, because hypothesis prints everything that it samples from.
+# Samples lengths and builds the values from them, because hypothesis prints all sampled values.
 _EDGE_TEXTS: Final = st.one_of(
     st.sampled_from(("\0", "é" * 63)),
     st.sampled_from((*EDGE_LENGTHS, MAX_STRING_BYTES)).map(_long_text),
 )
 _EDGE_BYTES: Final = st.one_of(st.just(b"\0"), st.sampled_from(EDGE_LENGTHS).map(_long_bytes))
 
-#: Short values are far more likely than long ones, so that a message of many fields stays small.
+#: Short values are three times as likely as long ones, so that messages with many fields stay
+#: small.
 _BYTES: Final = st.one_of(
     st.binary(max_size=20),
     st.binary(max_size=20),
@@ -63,7 +64,7 @@ _RECORDS: Final = st.tuples(
 
 
 def record_batches() -> SearchStrategy[bytes]:
-    """Draws the bytes of one record batch (magic 2) of one to three records, with its checksum."""
+    """Draws an encoded record batch (magic 2) of one to three records."""
     return st.builds(
         encode_batch,
         st.lists(_RECORDS, min_size=1, max_size=3),
@@ -90,7 +91,10 @@ _PRIMITIVES: Final[dict[str, Values]] = {
 
 
 def primitive(kind: str, default: object = None) -> Values:
-    """Draws values of a primitive type, never null; they shrink to `default` unless it is None."""
+    """Draws values of a primitive type, not null.
+
+    They shrink to `default`, if it is not None.
+    """
     values = _PRIMITIVES[kind]
     if default is None:
         return values

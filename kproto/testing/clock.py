@@ -1,10 +1,10 @@
-"""Clocks for tests: `ManualClock` changes only by `advance`; `SkewedClock` is fast or slow.
+"""Clocks for tests: `ManualClock` changes only by `advance`; `SkewedClock` is ahead or behind.
 
     clock = ManualClock()
     async with Broker(clock=clock) as broker: ...
-        await clock.advance(30_000)  # every timer within 30 s has fired, in order
+        await clock.advance(30_000)  # fires the timers of the next 30 s, in order
 
-Bytes still move in real time: only timers and sleeps wait for the test.
+Only timers, sleeps and timeouts depend on the clock; sockets still take real time.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ..clock import SYSTEM_CLOCK, Clock
 
 __all__ = ["ManualClock", "SkewedClock"]
 
-#: Iterations of the event loop before the clock advances, so that runnable tasks run first.
+#: Iterations of the event loop before and after each timer, so that runnable tasks run first.
 TURNS: Final = 10
 
 
 class ManualClock(Clock):
-    """A clock that changes only by `advance`. `start_ms` is its first time of day.
+    """A clock that changes only by `advance`. `start_ms` is its first time, in ms since the epoch.
 
-    The default is the machine's time, so that a broker accepts the timestamps of a client that uses
-    the machine's clock.
+    By default it starts at the machine's time, so that a broker with this clock accepts timestamps
+    of a client that uses the machine's clock.
     """
 
     def __init__(self, start_ms: int | None = None) -> None:
@@ -49,7 +49,7 @@ class ManualClock(Clock):
         if seconds <= 0:
             asyncio.get_running_loop().call_soon(timer.fire)
             return timer
-        # The number keeps timers of one moment in the order of their calls.
+        # Timers that are due at the same time fire in the order of their `call_later`.
         heapq.heappush(self._timers, (self._elapsed + seconds, next(self._numbers), timer))
         return timer
 
@@ -75,7 +75,7 @@ class ManualClock(Clock):
         return (self._timers[0][0] - self._elapsed) * 1000 if self._timers else None
 
     async def advance(self, ms: float) -> None:
-        """Advances the time by `ms`. Calls each timer that is due in that time, in order."""
+        """Advances the time by `ms`, and calls the timers that are due until then, in order."""
         await _run_pending_tasks()
         end = self._elapsed + ms / 1000
         while self.next_timer_ms is not None and self._timers[0][0] <= end:
@@ -93,10 +93,10 @@ async def _run_pending_tasks() -> None:
 
 
 class SkewedClock(Clock):
-    """This machine's clock with the time of day shifted by `offset_ms` (negative: behind).
+    """The machine's clock with the time of day shifted by `offset_ms` (negative: behind).
 
-    A broker with such a clock dates records, and judges their age, like a broker on a machine with
-    a wrong clock. Timers are unaffected: `move` fires none.
+    A broker with this clock sets timestamps and computes ages like a broker whose machine has a
+    wrong clock. Timers use the machine's monotonic clock, which is not shifted.
     """
 
     def __init__(self, offset_ms: int = 0) -> None:
@@ -106,7 +106,7 @@ class SkewedClock(Clock):
         return super().now_ms() + self.offset_ms
 
     def move(self, ms: int) -> None:
-        """Moves the time of day ahead by `ms`, or back if negative."""
+        """Shifts the time of day by `ms` more: ahead if positive, back if negative."""
         self.offset_ms += ms
 
 
@@ -126,7 +126,7 @@ class _Timer:
 
 
 class _Timeout:
-    """Works like `asyncio.timeout`, by the time of the clock."""
+    """Works like `asyncio.timeout`, but with the time of a ManualClock."""
 
     def __init__(self, clock: ManualClock, seconds: float) -> None:
         self._clock = clock

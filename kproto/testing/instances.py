@@ -1,8 +1,8 @@
-"""Builds instances of any message at any version that together use all of its format.
+"""Builds instances of a message for tests of codecs, brokers and proxies.
 
-For tests of codecs, brokers and proxies: deterministic, without dependencies, and built from the
-layouts of the definitions, so that a new field of a release is covered at once. Knows no single
-message, and builds only values that the version can carry.
+The instances of a version together set all its fields: to defaults, nulls, bounds and long values.
+They are deterministic, need no other package, and can be encoded at the version. They are built
+from the definitions, so that tests cover a field that a new release adds without a change.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ M = TypeVar("M", bound=Message)
 
 
 class Fill(Enum):
-    """How the fields of an instance are filled.
+    """The values in the fields of an instance.
 
-    LEAST leaves every field at its default, if the version can carry that. EMPTY has zeroes, and
-    empty values instead of null. FULL gives every field its own value other than the default, two
-    elements to every array, and unknown tagged fields to every struct. LOW has the smallest
-    numbers; the second element of an array of structs is EMPTY. HIGH has the largest numbers, and
-    lengths on both sides of the limit for a one-byte varint. LONG has lengths on both sides of the
-    limit for a two-byte varint; `instances` leaves it out, because one such instance may take a
-    megabyte.
+    - LEAST: all fields have their defaults, except for a null default that the version forbids.
+    - EMPTY: zeroes, and empty values instead of null.
+    - FULL: each field has a different value that is not its default, each array two elements, and
+      each struct an unknown tagged field.
+    - LOW: the smallest numbers. Arrays of structs have a second element, which is EMPTY.
+    - HIGH: the largest numbers. Lengths are below and above the limit of a one-byte varint.
+    - LONG: lengths are below and above the limit of a two-byte varint. `instances` leaves LONG out,
+      because such an instance may have a megabyte.
     """
 
     LEAST = "least"
@@ -44,7 +45,7 @@ class Fill(Enum):
     LONG = "long"
 
 
-#: The smallest and the largest value of each type of whole numbers.
+#: The smallest and the largest value of each integer type.
 INTEGER_BOUNDS: Final = {
     "int8": (-(2**7), 2**7 - 1),
     "int16": (-(2**15), 2**15 - 1),
@@ -54,17 +55,16 @@ INTEGER_BOUNDS: Final = {
     "int64": (-(2**63), 2**63 - 1),
 }
 
-#: The first tag number of unknown fields; far above what any definition uses.
+#: The lowest tag of unknown fields, far above the tags in Kafka's definitions.
 _UNKNOWN_TAG: Final = 5000
 
 
 def instances(message: type[M], version: int, *, unknown_tags: bool = True) -> list[M]:
-    """Returns instances of `message` that together use everything that `version` can carry.
+    """Returns instances of `message` that together test all fields of `version`.
 
-    They set every field to a value other than its default, every nullable field to null (one
-    instance per depth of nesting), and every field to its smallest and largest value. In flexible
-    versions every struct has unknown tagged fields, unless `unknown_tags` is False. Raises
-    ValueError for a version that the message does not have.
+    There is one for each `Fill` except LONG, and one for each depth of nesting at which the
+    nullable fields are null. In flexible versions structs have unknown tagged fields, unless
+    `unknown_tags` is False. Raises ValueError for a version that the message lacks.
     """
     shape = layout(message._definition(), version)
     built: list[M] = [
@@ -81,9 +81,9 @@ def instances(message: type[M], version: int, *, unknown_tags: bool = True) -> l
 def instance(
     message: type[M], version: int, fill: Fill = Fill.FULL, *, unknown_tags: bool = True
 ) -> M:
-    """Returns one instance of `message`, filled as `fill` says.
+    """Returns an instance of `message` with the values of `fill`.
 
-    Raises ValueError for a version that the message does not have.
+    Raises ValueError for a version that the message lacks.
     """
     shape = layout(message._definition(), version)
     made: M = _Builder(message, fill, unknown_tags=unknown_tags).struct(shape, message, 0)
@@ -91,7 +91,7 @@ def instance(
 
 
 def null_depths(shape: StructLayout) -> list[int]:
-    """Returns the depths of nesting (0 is the message itself) at which some field is nullable."""
+    """Returns the depths of nesting that have a nullable field; 0 is the message itself."""
     found: set[int] = set()
 
     def walk(struct: StructLayout, depth: int) -> None:
@@ -107,7 +107,7 @@ def null_depths(shape: StructLayout) -> list[int]:
 
 
 class _Builder:
-    """Builds one instance, with a different value in each field."""
+    """Builds instances with the values of `fill`; fields at depth `null_depth` are null."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class _Builder:
     def struct(self, shape: StructLayout, cls: type[Any], depth: int) -> Any:
         values = {}
         for field in shape.all_fields():
-            # The default may be null, which this version may not allow.
+            # The default may be null although this version does not allow null.
             has_default = field.default is not None or field.type.nullable
             if not (has_default and self.leaves_default()):
                 values[field.attribute] = self.field(field, depth)
@@ -228,7 +228,7 @@ class _Builder:
                 return f"text-{self.serial}"
 
     def long_length(self) -> int:
-        """Returns a length from 16,382 to 16,384; compact forms announce one more."""
+        """Returns a length from 16,382 to 16,384; a compact length is encoded as one more."""
         self.serial += 1
         return 16382 + self.serial % 3
 
@@ -255,14 +255,14 @@ class _Builder:
                 return []
 
 
-#: Characters of one to four bytes in UTF-8, and characters that JSON must escape.
+#: Characters with one to four bytes in UTF-8, and characters that JSON escapes.
 _CHARACTERS: Final = 'abcxyzABC012-_. éß日本\U0001f600\0\n"\\/\x7f\uffff'
 
-#: Lengths whose varint is longer, or whose form differs, from that of their neighbours.
+#: Lengths below and above the limits of one byte, signed varints and unsigned varints.
 _TELLING_LENGTHS: Final = (63, 64, 126, 127, 128, 255, 256)
 _LONG_LENGTHS: Final = (16382, 16383, 16384)
 
-#: Tags of unknown fields whose numbers take one to five bytes.
+#: Tags of unknown fields, which encode to one to five bytes.
 _UNKNOWN_TAGS: Final = (100, 127, 128, 5000, 16383, 16384, 2**21, 2**28, MAX_TAG)
 
 _DECIMALS: Final = (0.0, -0.0, 1.0, -1.5, 0.1, 1e16, 1e-7, 2.0**53 + 2, 5e-324, -1.5e308)
@@ -271,10 +271,10 @@ _DECIMALS: Final = (0.0, -0.0, 1.0, -1.5, 0.1, 1e16, 1e-7, 2.0**53 + 2, 5e-324, 
 def random_instances(
     message: type[M], version: int, *, seed: int = 0, unknown_tags: bool = True
 ) -> Iterator[M]:
-    """Yields random instances of `message` without end; the same ones for the same seed.
+    """Yields random instances of `message` without end; the same instances for the same `seed`.
 
-    Nulls, defaults, bounds, empty collections and lengths at which a varint grows are all likely;
-    floats are finite. Raises ValueError for a version that the message does not have.
+    Nulls, defaults, bounds, empty collections and lengths at which a varint grows are likely.
+    Floats are finite. Raises ValueError for a version that the message lacks.
     """
     shape = layout(message._definition(), version)
     builder = _RandomBuilder(message, f"{message.__name__} {version} {seed}", unknown_tags)
@@ -284,7 +284,7 @@ def random_instances(
 
 
 class _RandomBuilder(_Builder):
-    """Builds instances from the values of a seeded random source."""
+    """Builds instances with random values from a seed."""
 
     def __init__(self, message: type[Message], seed: str, unknown_tags: bool) -> None:
         super().__init__(message, Fill.FULL, unknown_tags=unknown_tags)
@@ -330,7 +330,7 @@ class _RandomBuilder(_Builder):
     def decimal(self) -> float:
         if self.chance(0.5):
             return self.source.choice(_DECIMALS)
-        bits = self.source.getrandbits(64) & ~(1 << 62)  # a smaller exponent: never NaN, infinite
+        bits = self.source.getrandbits(64) & ~(1 << 62)  # excludes exponents of NaN and infinity
         (drawn,) = struct.unpack(">d", bits.to_bytes(8, "big"))
         return float(drawn)
 

@@ -1,10 +1,10 @@
-"""Hypothesis strategies for every message, at any of its versions or across several.
+"""Hypothesis strategies for Kafka's messages, for a version or for several versions.
 
-Built from the layouts of the definitions, so that a new field of a release is drawn at once. Every
-drawn value can be written at the requested versions, and none is drawn and discarded. Values
-shrink to the message's defaults. `invalid` draws messages that `encode` must refuse.
+All drawn messages can be encoded at the requested versions, so hypothesis need not discard any.
+They shrink to the message's defaults. `invalid` draws messages that `encode` must refuse. The
+strategies are built from the definitions, so that they include fields that a new release adds.
 
-Needs hypothesis, which the extra `testing` installs. Knows no single message, and no socket.
+Needs hypothesis, which the extra `testing` installs.
 """
 
 from __future__ import annotations
@@ -49,16 +49,17 @@ __all__ = [
 M = TypeVar("M", bound=Message)
 S = TypeVar("S", bound=Struct)
 
-#: The most elements drawn for an array; structs hold arrays of structs up to four levels deep.
+#: Most elements of a drawn array. Arrays of structs are nested up to four levels deep.
 MAX_ELEMENTS: Final = 3
 
 _NO_TAGS: Final[SearchStrategy[list[RawTaggedField]]] = st.just([])
 
 
 def versions_of(message: type[Message]) -> SearchStrategy[int]:
-    """Draws versions of a message; shrinks to the lowest.
+    """Draws versions of a message; they shrink to the lowest version.
 
-    Like all functions here that take a class, it raises TypeError for anything else.
+    Raises TypeError if `message` is not a generated message class. The other functions with this
+    argument do so too.
     """
     _check_message(message)
     return st.sampled_from(message.VALID_VERSIONS)
@@ -67,12 +68,12 @@ def versions_of(message: type[Message]) -> SearchStrategy[int]:
 def messages(
     message: type[M], version: int | None = None, /, **fields: SearchStrategy[Any]
 ) -> SearchStrategy[M]:
-    """Draws instances of `message` that can be written at `version` (None: at some version).
+    """Draws instances of `message` that can be encoded at `version` (None: at a drawn version).
 
-    Each equals `decode(encode(version), version)`. In flexible versions structs have unknown tagged
-    fields. `fields` replaces the strategy of a field in the versions that have it; other versions
-    keep its default. Raises ConfigurationError for a version or a field that the message does not
-    have.
+    Each equals `decode(encode(version), version)`. In flexible versions structs may have unknown
+    tagged fields. `fields` has strategies by attribute name, instead of the default strategies; a
+    version that lacks the field ignores its strategy. Raises ConfigurationError for a version or a
+    field that the message lacks.
     """
     _check_message(message)
     if version is None:
@@ -81,7 +82,7 @@ def messages(
 
 
 def encodable(message: type[M], **fields: SearchStrategy[Any]) -> SearchStrategy[tuple[M, int]]:
-    """Draws pairs of an instance of `message` and a version at which it can be written.
+    """Draws pairs of an instance of `message` and a version at which it can be encoded.
 
     `fields` is as in `messages`.
     """
@@ -97,12 +98,12 @@ def encodable(message: type[M], **fields: SearchStrategy[Any]) -> SearchStrategy
 def across_versions(
     message: type[M], versions: Iterable[int], /, **fields: SearchStrategy[Any]
 ) -> SearchStrategy[M]:
-    """Draws instances that can be written at each of `versions`, and equal what each decodes.
+    """Draws instances that can be encoded at all `versions`, and are equal after decoding.
 
-    A field that one of the versions lacks stays at its default; null is drawn if all versions allow
-    it, and unknown tagged fields if all are flexible. `fields` replaces the strategies of fields
-    that all versions have. Raises ConfigurationError as `messages` does, and if no value of a field
-    suits all versions.
+    A field that one of the versions lacks stays at its default. Null is drawn if all versions allow
+    it, unknown tagged fields if all versions are flexible. `fields` has strategies by attribute
+    name, for fields that all versions have. Raises the errors of `messages`, and ConfigurationError
+    if a field has no value that is valid in all versions.
     """
     _check_message(message)
     checked = _checked_versions(message, versions)
@@ -111,10 +112,10 @@ def across_versions(
 
 
 def structs(struct: type[S], version: int, /, **fields: SearchStrategy[Any]) -> SearchStrategy[S]:
-    """Draws instances of a struct, for the `fields` of a strategy of its message.
+    """Draws instances of a struct inside a message, for use in the `fields` of `messages`.
 
-    `version` is the message's. Raises ConfigurationError for a version or a field that the struct
-    does not have.
+    `version` is a version of the message. Raises ConfigurationError for a version or a field that
+    the struct lacks, and TypeError if `struct` is not a generated struct class.
     """
     if not isinstance(struct, type) or not issubclass(struct, Struct):
         raise TypeError(f"a class of a struct is wanted, not {_named(struct)}")
@@ -125,21 +126,22 @@ def structs(struct: type[S], version: int, /, **fields: SearchStrategy[Any]) -> 
 
 
 def message_classes() -> SearchStrategy[type[Message]]:
-    """Draws the classes of `kproto.messages`."""
+    """Draws message classes of `kproto.messages`."""
     return st.sampled_from(sorted(generated.MODULES)).map(_class_called)
 
 
 def any_message() -> SearchStrategy[tuple[Message, int]]:
-    """Draws pairs of an instance of any message and a version at which it can be written."""
+    """Draws pairs of a message of `kproto.messages` and a version at which it can be encoded."""
     return message_classes().flatmap(encodable)
 
 
 def invalid(message: type[M], version: int | None = None, /) -> SearchStrategy[InvalidMessage[M]]:
-    """Draws instances of `message` that `encode` must refuse, each with the field at fault.
+    """Draws instances of `message` that `encode` must refuse, each with the path of the fault.
 
-    One field of a valid instance gets an invalid value: a wrong type, out of range, too long, null
-    where it is not allowed, not at its default in a field of other versions, or an impossible
-    unknown tagged field. Raises ConfigurationError for a version that the message does not have.
+    A field of a valid instance gets an invalid value: of a wrong type, out of range, too long, null
+    in a field that is not nullable, or a value other than the default in a field that the version
+    lacks. Or a struct gets an invalid unknown tagged field. Raises ConfigurationError for a version
+    that the message lacks.
     """
     _check_message(message)
     if version is None:
@@ -154,7 +156,7 @@ def _class_called(name: str) -> type[Message]:
 
 
 def _check_message(message: Any) -> None:
-    """Checks that `message` is the class of a generated message; Message itself has no versions."""
+    """Raises TypeError if `message` is not the class of a generated message."""
     known = isinstance(message, type) and issubclass(message, Message)
     if not known or not hasattr(message, "VALID_VERSIONS"):
         raise TypeError(
@@ -163,14 +165,14 @@ def _check_message(message: Any) -> None:
 
 
 def _named(given: object) -> str:
-    """Names a class for an error message; any other object by its type."""
+    """Returns error text that names a class, or the type of another object."""
     if isinstance(given, type):
         return f"the class {given.__name__}"
     return f"an object of type {type(given).__name__}"
 
 
 def _message_of(struct: type[Struct]) -> type[Message]:
-    """Returns the message of a struct's class: each generated module has one message."""
+    """Returns the message class in the generated module of `struct`, which has exactly one."""
     module = struct.__module__
     for candidate in (struct, *vars(sys.modules[module]).values()):
         if (
@@ -198,7 +200,9 @@ def _checked_versions(message: type[Message], versions: Iterable[int]) -> tuple[
 def _check_fields(
     struct: type[Struct], choices: Iterable[Sequence[int]], fields: Mapping[str, object]
 ) -> None:
-    """Checks that `fields` are strategies, and that some set of versions has each."""
+    """Raises ConfigurationError if a value in `fields` is no strategy, or if the struct lacks a
+    field in all `choices`. A choice is a set of versions that must all have the field.
+    """
     if not fields:
         return
     message, name = _message_of(struct), _name_in_definition(struct)
@@ -225,12 +229,12 @@ def _drawn(
 
 
 def _name_in_definition(struct: type[Struct]) -> str:
-    """Returns the name of the generated class, also for a subclass of it."""
+    """Returns the name of the generated class; `struct` may be a subclass of a message class."""
     return struct._generated().__name__ if issubclass(struct, Message) else struct.__name__
 
 
 def _plan(message: type[Message], versions: tuple[int, ...]) -> _Plan:
-    # mypy believes that a class is as unhashable as its instances.
+    # Casts to Hashable, because mypy takes the class for unhashable, as its instances are.
     return _cached_plan(cast("Hashable", message), versions)
 
 
@@ -240,9 +244,10 @@ def _cached_plan(message: Any, versions: tuple[int, ...]) -> _Plan:
 
 
 class _Plan:
-    """Builds the strategies of a message and its structs, for values that suit several versions.
+    """Builds the strategies of a message and its structs, for values that are valid in `versions`.
 
-    A struct has the same layout everywhere in one version, so that it needs one strategy only.
+    Several fields may have the same struct. Its layout in a version is always the same, so that the
+    struct needs a single strategy.
     """
 
     def __init__(self, message: type[Message], versions: tuple[int, ...]) -> None:
@@ -254,19 +259,22 @@ class _Plan:
         self._struct([layout(definition, version) for version in versions])
 
     def fields_of(self, name: str) -> Mapping[str, Values]:
-        """Returns the strategies of the fields of a struct that all versions have."""
+        """Returns the strategies of the fields that all versions of a struct have.
+
+        Raises ConfigurationError if a version lacks the struct.
+        """
         if name not in self._fields:
             raise ConfigurationError(f"not all of these versions have the struct {name}")
         return self._fields[name]
 
     def struct(self, name: str, fields: Mapping[str, Values]) -> Values:
-        """Draws instances of a struct; `fields` replaces strategies of fields that exist."""
+        """Draws instances of a struct. Strategies in `fields` for unknown fields are ignored."""
         usual = self.fields_of(name)
         own = {field: values for field, values in fields.items() if field in usual}
         return self._built(name, {**usual, **own}) if own else self._structs[name]
 
     def _struct(self, shapes: Sequence[StructLayout]) -> Values:
-        """Draws instances of the struct with these layouts, one layout per version."""
+        """Draws instances of a struct; `shapes` has its layout in each version."""
         name = shapes[0].class_name
         if name not in self._structs:
             self._fields[name] = {
@@ -281,13 +289,17 @@ class _Plan:
         return self._structs[name]
 
     def _values(self, types: Sequence[WireType], default: DefaultValue) -> Values:
-        """Draws values that suit all of `types`, which differ in nulls and in their structs."""
+        """Draws values of a field that are valid in all versions.
+
+        `types` has the type of the field in each version. They differ only in nullability and
+        structs.
+        """
         kind = types[0]
         if kind.element is not None:
             elements = [cast("WireType", each.element) for each in types]
             lists = st.lists(self._values(elements, None), max_size=MAX_ELEMENTS)
-            # An empty list is built, not drawn, so it is as simple as null and the target of
-            # shrinking.
+            # The empty list is built without drawing, so that hypothesis takes it for as simple as
+            # null, and shrinks to it.
             values: Values = st.one_of(st.builds(list), lists)
         elif kind.struct is not None:
             values = self._struct([cast("StructLayout", each.struct) for each in types])
@@ -310,7 +322,10 @@ class _Plan:
 
 
 def _common_fields(shapes: Sequence[StructLayout]) -> Iterator[list[LayoutField]]:
-    """Yields the layouts of each field that all of `shapes` have."""
+    """Yields, for each field that all `shapes` have, its layouts in the order of `shapes`.
+
+    Raises ConfigurationError if a field that one of them lacks has no value for all others.
+    """
     fields_by_name = [{field.name: field for field in shape.all_fields()} for shape in shapes]
     for name, field in fields_by_name[0].items():
         forms = [fields[name] for fields in fields_by_name if name in fields]
