@@ -1,1 +1,1 @@
-"""Primitives of Kafka's wire format: knows bytes, and no message."""
+"""Reads and writes the primitive types of Kafka's wire format, and defines kproto's errors."""

@@ -1,8 +1,8 @@
-"""Converts bytes-like values to bytes, for every function that takes a buffer.
+"""Converts bytes-like values to bytes, for all functions that accept a buffer.
 
-Decides which values are accepted, and the error text for others: a number or a list is refused,
-although `bytes()` accepts both. The caller turns the error into one of its own, and checks first
-whether the value is `bytes` already, as it mostly is.
+Refuses numbers and lists, which `bytes()` would accept. Callers should skip the conversion if the
+value is `bytes` already, which is faster, and raise their own error instead of TypeError or
+ValueError.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ __all__ = ["BYTES_LIKE", "BytesLike", "octets", "octets_of_record"]
 
 BytesLike: TypeAlias = "bytes | bytearray | memoryview"
 
-#: The same for isinstance.
+#: The types of `BytesLike`, for isinstance.
 BYTES_LIKE: Final = (bytes, bytearray, memoryview)
 
 
 def octets(value: Any) -> bytes:
-    """Returns the bytes in a buffer of any item type.
+    """Returns the bytes in a buffer, whose items may have several bytes each.
 
-    Raises TypeError for anything else, ValueError for a buffer that was released or gives no bytes.
+    Raises TypeError if `value` is not a buffer, ValueError for a released memoryview.
     """
     try:
         return bytes(memoryview(value))
@@ -33,8 +33,8 @@ def octets(value: Any) -> bytes:
 def octets_of_record(value: object) -> bytes:
     """Returns the bytes of a record's key, value or header: bytes, bytearray or memoryview.
 
-    Refuses other buffers, because a value that is a buffer by chance, such as a numpy number, is a
-    mistake here. Raises TypeError for them, ValueError for a memoryview that was released.
+    Raises TypeError for other values. They include other buffers, such as a numpy number, which is
+    most likely a mistake as the value of a record. Raises ValueError for a released memoryview.
     """
     if isinstance(value, BYTES_LIKE):
         return octets(value)

@@ -1,7 +1,4 @@
-"""Checks numeric settings, and words the error for a number that cannot work.
-
-Knows no setting; the caller passes names and bounds, best as a table.
-"""
+"""Checks that numeric settings are whole numbers within bounds, which the caller passes."""
 
 from __future__ import annotations
 
@@ -13,9 +10,9 @@ __all__ = ["check_least", "check_whole_number"]
 
 
 def check_whole_number(name: str, value: object, least: int, most: int | None = None) -> None:
-    """Checks that a setting is a whole number from `least` to `most`; bools are refused.
+    """Raises ConfigurationError unless a setting is an int (not a bool) from `least` to `most`.
 
-    Raises ConfigurationError, which begins with the setting's name and its value.
+    Without `most` there is no upper bound. The error begins with the setting's name and value.
     """
     if (
         isinstance(value, bool)
@@ -28,6 +25,9 @@ def check_whole_number(name: str, value: object, least: int, most: int | None = 
 
 
 def check_least(settings: object, least: Mapping[str, int]) -> None:
-    """Checks each attribute of `settings` in `least` with `check_whole_number`."""
+    """Raises ConfigurationError if an attribute of `settings` is not an int of at least its bound.
+
+    `least` has the lowest value by attribute name.
+    """
     for name, bound in least.items():
         check_whole_number(name, getattr(settings, name), bound)

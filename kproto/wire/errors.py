@@ -1,8 +1,8 @@
-"""The error tree of kproto.
+"""The exception classes of kproto.
 
-Everything that kproto raises on bad input, a bad peer or a bad setting is a `KprotoError`. Each
-message says what was wrong, where, and what to do about it. The classes know nothing of sockets or
-of any one message; higher layers raise them and may subclass them.
+Each exception that kproto raises for wrong input, a faulty peer or a wrong setting is a
+`KprotoError`. Other packages of kproto raise these classes and subclass them. The text of an error
+names the fault, its position, and what the user can do.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = [
 
 
 class KprotoError(Exception):
-    """The base class of every error that kproto raises."""
+    """The base class of all errors that kproto raises."""
 
 
 class DecodeError(KprotoError):
     """The bytes are not a valid message.
 
     `message`, `version`, `field` (a path such as `topics[3].partitions[0].records`) and `offset`
-    (bytes from the start of the message) tell where, as far as known.
+    (bytes from the start of the message) locate the fault. Each is None if unknown.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class DecodeError(KprotoError):
         super().__init__(_describe(reason, message, version, field, offset))
 
     def shifted(self, size: int) -> DecodeError:
-        """Returns the same error with `size` added to its offset."""
+        """Returns a copy of this error with `size` added to its offset."""
         return DecodeError(
             self.reason,
             message=self.message,
@@ -64,9 +64,9 @@ class DecodeError(KprotoError):
 
 
 class EncodeError(KprotoError):
-    """The value cannot be written at the requested version.
+    """A message or record cannot be encoded at the requested version.
 
-    `message`, `version` and `field` tell where, as far as known.
+    `message`, `version` and `field` (a path) locate the fault. Each is None if unknown.
     """
 
     def __init__(
@@ -87,8 +87,8 @@ class EncodeError(KprotoError):
 class CorruptBatchError(DecodeError):
     """A record batch or message set is corrupt.
 
-    `offset` is the byte offset in the buffer, `base_offset` the base offset of the batch if it
-    could be read.
+    `offset` is the position of the batch in the buffer, in bytes. `base_offset` is the base offset
+    of the batch, None if it could not be read.
     """
 
     def __init__(
@@ -101,33 +101,37 @@ class CorruptBatchError(DecodeError):
 
 
 class ConfigurationError(KprotoError, ValueError):
-    """A setting cannot work; the message names the setting and the values that would work."""
+    """A setting is invalid; the error names the setting and the valid values."""
 
 
 class MissingCodecError(ConfigurationError):
-    """A compression codec needs a package that is not installed; the message names the extra."""
+    """A compression codec needs a package that is not installed; the error names the extra."""
 
 
 class ProtocolError(KprotoError):
-    """The peer broke the protocol: wrong correlation id, oversized frame, unasked response."""
+    """The peer broke the protocol: a wrong correlation id, too large a frame, or a response without
+    a request.
+    """
 
 
 class UnsupportedVersionError(ProtocolError):
-    """Both sides share no version of an API that can express the request."""
+    """Client and broker share no version of an API that can carry the request."""
 
 
 class AuthenticationError(KprotoError):
-    """Authentication failed: refused credentials, an unproven peer, a malformed token.
+    """Authentication failed: the broker refused the credentials, the broker did not prove its
+    identity, or a token is malformed.
 
-    The text never contains a password, a key or a proof.
+    The text never contains a password, a key or a SCRAM proof.
     """
 
 
 class BrokerConnectionError(KprotoError, ConnectionError):
     """A connection could not be opened, or was lost. `address` is `host:port`.
 
-    `never_written` is True if no byte of the request was sent, so that the broker cannot have acted
-    on it.
+    `never_written` is True if no byte of the request was sent, so that the broker cannot have
+    processed the request. `was_idle` is True if the connection was idle before the request, so that
+    the broker may have closed it for that reason.
     """
 
     def __init__(
@@ -136,18 +140,16 @@ class BrokerConnectionError(KprotoError, ConnectionError):
         self.reason = reason
         self.address = address
         self.never_written = never_written
-        self.was_idle = (
-            False  # the request ended a silence in which the broker may have been closing
-        )
+        self.was_idle = False
         super().__init__(reason if address is None else f"{address}: {reason}")
 
 
 class RequestTimeoutError(KprotoError, TimeoutError):
-    """A request, or an operation of several requests, did not finish within its timeout."""
+    """A request, or an operation that sends several requests, exceeded its timeout."""
 
 
 class BrokerResponseError(KprotoError):
-    """A broker returned an error code. `code` and `name` are Kafka's, and so is `retriable`."""
+    """A broker returned an error code. `code`, `name` and `retriable` are those of Kafka."""
 
     def __init__(self, code: int, name: str, detail: str, *, retriable: bool = False) -> None:
         self.code = code
@@ -157,7 +159,7 @@ class BrokerResponseError(KprotoError):
         super().__init__(f"{name} ({code}): {detail}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Passes all arguments, because pickle would otherwise pass the text only."""
+        """Returns all arguments for pickle, which would pass only the text otherwise."""
         return type(self), (self.code, self.name, self.detail), vars(self)
 
 
@@ -168,7 +170,7 @@ def _describe(
     field: str | None,
     offset: int | None,
 ) -> str:
-    """Puts the place in front of the reason: `Name v3, field, at byte 7: …`."""
+    """Returns the error text: `Name v3, field topics[0], at byte 7: reason`."""
     parts = []
     if message is not None:
         parts.append(message if version is None else f"{message} v{version}")

@@ -1,9 +1,8 @@
-"""The signals by which generated code reports a fault without explaining it.
+"""The exceptions that generated code raises for a fault, before the fault is explained.
 
-Checks that explain themselves would cost most of a codec's speed. Generated code therefore reads
-and writes without them: it lets Python's own errors escape, or raises a bare `WireFault`. Its
-caller then reads the same bytes or object again by the definition, to name the field at fault,
-where and why (`kproto.schema.explain`).
+Checks that name the field would take most of the time of a codec. So generated code raises Python's
+own errors, or a `WireFault` without text. Its caller then calls `kproto.schema.explain`, which
+reads the same bytes or object again and names the field, the offset and the reason.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from typing import Final
 __all__ = ["READ_FAULTS", "WRITE_FAULTS", "WireFault"]
 
 
-class WireFault(Exception):  # noqa: N818 - a signal inside the codec, never seen by a caller
-    """The bytes or the value are wrong. Never leaves the codec."""
+class WireFault(Exception):  # noqa: N818 - internal to the codec, never raised to a user
+    """The bytes or the value are wrong. The codec converts it to DecodeError or EncodeError."""
 
 
-#: The exceptions of reading invalid bytes.
+#: The exceptions that generated code raises for invalid bytes.
 READ_FAULTS: Final = (WireFault, struct.error, IndexError, UnicodeDecodeError)
 
-#: The exceptions of writing an object with invalid values.
+#: The exceptions that generated code raises for an object with invalid values.
 WRITE_FAULTS: Final = (
     WireFault,
     struct.error,

@@ -1,7 +1,8 @@
-"""Reads primitives from `bytes`; each function takes the data and a position.
+"""Reads values of primitive types; each function returns the value and the position after it.
 
-Each returns the value and the position behind it. A slice may end beyond the data, and then the
-position does too; the next read, or the check at the end of the message, detects that.
+Invalid bytes raise one of `faults.READ_FAULTS`. If a string or bytes is cut off, a function returns
+the bytes that exist, and a position after the end of the data. The next read, or the check at the
+end of the message, detects such a position.
 """
 
 from __future__ import annotations
@@ -48,12 +49,13 @@ __all__ = [
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 
-#: Arrays of fewer numbers share their Structs; most arrays hold the few replicas of a partition.
+#: Arrays of fewer numbers use a shared `struct.Struct`. Most arrays are the replicas of a
+#: partition, which are few.
 SHARED_COUNTS: Final = 128
 
 
 class _ArrayStructs(dict[str, list[struct.Struct]]):
-    """The Structs for 0, 1, 2 … big-endian numbers of a format letter, built at the first use."""
+    """The Structs for 0, 1, 2 … numbers, by format character; built at the first use."""
 
     def __missing__(self, letter: str) -> list[struct.Struct]:
         made = [struct.Struct(f">{count}{letter}") for count in range(SHARED_COUNTS)]
@@ -61,12 +63,15 @@ class _ArrayStructs(dict[str, list[struct.Struct]]):
         return made
 
 
-#: Keyed by format letter, then by count.
+#: The shared Structs by format character, then by count.
 ARRAY_STRUCTS: Final = _ArrayStructs()
 
 
 def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
-    """Reads an unsigned varint of up to 5 bytes, 32 bits; accepts non-minimal forms like Kafka."""
+    """Reads an unsigned varint of up to 5 bytes; drops bits above the 32nd.
+
+    Accepts unnecessarily long varints, as Kafka does.
+    """
     byte = data[pos]
     if byte < 128:
         return byte, pos + 1
@@ -182,7 +187,10 @@ def read_compact_nullable_bytes(data: bytes, pos: int) -> tuple[bytes | None, in
 
 
 def read_array_length(data: bytes, pos: int) -> tuple[int, int]:
-    """Reads an int32 count of elements, checked against the bytes left before any allocation."""
+    """Reads an int32 count of elements; raises WireFault if it exceeds the number of bytes left.
+
+    The other functions for counts check this too, so that hostile counts allocate no memory.
+    """
     (count,) = _INT32.unpack_from(data, pos)
     pos += 4
     if count < 0 or count > len(data) - pos or count > MAX_ARRAY_ELEMENTS:
@@ -191,7 +199,7 @@ def read_array_length(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_nullable_array_length(data: bytes, pos: int) -> tuple[int, int]:
-    """Reads an int32 count of elements, or -1 for null."""
+    """Reads an int32 count of elements; -1 means null."""
     (count,) = _INT32.unpack_from(data, pos)
     pos += 4
     if count < -1 or count > len(data) - pos or count > MAX_ARRAY_ELEMENTS:
@@ -200,7 +208,7 @@ def read_nullable_array_length(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_compact_array_length(data: bytes, pos: int) -> tuple[int, int]:
-    """Reads a count of elements whose value plus one is an unsigned varint."""
+    """Reads a count of elements that is encoded as count plus one, an unsigned varint."""
     count = data[pos]
     if count > 127:
         count, pos = read_uvarint(data, pos)
@@ -212,7 +220,10 @@ def read_compact_array_length(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_compact_nullable_array_length(data: bytes, pos: int) -> tuple[int, int]:
-    """Reads a count of elements whose value plus one is an unsigned varint, or -1 for null."""
+    """Reads a count of elements that is encoded as count plus one, an unsigned varint.
+
+    Returns -1 for null, which is encoded as 0.
+    """
     count = data[pos]
     if count > 127:
         count, pos = read_uvarint(data, pos)
@@ -224,16 +235,17 @@ def read_compact_nullable_array_length(data: bytes, pos: int) -> tuple[int, int]
 
 
 def read_struct_mark(data: bytes, pos: int) -> tuple[bool, int]:
-    """Reads whether a nullable struct in a tagged field is present; a varint below 1 means null.
+    """Reads the marker of a nullable struct in a tagged field; returns whether it is not null.
 
-    Outside tagged fields the marker is one byte, whose sign decides.
+    The marker is a varint, which is null if it is below 1 as an int32. Outside tagged fields the
+    marker is a byte, which generated code reads.
     """
     mark, pos = read_uvarint(data, pos)
     return 0 < mark <= MAX_LENGTH, pos
 
 
 def read_numbers(data: bytes, pos: int, count: int, letter: str) -> tuple[list[Any], int]:
-    """Reads `count` numbers of one format letter of `struct`: int, float or bool."""
+    """Reads `count` values of the `struct` format character `letter`: int, float or bool."""
     if count < SHARED_COUNTS:
         shape = ARRAY_STRUCTS[letter][count]
     else:
@@ -259,7 +271,7 @@ def read_strings(data: bytes, pos: int, count: int) -> tuple[list[str], int]:
 
 
 def read_compact_strings(data: bytes, pos: int, count: int) -> tuple[list[str], int]:
-    """Reads `count` strings in the compact form."""
+    """Reads `count` compact strings."""
     values = []
     for _ in range(count):
         value, pos = read_compact_string(data, pos)
@@ -268,7 +280,10 @@ def read_compact_strings(data: bytes, pos: int, count: int) -> tuple[list[str], 
 
 
 def read_tags(data: bytes, pos: int) -> tuple[list[tuple[int, int, int]], int]:
-    """Reads the tagged fields of a struct as (tag, start, end), in order and within the data."""
+    """Reads the tagged fields of a struct; returns (tag, start, end) of each value.
+
+    Raises WireFault if the tags do not ascend, or if a value exceeds the data.
+    """
     count, pos = read_uvarint(data, pos)
     if count > MAX_TAGGED_FIELDS:
         raise WireFault
@@ -289,7 +304,7 @@ def read_tags(data: bytes, pos: int) -> tuple[list[tuple[int, int, int]], int]:
 
 
 def read_unknown_tags(data: bytes, pos: int) -> tuple[list[RawTaggedField] | None, int]:
-    """Reads the tagged fields of a struct that defines none; returns None if there are none."""
+    """Reads the tagged fields of a struct whose definition has none; None if there are none."""
     if not data[pos]:
         return None, pos + 1
     tags, pos = read_tags(data, pos)

@@ -1,4 +1,4 @@
-"""A tagged field that the definition does not have, kept as raw bytes (KIP-482)."""
+"""Defines `RawTaggedField`, a tagged field as raw bytes (KIP-482)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import Final, NamedTuple
 
 __all__ = ["MAX_SHOWN_BYTES", "RawTaggedField"]
 
-#: Longer bytes are printed as their length, to keep logs readable.
+#: The repr of a message shows only the length of longer bytes, to keep logs readable.
 MAX_SHOWN_BYTES: Final = 32
 
 
 class RawTaggedField(NamedTuple):
-    """The tag number and the bytes of a value, without their length."""
+    """A tag and the encoded value, without its length. It keeps fields that no definition has."""
 
     tag: int
     data: bytes
 
     def __repr__(self) -> str:
-        """Shows long data as its length, as messages do."""
+        """Shows only the length of long data."""
         shown = repr(self.data)
         if isinstance(self.data, bytes) and len(self.data) > MAX_SHOWN_BYTES:
             shown = f"<{len(self.data)} bytes>"

@@ -1,6 +1,7 @@
-"""Reads arrays of uniform structs: all have the same size, because their arrays have equal counts.
+"""Finds the `struct.Struct` that reads all structs of an array, if they are uniform.
 
-One `struct.Struct` reads them all; their own arrays of numbers stay bytes. Flexible layouts only.
+Structs are uniform if the arrays in them have equal counts, so that all have the same size. Only
+for structs of numbers and arrays of numbers, in flexible versions.
 """
 
 from __future__ import annotations
@@ -10,35 +11,39 @@ from typing import Final, NamedTuple
 
 __all__ = ["UniformStructs"]
 
-#: Bounds the cache of Structs by array counts, because a peer chooses the counts.
+#: Most entries of the cache by array counts, because a peer chooses the counts.
 _MAX_FOUND: Final = 64
 
 
 class _Found(NamedTuple):
-    """Caches how structs with these array counts are read."""
+    """The `struct.Struct` for structs whose arrays have certain counts.
+
+    It returns the arrays as bytes.
+    """
 
     shape: struct.Struct
-    #: Offset and value of each byte that every struct must have: the counts, and 0 tagged fields.
+    #: Offset and value of the bytes that must be equal in each struct: the encoded counts of its
+    #: arrays, and 0 tagged fields.
     marks: tuple[tuple[int, bytes], ...]
 
 
 def _fits(found: _Found, data: bytes, pos: int, count: int) -> bool:
-    """Returns whether `count` such structs stand at `pos`, none of them cut off."""
+    """Returns whether all `count` structs at `pos` have the bytes in `found.marks`."""
     shape, marks = found
     stop = pos + shape.size * count
-    for at, byte in marks:  # noqa: SIM110 - a generator would cost as much again
+    for at, byte in marks:  # noqa: SIM110 - a generator would take twice the time
         if data[pos + at : stop : shape.size] != byte * count:
             return False
     return True
 
 
 class UniformStructs:
-    """Finds the `struct.Struct` for uniform structs of one layout.
+    """Finds the `struct.Struct` for uniform structs of a layout.
 
-    The layout alternates format letters of numbers and the letter of an array:
-    `UniformStructs("hi", "i", "")` is an int16, an int32, an array of int32, and nothing behind it.
-    it. Each array begins with its count plus one in one byte, and each struct ends with one byte,
-    the count of its tagged fields, which must be 0.
+    `parts` are `struct` format characters of numbers, of an array, of numbers, and so on:
+    `UniformStructs("hi", "i", "")` is an int16, an int32, an array of int32, and nothing after it.
+    Each array begins with its count plus one, in one byte. Each struct ends with the number of its
+    tagged fields, which must be 0.
     """
 
     __slots__ = ("_arrays", "_found", "_latest", "_parts", "_tail_size")
@@ -49,16 +54,17 @@ class UniformStructs:
         #: For each array: the bytes before its count, and the size of one number.
         self._arrays = [*zip(sizes[::2], sizes[1::2], strict=False)]
         self._tail_size = sizes[-1]
-        #: Keyed by the bytes of the counts.
+        #: The cache, by the encoded counts of the arrays.
         self._found: dict[bytes, _Found] = {}
-        #: The entry that was used last: mostly the next structs have the same counts.
+        #: The latest entry, tried first because the next structs mostly have the same counts.
         self._latest = self._build(bytes([1]) * len(self._arrays))
 
     def of(self, data: bytes, pos: int, count: int) -> struct.Struct | None:
-        """Returns the Struct that reads each of the `count` structs at `pos`; `count` is above 0.
+        """Returns the Struct that reads each of the `count` (1 or more) structs at `pos`.
 
-        Returns None if counts differ or need more than one byte, if an array is null, if a struct
-        has tagged fields, or if bytes are missing. Raises IndexError if the first struct is cut.
+        Returns None if the structs are not uniform, if a count needs several bytes, if an array is
+        null, if a struct has tagged fields, or if the data ends early. Raises IndexError if it ends
+        inside the first struct.
         """
         latest = self._latest
         if _fits(latest, data, pos, count):
@@ -70,7 +76,10 @@ class UniformStructs:
         return found.shape
 
     def _first(self, data: bytes, pos: int) -> _Found | None:
-        """Returns how the struct at `pos` is read; None if it cannot be uniform."""
+        """Returns the entry for the array counts of the struct at `pos`, which it may build.
+
+        Returns None if an array is null or its count needs several bytes.
+        """
         counts = bytearray()
         for front, size in self._arrays:
             pos += front

@@ -1,4 +1,4 @@
-"""Kafka's uuid: sixteen bytes that print as unpadded base64url, as Kafka's tools print them."""
+"""Defines `Uuid`, Kafka's 16-byte id, which prints as base64url without padding, as in Kafka."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["ZERO_UUID", "Uuid"]
 
 
 class Uuid(bytes):
-    """A 16-byte id of a topic, a directory or a member; compares and hashes as its bytes do.
+    """A 16-byte id, such as that of a topic or directory. Equal to its bytes.
 
-    The constructor does not check the length, which keeps decoding fast; `encode` of a message
-    refuses any length except 16.
+    The constructor does not check the length, because that would slow down decoding. Encoding a
+    message raises EncodeError for lengths other than 16.
     """
 
     __slots__ = ()
 
     @classmethod
     def random(cls) -> Uuid:
-        """Returns a random (version 4) id whose text does not begin with a dash, like Kafka's."""
+        """Returns a random (version 4) id. Its text does not begin with a dash, as in Kafka."""
         while True:
             raw = bytearray(os.urandom(16))
             raw[6] = raw[6] & 0x0F | 0x40
@@ -33,9 +33,9 @@ class Uuid(bytes):
 
     @classmethod
     def parse(cls, text: str) -> Uuid:
-        """Reads the 22 characters of base64url. Raises ConfigurationError on any other text."""
+        """Parses 22 characters of base64url. Raises ConfigurationError for other text."""
         try:
-            # b64decode also accepts the other alphabet, with + and /.
+            # b64decode would also accept + and / of standard base64.
             other = "+" in text or "/" in text
             raw = b"" if other else base64.b64decode(text + "==", altchars=b"-_", validate=True)
         except (TypeError, ValueError):
@@ -53,5 +53,5 @@ class Uuid(bytes):
         return f"Uuid.parse({str(self)!r})"
 
 
-#: The id that means "none".
+#: The id of 16 zero bytes, which means "none".
 ZERO_UUID: Final = Uuid(16)

@@ -1,6 +1,7 @@
-"""Writes primitives; each function passes its chunks to `append`, and one join makes the message.
+"""Writes values of primitive types; each function passes the encoded bytes to `append`.
 
-A value that cannot be written raises one of `faults.WRITE_FAULTS`.
+The caller joins all bytes to a message. A value that cannot be encoded raises one of
+`faults.WRITE_FAULTS`.
 """
 
 from __future__ import annotations
@@ -47,17 +48,18 @@ T = TypeVar("T")
 
 Append: TypeAlias = Callable[[bytes], None]
 
-#: The values of a bool field. The struct module itself takes any object for true or false.
+#: The values that a bool field accepts. The struct module would accept all objects as bools.
 BOOLS: Final = {False: False, True: True}
 
-#: The one-byte unsigned varints.
+#: The unsigned varints of 0 to 127, which have one byte.
 UVARINT: Final = [bytes((value,)) for value in range(128)]
 
 
 class _CountedArrayStructs(dict[str, list[struct.Struct]]):
-    """The Structs for a count and the 0 to 126 numbers behind it, built at the first use.
+    """By two format characters, the Structs for a count and 0 to 126 numbers after it.
 
-    The key is the format letter of the count and that of the numbers.
+    The first character is that of the count, the second that of the numbers. The Structs are built
+    at the first use.
     """
 
     def __missing__(self, letters: str) -> list[struct.Struct]:
@@ -67,7 +69,8 @@ class _CountedArrayStructs(dict[str, list[struct.Struct]]):
         return made
 
 
-#: In the compact form, fewer than 127 numbers have a count of one byte.
+#: The Structs by format characters, then by count. In a compact array, the count of fewer than 127
+#: numbers has one byte.
 COUNTED_ARRAY_STRUCTS: Final = _CountedArrayStructs()
 
 _TWO_BYTES: Final = struct.Struct("BB")
@@ -76,7 +79,7 @@ _INT32: Final = struct.Struct(">i")
 
 
 def uvarint(value: int) -> bytes:
-    """Returns an unsigned varint of up to 32 bits in its shortest form."""
+    """Returns the shortest unsigned varint of `value`. Raises WireFault above 32 bits."""
     if 0 <= value < 128:
         return UVARINT[value]
     if not 0 <= value <= 0xFFFFFFFF:
@@ -92,17 +95,17 @@ def uvarint(value: int) -> bytes:
 
 
 def compact_string_length(size: int) -> bytes:
-    """Returns the length in front of a compact string of `size` bytes."""
+    """Returns the encoded length of a compact string of `size` bytes. Raises WireFault."""
     if size > MAX_STRING_BYTES:
         raise WireFault
     return uvarint(size + 1)
 
 
 def elements(values: Collection[T]) -> Collection[T]:
-    """Returns the elements of an array.
+    """Returns the elements of an array field as a sequence whose `len` is right.
 
-    Raises WireFault if there are more or fewer than `len` says, for a mapping (only its keys would
-    be written), for a str, and for anything that is not iterable.
+    Raises WireFault if `values` is a str, a mapping (only its keys would be written) or not
+    iterable, or if it yields more or fewer elements than its `len`.
     """
     kind = type(values)
     if kind is list or kind is tuple:
@@ -117,7 +120,7 @@ def elements(values: Collection[T]) -> Collection[T]:
 
 
 def uuid_bytes(value: bytes) -> bytes:
-    """Returns the 16 bytes of a uuid, which may be any buffer."""
+    """Returns the bytes of a uuid, which may be a buffer. Raises WireFault unless 16 bytes."""
     if type(value) is not Uuid:
         value = octets(value)
     if len(value) != 16:
@@ -200,12 +203,12 @@ def write_array_length(append: Append, count: int) -> None:
 
 
 def write_compact_array_length(append: Append, count: int) -> None:
-    """Writes a count of elements, plus one, as an unsigned varint."""
+    """Writes a count of elements as count plus one, an unsigned varint."""
     append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
 
 
 def write_numbers(append: Append, values: Collection[int] | Collection[float], letter: str) -> None:
-    """Writes numbers of one format letter of `struct`."""
+    """Writes numbers of the `struct` format character `letter`, without a count."""
     if type(values) is not list:
         values = elements(values)
     count = len(values)
@@ -216,19 +219,19 @@ def write_numbers(append: Append, values: Collection[int] | Collection[float], l
 
 
 def write_uuids(append: Append, values: Collection[bytes]) -> None:
-    """Writes uuids of 16 bytes."""
+    """Writes uuids of 16 bytes, without a count."""
     for value in elements(values):
         append(uuid_bytes(value))
 
 
 def write_strings(append: Append, values: Collection[str]) -> None:
-    """Writes strings with int16 lengths."""
+    """Writes strings with int16 lengths, without a count."""
     for value in elements(values):
         write_string(append, value)
 
 
 def write_compact_strings(append: Append, values: Collection[str]) -> None:
-    """Writes strings in the compact form."""
+    """Writes compact strings, without a count."""
     for value in elements(values):
         write_compact_string(append, value)
 
@@ -239,10 +242,10 @@ def write_tags(
     unknown: Iterable[RawTaggedField] | None,
     known: Collection[int] = (),
 ) -> None:
-    """Writes the tagged fields of a struct in ascending order, each number once (KIP-482).
+    """Writes the tagged fields of a struct in the order of their tags (KIP-482).
 
-    `known` are the tag numbers of the struct's fields in any version; an unknown field may not have
-    one of them, not even if this version lacks that field or omits it at its default.
+    `known` are the tags of the struct's fields in all versions. Raises WireFault if an unknown
+    field has a known tag, even of a field that is not written, and if a tag occurs twice.
     """
     written = sorted([*fields, *unknown]) if unknown else list(fields)
     if unknown and any(tag in known for tag, _ in unknown):
