@@ -2,10 +2,9 @@
 
     python -m tools.bench.cloudevents [--json FILE] [--rounds N]
 
-Runs itself in the peers' environment, where the SDK is installed, with our package on the path.
-Both sides read and write the same 400 different records, alternating which side goes first. Prints
-one line per case: each side's median in microseconds per record, the median of the ratios of
-neighbouring rounds, and the target ratio.
+Runs itself in the peers' environment, which has the SDK. Both sides read and write the same 400
+different records, and alternate which side goes first. Prints one line per case: each side's median
+in microseconds per record, the median of the ratios of neighbouring rounds, and the target ratio.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Set for the run inside the peers' environment.
+#: Set in the environment of the run with the peers' interpreter.
 INNER = "KPROTO_BENCH_CLOUDEVENTS"
 
 #: The number of records. As in a topic, times, ids, keys and data differ, and a few sources and
@@ -63,7 +62,7 @@ def value_of(index: int) -> bytes:
 
 
 class Side(NamedTuple):
-    """The function of one side, and its inputs."""
+    """The measured function of one library, and its inputs."""
 
     call: Callable[..., object]
     inputs: list[tuple[Any, ...]]
@@ -74,7 +73,7 @@ class Side(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One comparison: the functions of both sides, and the minimum ratio."""
+    """One comparison: the functions of both sides, and the target ratio."""
 
     name: str
     ours: Side
@@ -83,7 +82,7 @@ class Case(NamedTuple):
 
 
 def cases() -> list[Case]:
-    """Returns the comparisons; imports both packages."""
+    """Returns the comparisons; imports both libraries."""
     import kproto_cloudevents as ours
 
     # Imported by name, because type checkers would find our folder with the SDK's name.
@@ -248,7 +247,7 @@ def _each(inputs: list[Any]) -> list[tuple[Any, ...]]:
 
 
 def measure(case: Case, rounds: int) -> tuple[float, float, float]:
-    """Returns the medians: microseconds per record of each side, and the ratio of rounds."""
+    """Returns medians: microseconds per record of each side, and the ratios of the rounds."""
     ours: list[float] = []
     theirs: list[float] = []
     sides = [(case.ours, ours), (case.theirs, theirs)]
@@ -262,7 +261,7 @@ def measure(case: Case, rounds: int) -> tuple[float, float, float]:
 
 
 def main() -> int:
-    """Measures every case and prints a line for each."""
+    """Measures and prints every case."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     parser.add_argument("--rounds", type=int, default=101, help="rounds of each side a case")
@@ -281,7 +280,7 @@ def main() -> int:
 
 
 def run_in_peers() -> int:
-    """Runs this file again with the peers' interpreter, without its folder on the path."""
+    """Runs this file again with the peers' interpreter; `-P` keeps its folder off the path."""
     from tools.setup.peers import peers_python
 
     environment = {**os.environ, INNER: "1", "PYTHONPATH": str(ROOT / "cloudevents")}

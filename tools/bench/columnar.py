@@ -3,14 +3,14 @@
     python -m tools.bench.columnar [--records 50000] [--rounds 9]
 
 The plain loop is the usual code: it reads the batches, decodes record by record with headers,
-collects one list per column, and passes the lists to `pa.array`. Both sides produce the same Arrow
-record batch, which is checked, and both verify the CRC of each batch with the same function.
-Batches have 16 KB before compression, the default of Kafka's own producer, unless the row says
+collects one list per column, and passes the lists to `pa.array`. Both sides verify the CRC of each
+batch with the same function, and a check ensures that they produce the same Arrow record batch.
+Batches have 16 KB before compression, the default of Kafka's producer, unless the row says
 otherwise. The sides alternate, and the median of the ratios of neighbouring rounds counts.
 
-Decompression costs both sides the same library calls. For compressed batches the table also has the
-time of these calls alone, always into the same memory, measured in the same rounds; and the ratio
-of both sides without it.
+Decompression costs both sides the same library calls. For compressed batches, the table also has
+the time of these calls alone, measured in the same rounds with one output buffer, and the ratio of
+both sides without it.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ WANTED: Final = 8.0
 
 
 class Fetch(NamedTuple):
-    """A row of the table: the bytes of one fetch response."""
+    """A row of the table: a fetch response."""
 
     name: str
     data: bytes
 
 
 def cloudevents_headers(number: int, rng: random.Random) -> list[tuple[str, bytes]]:
-    """Returns six headers like those of a CloudEvent in binary mode."""
+    """Returns the six headers of a CloudEvent in binary mode."""
     return [
         ("ce_specversion", b"1.0"),
         ("ce_id", f"{number:08x}-{rng.getrandbits(32):08x}".encode()),
@@ -70,7 +70,7 @@ def plain_records(count: int) -> Iterator[NewRecord]:
 
 
 def event_records(count: int) -> Iterator[NewRecord]:
-    """Yields CloudEvents with six headers each, whose values compress like JSON."""
+    """Yields CloudEvents with six headers, and values that compress like JSON."""
     rng = random.Random(2)
     for number in range(count):
         value = b'{"number":%09d,"tail":"N%05d","text":"%s"}' % (
@@ -92,7 +92,7 @@ def null_records(count: int) -> Iterator[NewRecord]:
 
 
 def mixed_records(count: int) -> Iterator[NewRecord]:
-    """Yields records with zero to seven headers of changing lengths."""
+    """Yields records with zero to seven headers of different lengths."""
     rng = random.Random(4)
     for number in range(count):
         headers = cloudevents_headers(number, rng)[: rng.randrange(7)]
@@ -104,7 +104,7 @@ def mixed_records(count: int) -> Iterator[NewRecord]:
 def fetch_bytes(
     records: Iterable[NewRecord], compression: str = "none", batch_bytes: int = BATCH_BYTES
 ) -> bytes:
-    """Returns the records in batches as a broker stores them, in a row."""
+    """Returns consecutive batches with the records, with offsets as a broker assigns them."""
     parts = []
     offset = 0
     for batch, count in encode_batches(records, max_bytes=batch_bytes, compression=compression):
@@ -114,7 +114,7 @@ def fetch_bytes(
 
 
 def fetches(count: int) -> Iterator[Fetch]:
-    """Yields every row of the table."""
+    """Yields the fetch responses of all rows."""
     yield Fetch("no headers", fetch_bytes(plain_records(count)))
     yield Fetch("six headers", fetch_bytes(event_records(count)))
     large = fetch_bytes(event_records(count), batch_bytes=LARGE_BATCH_BYTES)
@@ -126,7 +126,7 @@ def fetches(count: int) -> Iterator[Fetch]:
 
 
 def by_columns(data: bytes) -> pa.Table:
-    """Decodes with our columnar decoder."""
+    """Decodes with the columnar decoder."""
     convert = partial(records_as_arrow, topic=TOPIC, partition=PARTITION)
     return pa.Table.from_batches(arrow_batches(data, convert))
 
@@ -141,7 +141,7 @@ def by_records(data: bytes) -> pa.Table:
             offsets.append(record.offset)
             timestamps.append(record.timestamp * 1000)
             types.append(record.timestamp_type)
-            headers.append(record.headers or None)  # null for none, as in the connector
+            headers.append(record.headers or None)  # null without headers, as the connector
     columns = {
         "key": keys,
         "value": values,
@@ -160,7 +160,7 @@ def by_records(data: bytes) -> pa.Table:
 
 
 def packed_batches(data: bytes) -> list[tuple[Codec, bytes]]:
-    """Returns the compressed data of each batch."""
+    """Returns the codec and the compressed data of each compressed batch."""
     return [
         (codec_for_name(batch.compression), batch.raw[HEADER_BYTES:])
         for batch in read_batches(data)
@@ -169,7 +169,7 @@ def packed_batches(data: bytes) -> list[tuple[Codec, bytes]]:
 
 
 def decompress_alone(packed: list[tuple[Codec, bytes]], room: memoryview) -> None:
-    """Decompresses each batch over the one before, and nothing else."""
+    """Decompresses each batch into the same buffer, without decoding it."""
     for codec, data in packed:
         assert codec.decompress_into(data, room) is not None, codec.name
 
@@ -182,7 +182,7 @@ def seconds(side: Callable[[], object]) -> float:
 
 
 def main() -> int:
-    """Measures every row and prints a line for each."""
+    """Measures and prints every row."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--records", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=9, help="turns of each side a row")

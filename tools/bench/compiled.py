@@ -1,9 +1,9 @@
-"""Tests and measures the record modules compiled unchanged by mypyc.
+"""Tests and measures the record modules after mypyc has compiled them unchanged.
 
     python -m tools.bench.compiled [--rounds N] [--no-tests]
 
-The table is that of `tools.bench.records`, with compiled modules instead of the pure ones; compare
-with the column of aiokafka's C extension.
+The table is that of `tools.bench.records`, but with compiled modules. Compare it with the column of
+aiokafka's C extension.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tools.setup.compiled import CompiledError, compiled_package, run_record_tes
 
 
 def main() -> int:
-    """Compiles, runs the tests on the result, prints the table."""
+    """Compiles the modules, runs their tests, and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=15, help="rounds of each side a case")
     parser.add_argument("--no-tests", action="store_true", help="measure alone")

@@ -2,12 +2,11 @@
 
     python -m tools.bench.explanations [--rounds N] [--bytes N]
 
-Each message has the smallest elements that its arrays can have, and one extra byte after its end,
-so that the decoder reads everything before it finds the fault. The table has the messages of Kafka
-that create the most objects per byte, and the messages of our own definitions that create the
-fewest (`worst_structs`). The columns are a decode, the failing decode with its explanation, and the
-explanation by itself; then the peak memory of the first two. Times are the CPU time of the fastest
-round.
+Each message has arrays of the smallest possible elements, and one extra byte at its end, so that
+the decoder reads the whole message before it finds the fault. The table has the messages of Kafka
+that create the most objects per byte, and test messages that create the fewest (`worst_structs`).
+The columns are: a decode, the failing decode with its explanation, and the explanation alone; then
+the peak memory of the first two. Times are the CPU time of the fastest round.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ if TYPE_CHECKING:
 
     from kproto.messages.base import Message
 
-#: The maximum time of an explanation, as a multiple of a decode.
+#: The maximum time of an explanation, divided by that of a decode.
 WANTED: Final = 2.0
 
 
 class Kafkas(NamedTuple):
-    """A message of Kafka at a version; `of` makes it with a number of its smallest elements."""
+    """A message of Kafka and its version; `of(n)` returns it with n of its smallest elements."""
 
     name: str
     of: Callable[[int], Message]
@@ -49,7 +48,7 @@ class Kafkas(NamedTuple):
 
 
 class Case(NamedTuple):
-    """The valid bytes of a message at a version; `main` adds the faulty byte."""
+    """The valid bytes of a message; `main` appends the faulty byte."""
 
     name: str
     cls: type[Message]
@@ -73,7 +72,7 @@ def _quotas(count: int) -> Message:
 
 
 def _many(element: Any, count: int) -> list[Any]:
-    """Returns one element `count` times, at most a million times."""
+    """Returns a list with one element `count` times, up to MAX_ARRAY_ELEMENTS."""
     return [element] * min(count, MAX_ARRAY_ELEMENTS)
 
 
@@ -85,13 +84,13 @@ KAFKAS: Final = (
 
 
 def sized(case: Kafkas, size: int) -> bytes:
-    """Returns the message in about `size` bytes."""
+    """Returns the message encoded in about `size` bytes."""
     ten = len(case.of(1010).encode(case.version)) - len(case.of(1000).encode(case.version))
     return case.of(10 * size // ten).encode(case.version)
 
 
 def cases(size: int) -> Iterator[Case]:
-    """Yields every case, each of about this many bytes."""
+    """Yields every case with about `size` bytes."""
     for case in KAFKAS:
         cls, version = type(case.of(0)), case.version
         yield Case(f"{case.name} v{version}", cls, version, sized(case, size))
@@ -101,7 +100,7 @@ def cases(size: int) -> Iterator[Case]:
 
 
 def fastest(call: Callable[[], object], rounds: int) -> float:
-    """Returns seconds of CPU time."""
+    """Returns the CPU seconds of the fastest round."""
     times = []
     for _ in range(rounds):
         started = time.process_time()
@@ -111,7 +110,7 @@ def fastest(call: Callable[[], object], rounds: int) -> float:
 
 
 def peak(call: Callable[[], object]) -> float:
-    """Returns the peak memory in MB."""
+    """Returns the peak of Python's memory during a call, in MB."""
     tracemalloc.start()
     call()
     taken = tracemalloc.get_traced_memory()[1]
@@ -120,7 +119,7 @@ def peak(call: Callable[[], object]) -> float:
 
 
 def main() -> int:
-    """Prints a line for each case; returns 1 if an explanation takes longer than allowed."""
+    """Prints a line per case; returns 1 if an explanation takes longer than allowed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--bytes", type=int, default=10_000_000)

@@ -1,9 +1,9 @@
-"""Measures the import of messages, ours and kio's, each in a fresh interpreter.
+"""Measures the import of the message classes, kproto's and kio's, in fresh interpreters.
 
     python -m tools.bench.imports [--rounds N]
 
-CPU time inside the interpreter with cached byte code, less the cost of `import asyncio`, which any
-client pays; that cost is printed too, as a measure of the machine. The sides alternate and the
+Measures CPU time with cached byte code after `import asyncio`, which any client needs. The table
+also has the time of `import asyncio`, as a measure of the machine. The sides alternate and the
 medians count.
 """
 
@@ -22,7 +22,7 @@ from tools.setup.peers import peers_python
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 
-#: The messages that every client needs before its first record, in our names and kio's versions.
+#: The APIs whose messages every client needs before its first record.
 CORE: Final = ("ApiVersions", "Metadata", "Produce", "Fetch", "ListOffsets", "FindCoordinator")
 
 OURS: Final = """
@@ -32,7 +32,7 @@ for name in {names}:
 """
 OUR_CORE: Final = [f"{api}{kind}" for api in CORE for kind in ("Request", "Response")]
 
-#: kio has one class per version: its import gets one version, ours gets all versions.
+#: kio has one class per version: the script imports one version; kproto's import gets all.
 KIO_CORE: Final = """
 import importlib
 for api in ("api_versions", "metadata", "produce", "fetch", "list_offsets", "find_coordinator"):
@@ -58,7 +58,7 @@ loaded = time.process_time()
 print(time.process_time() - loaded, loaded - start)
 """
 
-#: Row -> (our imports, kio's imports, the maximum for ours in ms).
+#: By row: kproto's imports, kio's imports, and the maximum time of kproto in ms.
 ROWS: Final = {
     "core APIs, requests and responses": (OURS.format(names=OUR_CORE), KIO_CORE, 10),
     "all messages": (OURS.format(names="messages.MODULES"), KIO_ALL, 80),
@@ -66,7 +66,7 @@ ROWS: Final = {
 
 
 def seconds(body: str, cache: str) -> tuple[float, float]:
-    """Returns the times of `body` and of asyncio in a fresh interpreter, byte code in `cache`."""
+    """Returns the CPU seconds of `body` and of `import asyncio` in a fresh interpreter."""
     finished = subprocess.run(
         [str(peers_python()), "-c", TIMED.format(body=body)],
         stdin=subprocess.DEVNULL,

@@ -2,10 +2,10 @@
 
     python -m tools.bench.messages [--json FILE] [--rounds N] [CASE ...]
 
-Runs itself in the peers' environment with our package on the path. Each row is one message at one
-version, read into objects and written from them. The sides alternate, and the result is the median
-of the ratios of neighbouring rounds, so that a busy machine slows both sides alike. All checks of
-`kproto` are active; the run first asserts that all sides write the same bytes.
+Runs itself in the peers' environment. Each row is one message at one version, decoded to objects
+and encoded from them. The sides alternate, and the result is the median of the ratios of
+neighbouring rounds, so that a busy machine slows both sides alike. All checks of `kproto` are
+active; the run first asserts that all sides write the same bytes.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from kproto.messages.base import Message
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-#: Set for the run inside the peers' environment.
+#: Set in the environment of the run with the peers' interpreter.
 INNER: Final = "KPROTO_BENCH_MESSAGES"
-#: The length of one round of one side.
+#: The target duration of one round of one side.
 ROUND_SECONDS: Final = 0.004
 
-#: The minimum ratio to kafka-python, for rows without their own.
+#: The minimum ratio to kafka-python, for rows that are not in `WANTED_OF`.
 WANTED: Final = {"decode": 1.5, "encode": 3.3}
 WANTED_OF: Final = {
     ("Metadata response", "decode"): 4.0,
@@ -44,17 +44,17 @@ WANTED_OF: Final = {
 
 
 class Case(NamedTuple):
-    """One message at one version."""
+    """A message at one version."""
 
     name: str
     message: Message
     version: int
-    #: A further step with the decoded message, if more than decoding is measured.
+    #: A function to measure together with decoding; it gets the decoded message.
     read: Callable[[Any], object] | None = None
 
 
 class Side(NamedTuple):
-    """The reader and writer of one library for a message."""
+    """The decoder and the encoder of one library for a message."""
 
     name: str
     decode: Callable[[], object]
@@ -62,7 +62,7 @@ class Side(NamedTuple):
 
 
 def cases() -> list[Case]:
-    """Returns messages of the sizes that clients and brokers exchange."""
+    """Returns messages of typical sizes."""
     from kproto import messages as m
     from kproto.wire.uuid import Uuid
 
@@ -109,7 +109,7 @@ def cases() -> list[Case]:
 
 
 def _read_lists(metadata: Any) -> None:
-    """Accesses the lists that kproto decodes lazily; all sides have the same names."""
+    """Accesses the lists that kproto decodes lazily; the names are the same in all libraries."""
     for topic in metadata.topics:
         for partition in topic.partitions:
             partition.replica_nodes  # noqa: B018
@@ -224,7 +224,7 @@ def _listed(topics: list[str]) -> Message:
 
 
 def sides(case: Case) -> list[Side]:
-    """Returns each library's codec after a check that all read and write the same bytes."""
+    """Returns each library's codec, after a check that all read and write the same bytes."""
     message, version = case.message, case.version
     data = message.encode(version)
     kind = type(message)
@@ -248,7 +248,7 @@ def _kafka_python(name: str, data: bytes, version: int) -> Side:
         found = found or getattr(importlib.import_module(f"kafka.protocol.{group}"), name, None)
     assert found is not None, f"kafka-python has no {name}"
     decoded = found.decode(data, version=version)
-    decoded._header = None  # without it, kafka-python cannot write again what it read
+    decoded._header = None  # otherwise kafka-python fails to encode a decoded message
     return Side(
         "kafka-python",
         partial(found.decode, data, version=version),
@@ -277,12 +277,12 @@ def _kio(name: str, data: bytes, version: int) -> Side:
 
 def _then(decode: Callable[[], object], read: Callable[[Any], object]) -> None:
     decoded = decode()
-    # kio also returns the bytes that it has read.
+    # kio returns the message together with the number of bytes read.
     read(decoded[0] if isinstance(decoded, tuple) else decoded)
 
 
 def measure(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Returns the seconds per call of each side, round by round; the sides alternate."""
+    """Returns the CPU seconds per call of each side and round; the sides alternate."""
     counts = {}
     for name, call in calls.items():
         call()
@@ -301,7 +301,7 @@ def measure(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, li
 
 
 def run(rounds: int, wanted_cases: list[str]) -> dict[str, dict[str, float]]:
-    """Measures all cases, prints a line for each, and returns the figures."""
+    """Measures the matching cases, prints a line for each, and returns the figures."""
     figures = {}
     print(f"{'case':38} {'':6} {'kproto µs':>10} {'x kafka-python':>15} {'wanted':>7} {'x kio':>7}")
     for case in cases():
@@ -335,7 +335,7 @@ def run(rounds: int, wanted_cases: list[str]) -> dict[str, dict[str, float]]:
 
 
 def main() -> int:
-    """Measures every case and prints a line for each."""
+    """Measures and prints every case."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("cases", nargs="*", metavar="CASE", help="part of the name of a row")
     parser.add_argument("--json", type=Path, help="write the figures to this file too")

@@ -2,10 +2,10 @@
 
     python -m tools.bench.metrics [--records N] [--pairs N]
 
-A round writes the records with `send_many` and reads them back, with the embedded broker in another
-process; then it makes `--sends` acknowledged sends in a row, each with its own request. The CPU
-time of the client's process counts. Both variants alternate, in changing order; the median of the
-pairs' ratios is compared with the limit.
+A round writes the records with `send_many` and reads them back; then it makes `--sends`
+acknowledged sends in a row, each with its own request. The embedded broker runs in another process,
+so that only the client's CPU time counts. Both variants alternate, in changing order; the median of
+the pairs' ratios is compared with the limit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kproto.client.metadata import cluster_view as view
 from kproto.client.observing.observer import NullObserver, Observer
 from tools.bench.serving import served_by
 
-#: The maximum extra CPU time for a million records, as a share.
+#: The maximum share of CPU time that the metrics may add to `--records` records.
 WANTED: Final = 0.02
 
 VALUE: Final = b"v" * 100
@@ -32,14 +32,14 @@ OBSERVERS: Final = {"counted": Observer, "not counted": NullObserver}
 
 
 async def serve() -> None:
-    """Runs the broker until its input ends; prints the address first."""
+    """Prints the broker's address, and runs the broker until its input ends."""
     async with Broker() as broker:
         print(broker.bootstrap, flush=True)
         await asyncio.to_thread(sys.stdin.read)
 
 
 async def many(bootstrap: str, records: int) -> float:
-    """Returns the CPU seconds to write and to read this many records."""
+    """Returns the CPU seconds to write and read back this many records."""
     async with Client(bootstrap) as client:
         await client.create_topics(NewTopic("many", partitions=4))
         began = time.process_time()
@@ -57,7 +57,7 @@ async def many(bootstrap: str, records: int) -> float:
 
 
 async def single(bootstrap: str, sends: int) -> float:
-    """Measures the same for acknowledged sends in a row."""
+    """Returns the CPU seconds of this many acknowledged sends in a row."""
     async with Client(bootstrap) as client:
         await client.create_topics(NewTopic("single", partitions=1))
         async with client.producer() as producer:

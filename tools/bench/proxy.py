@@ -1,10 +1,10 @@
-"""Measures `kproto proxy`: clients through it, and the same clients without it, in one run.
+"""Measures `kproto proxy`: clients that connect through it, and the same clients without it.
 
     python -m tools.bench.proxy [--records 500000] [--repeat 3]
 
-One real broker, topics of one partition, 100-byte values. Every measurement is a process of its
-own, and starts after start-up. The ways alternate, in reverse order every other turn; the medians
-of the turns count, and of the ratios within a turn.
+One real broker, topics of one partition, 100-byte values. Every measurement is a separate process,
+and begins after start-up. The variants alternate, in reverse order every other turn. The medians of
+the turns count, and of the ratios within a turn.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from tools.kafka import KafkaNode
 
 BROKER: Final = "4.4.0"
 
-#: Records that a new broker receives before any measurement.
+#: The records that a new broker receives before the first measurement.
 WARMING: Final = 200_000
 
-#: More than a few fetches.
+#: The fewest records of a turn: more than a few fetches return.
 LEAST_RECORDS: Final = 50_000
 
 START_TIMEOUT_S: Final = 30.0
@@ -44,8 +44,8 @@ POLL_S: Final = 0.02
 
 DIRECT: Final = "directly"
 
-#: The proxy's options, by the name of the column. Clients that keep the brokers' own addresses
-#: would bypass it.
+#: By column: the proxy's options. All have `--rewrite`, because clients would otherwise connect to
+#: the brokers' advertised addresses.
 WAYS: Final = {
     "proxy -q": ("--rewrite", "-q"),
     "proxy, a line a message": ("--rewrite",),
@@ -54,7 +54,7 @@ WAYS: Final = {
 
 
 class Work(NamedTuple):
-    """A row: the client and its work. `reads`: the filled topic; `sends`: one at a time."""
+    """A row: a client and its work; `reads` the filled topic, or `sends` one record at a time."""
 
     name: str
     client: str
@@ -112,7 +112,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 def one_turn(
     work: Work, turn: int, broker: str, filled: str, records: int, folder: Path
 ) -> dict[str, float]:
-    """Returns the seconds per record, or send, by the way."""
+    """Returns the seconds per record or send, without the proxy and with each of its variants."""
     found = {}
     ways = [DIRECT, *WAYS]
     count = SENDS if work.sends else records // SHARES.get(work.client, 1)
@@ -132,7 +132,7 @@ def one_turn(
 
 @contextmanager
 def made_topic(broker: str, name: str, records: int) -> Iterator[str]:
-    """Yields a topic with this many records, deleted after its use."""
+    """Yields a new topic with this many records, and deletes it afterwards."""
     topic = f"bench-proxy-{name}-{time.monotonic_ns()}"
     asyncio.run(make_topic(broker, topic, 1))
     try:
@@ -145,7 +145,7 @@ def made_topic(broker: str, name: str, records: int) -> Iterator[str]:
 
 @contextmanager
 def proxy(broker: str, options: Sequence[str], folder: Path) -> Iterator[str]:
-    """Yields the address of a proxy before the broker; its output and recordings go to files."""
+    """Yields the address of a proxy to the broker; its output and recordings go to `folder`."""
     log = folder / "log"
     command = [sys.executable, "-m", "kproto", "proxy", "127.0.0.1:0", broker, *options]
     with (
@@ -168,7 +168,7 @@ def proxy(broker: str, options: Sequence[str], folder: Path) -> Iterator[str]:
 
 
 def table(seconds: dict[str, list[dict[str, float]]]) -> list[str]:
-    """Returns Markdown: the rate or time without the proxy; with it, the share or multiple."""
+    """Returns a Markdown table: rate or time without the proxy, and the ratios with it."""
     lines = [line_of(["", DIRECT, *WAYS]), "|---" * (2 + len(WAYS)) + "|"]
     for work in WORKS:
         turns = seconds[work.name]

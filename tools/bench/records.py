@@ -2,11 +2,11 @@
 
     python -m tools.bench.records [--json FILE] [--rounds N]
 
-Runs itself in the peers' environment with our package on the path. The sides alternate and the
-fastest round of each counts, so that a busy machine slows them alike. Three tables: CRC-32C against
-kafka-python's pure fallback; decoding and encoding of 1,000 records without checksums on either
-side; both with checksums, standard library only on either side. Each has a column for aiokafka's C
-extension, which shows the distance to compiled code.
+Runs itself in the peers' environment. The sides alternate, and the fastest round of each counts, so
+that a busy machine slows them alike. Prints three tables: CRC-32C compared with kafka-python's pure
+fallback; decoding and encoding of 1,000 records without checksums; and both with checksums in pure
+Python. Tables of records have a column for aiokafka's C extension, which shows the distance to
+compiled code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kproto.records import NewRecord
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Set for the run inside the peers' environment.
+#: Set in the environment of the run with the peers' interpreter.
 INNER = "KPROTO_BENCH_RECORDS"
 
 RECORDS = 1000
@@ -37,7 +37,7 @@ ROUND_SECONDS = 0.02
 
 
 class Case(NamedTuple):
-    """One comparison: the function of each side, and the target ratio of the first two."""
+    """One comparison: the function of each side, and the target ratio to kafka-python."""
 
     name: str
     sides: dict[str, Callable[[], object]]
@@ -45,7 +45,7 @@ class Case(NamedTuple):
 
 
 def new_records(header_count: int) -> list[NewRecord]:
-    """Returns 1,000 records: 8-byte keys, 100-byte values; no, two or CloudEvents' six headers."""
+    """Returns 1,000 records: 8-byte keys, 100-byte values, and 0, 2 or CloudEvents' 6 headers."""
     rng = random.Random(2)  # the same bytes on every run
     records: list[NewRecord] = []
     for number in range(RECORDS):
@@ -66,7 +66,7 @@ def new_records(header_count: int) -> list[NewRecord]:
 
 
 def crc_cases() -> list[Case]:
-    """Returns the cases of CRC-32C, ours and kafka-python's, both pure."""
+    """Returns the cases of CRC-32C: kproto's and kafka-python's pure functions."""
     from kafka.record import _crc32c
 
     from kproto.records import crc32c_pure
@@ -90,7 +90,7 @@ def crc_cases() -> list[Case]:
 
 
 def decode_cases(header_count: int) -> list[Case]:
-    """Returns the cases of reading a batch, without its checksum on every side."""
+    """Returns the cases of decoding a batch; no side verifies its checksum."""
     from aiokafka.record import default_records as aiokafka
     from kafka.record.default_records import DefaultRecordBatch
 
@@ -118,7 +118,7 @@ def decode_cases(header_count: int) -> list[Case]:
 
 
 def encode_case(header_count: int) -> Case:
-    """Returns the case of building a batch; callers disable checksums on every side."""
+    """Returns the case of encoding a batch; the caller disables the checksums of all sides."""
     from aiokafka.record import default_records as aiokafka
     from kafka.record.default_records import DefaultRecordBatchBuilder
 
@@ -152,7 +152,7 @@ def encode_case(header_count: int) -> Case:
 
 
 def end_to_end_cases(header_count: int) -> list[Case]:
-    """Returns the cases of reading and building with checksums; callers choose the function."""
+    """Returns the cases of decoding and encoding with checksums; the caller sets the functions."""
     from kafka.record.default_records import DefaultRecordBatch
 
     from kproto.records import encode_batch, read_batches, read_records
@@ -194,7 +194,7 @@ def end_to_end_cases(header_count: int) -> list[Case]:
 
 
 def set_checksums(ours: Callable[..., int], theirs: Callable[..., int]) -> None:
-    """Makes both libraries use these functions for the checksum from now on."""
+    """Makes both libraries use these checksum functions from now on."""
     from kafka.record import default_records
 
     from kproto.records.magic2 import batch_builder, record_batch
@@ -204,7 +204,7 @@ def set_checksums(ours: Callable[..., int], theirs: Callable[..., int]) -> None:
 
 
 def measure(case: Case, rounds: int) -> dict[str, float]:
-    """Returns the seconds per call of the fastest round of each side; the sides alternate."""
+    """Returns the CPU seconds per call of each side's fastest round; the sides alternate."""
     calls = {}
     for name, side in case.sides.items():
         started = time.perf_counter()
@@ -260,7 +260,7 @@ def run(rounds: int) -> dict[str, dict[str, float]]:
 
 
 def main() -> int:
-    """Measures every case and prints a line for each."""
+    """Measures and prints every case."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     parser.add_argument("--rounds", type=int, default=15, help="rounds of each side a case")

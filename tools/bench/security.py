@@ -2,11 +2,11 @@
 
     python -m tools.bench.security [--rounds N] [--connections N] [--megabytes N]
 
-The first table has the cost that each mechanism adds to a connection, with TLS or without it on
-both sides of the difference; keys are derived before, and their derivation has its own row. The
-second table has the cost that TLS adds per MiB, compared with the cost that it adds to the same
-bytes in asyncio alone: for a client that reads each response whole from a stream, and for one that
-only fills one buffer. The broker is minimal; the median of the rounds counts.
+The first table has the cost that each mechanism adds to a connection, without TLS and with it. Keys
+are derived before the measurement; separate rows have the cost of the derivation. The second table
+has the cost that TLS adds per MiB. It is compared with the cost that TLS adds in asyncio alone: to
+a client that reads each response whole from a stream, and to one that only fills a buffer. The
+broker is minimal; the median of the rounds counts.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ from kproto.protocol.sasl import (
 from kproto.security.tls import TlsContexts
 from tools.bench.serving import served_by
 
-#: The maximum ms that a mechanism may add to a connection, without the derivation of keys.
+#: The maximum ms of CPU that a mechanism may add to a connection, without deriving keys.
 WANTED_MS: Final = 10.0
 
-#: The maximum cost of TLS in the client, as a multiple of its cost in asyncio's streams.
+#: The maximum cost of TLS in the client, divided by its cost in asyncio's streams.
 WANTED_RATIO: Final = 1.2
 
 USER, SECRET = "alice", "open sesame"
@@ -73,11 +73,11 @@ MECHANISMS: Final[dict[str, Any]] = {
     "OAUTHBEARER": OAuthBearer(lambda: "t" * 1_000),
 }
 
-# The broker, in a process of its own
+# The broker, which runs in a separate process
 
 
 def exchange_of(mechanism: str) -> ServerExchange:
-    """Returns the server's side; derives its keys at once, in the broker's time."""
+    """Returns the server's side of an exchange, with the credentials derived at the start."""
     if mechanism == "OAUTHBEARER":
         return OAuthBearerServer(lambda token: BearerIdentity(USER))
     return server_exchange(
@@ -89,7 +89,7 @@ CREDENTIALS: Final[dict[str, SaltedCredential]] = {}
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answers the requests of one connection."""
+    """Answers the requests of one connection until the client closes it."""
     frames, connection, exchange = FrameReader(), ServerConnection(), None
     records = bytes(MIB)
     with contextlib.suppress(ConnectionError):
@@ -126,7 +126,7 @@ def _ranges() -> Iterator[ApiVersion]:
 
 
 async def serve() -> None:
-    """Listens with and without TLS until its input ends; prints the ports and the CA first."""
+    """Prints the ports and the CA as JSON; listens with and without TLS until its input ends."""
     import ssl
 
     for bits in ("256", "512"):
@@ -145,7 +145,7 @@ async def serve() -> None:
 
 
 class Broker(NamedTuple):
-    """The addresses of the broker, and the certificate to trust."""
+    """The addresses of the broker's listeners, and the TLS contexts to connect to them."""
 
     clear: Address
     secured: Address
@@ -153,13 +153,13 @@ class Broker(NamedTuple):
     no_tls: TlsContexts
 
     def at(self, *, tls: bool) -> tuple[Address, TlsContexts]:
-        """Returns the address of one listener."""
+        """Returns the address and the TLS contexts of one listener."""
         return (self.secured, self.contexts) if tls else (self.clear, self.no_tls)
 
 
 @contextlib.contextmanager
 def running() -> Iterator[Broker]:
-    """Yields the broker, which runs in its own process."""
+    """Yields the broker, which runs in a separate process."""
     with served_by("tools.bench.security") as line:
         told = json.loads(line)
         clear, secured = (Address("127.0.0.1", port) for port in told["ports"])
@@ -170,7 +170,7 @@ def running() -> Iterator[Broker]:
 
 
 async def opened(broker: Broker, sasl: Any, count: int, *, tls: bool) -> float:
-    """Returns the CPU seconds per connection, of `count` in a row."""
+    """Returns the CPU seconds per connection, after opening `count` in a row."""
     address, contexts = broker.at(tls=tls)
     settings = ClientSettings(sasl=sasl)
     began = time.process_time()
@@ -207,11 +207,11 @@ async def authentication(broker: Broker, rounds: int, count: int) -> bool:
     return reached
 
 
-# The second table: bytes
+# The second table: cost per MiB
 
 
 class Counting(asyncio.BufferedProtocol):
-    """An asyncio protocol that counts the bytes in one buffer."""
+    """An asyncio protocol that reads into one buffer and only counts the bytes."""
 
     def __init__(self) -> None:
         self.buffer = memoryview(bytearray(MIB))
@@ -241,7 +241,7 @@ WORKS: Final[dict[str, Callable[[], Request[Any]]]] = {
 
 
 async def ours(broker: Broker, request: Request[Any], count: int, *, tls: bool) -> float:
-    """Returns the CPU seconds for `count` requests in a row."""
+    """Returns the CPU seconds of kproto's connection for `count` requests in a row."""
     address, contexts = broker.at(tls=tls)
     connection = await BrokerConnection.open(address, ClientSettings(), tls=contexts)
     await connection.request(request)
@@ -254,7 +254,7 @@ async def ours(broker: Broker, request: Request[Any], count: int, *, tls: bool) 
 
 
 async def streams(broker: Broker, request: Request[Any], count: int, *, tls: bool) -> float:
-    """Measures the same bytes through asyncio's streams, which read each response whole."""
+    """Returns the same for asyncio's streams, which read each response whole."""
     address, contexts = broker.at(tls=tls)
     reader, writer = await asyncio.open_connection(
         address.host, address.port, ssl=contexts.cached() if tls else None
@@ -271,7 +271,7 @@ async def streams(broker: Broker, request: Request[Any], count: int, *, tls: boo
 
 
 async def one_buffer(broker: Broker, request: Request[Any], count: int, *, tls: bool) -> float:
-    """Measures the same bytes with a client that ignores them."""
+    """Returns the same for an asyncio protocol that ignores the bytes it reads."""
     address, contexts = broker.at(tls=tls)
     context = contexts.cached() if tls else None
     transport, protocol = await asyncio.get_running_loop().create_connection(
@@ -305,7 +305,7 @@ async def _size_of_answer(
 
 
 async def added(work: Work, broker: Broker, request: Request[Any], count: int) -> float:
-    """Returns the seconds that TLS adds."""
+    """Returns the CPU seconds that TLS adds to a work."""
     clear = await work(broker, request, count, tls=False)
     return await work(broker, request, count, tls=True) - clear
 
@@ -346,7 +346,7 @@ async def measure(arguments: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """Prints both tables; returns 1 if something exceeds its limit."""
+    """Prints both tables; returns 1 if a cost exceeds its limit."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--connections", type=int, default=50)

@@ -1,4 +1,4 @@
-"""Runs a broker in a process of its own, so that the measured CPU time is the client's only."""
+"""Runs a broker in a separate process, so that the measured CPU time is the client's only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["served_by"]
 
 @contextlib.contextmanager
 def served_by(module: str) -> Iterator[str]:
-    """Yields the first line of `python -m MODULE --serve`; ends its input with the block."""
+    """Yields the first line of `python -m MODULE --serve`; closes its input after the block."""
     command = [sys.executable, "-m", module, "--serve"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -1,8 +1,8 @@
-"""Messages of our own definitions whose bytes take the longest to validate, relative to reading.
+"""Test messages whose bytes take the longest to explain, relative to decoding.
 
-Each is an array of structs in which nearly every byte is a field: nulls, for which reading creates
-no object. `tests/unit/messages/test_worst_structs.py` counts the steps that `python -m tools.bench
-explanations` measures.
+Each is an array of structs in which nearly every byte is a null field, for which decoding creates
+no object. `tests/unit/messages/test_worst_structs.py` counts the steps whose time `python -m
+tools.bench explanations` measures.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = ["WORST", "Worst", "message_of", "worst_classes"]
 
-#: The name of the package, which is generated and forgotten again.
+#: The name of the generated package, which exists only during `worst_classes`.
 _PACKAGE: Final = "worst_structs"
 
 
 class Worst(NamedTuple):
-    """A struct by the types of its fields, which are all nullable, and its smallest bytes."""
+    """A struct: the types of its fields, all nullable, and the bytes of its smallest value."""
 
     name: str
     types: tuple[str, ...]
@@ -40,7 +40,7 @@ class Worst(NamedTuple):
 
     @property
     def class_name(self) -> str:
-        """Returns the class of the message with an array of this struct."""
+        """Returns the class name of the message with an array of this struct."""
         return "".join(word.title() for word in self.name.split())
 
 
@@ -57,7 +57,7 @@ WORST: Final = (
 
 
 def message_of(worst: Worst, size: int) -> bytes:
-    """Returns a message of about `size` bytes."""
+    """Returns an encoded message of about `size` bytes."""
     count = min(size // len(worst.element), MAX_ARRAY_ELEMENTS)
     length = uvarint(count + 1) if worst.flexible else count.to_bytes(4, "big")
     return length + worst.element * count + b"\0" * worst.flexible
@@ -65,7 +65,7 @@ def message_of(worst: Worst, size: int) -> bytes:
 
 @contextmanager
 def worst_classes() -> Iterator[dict[Worst, type[Message]]]:
-    """Yields the generated class of each."""
+    """Yields the generated class of each message."""
     with TemporaryDirectory() as folder:
         out = Path(folder) / _PACKAGE
         specs = [MessageSpec.from_json(_definition(worst)) for worst in WORST]

@@ -1,5 +1,5 @@
-"""Builds what the documentation does not write by hand, and checks its links.
+"""Builds the generated parts of the documentation, and checks its links.
 
-`filling` replaces the marks of a page by tables of the code: settings, commands, messages, error
-codes. `links` finds broken links without any package. `hooks` is all that knows mkdocs.
+`filling` replaces the marks of a page by generated tables: settings, commands, messages, error
+codes. `links` finds broken links without any package. Only `hooks` imports mkdocs.
 """

@@ -1,4 +1,4 @@
-"""The help of every command, as the commands print it."""
+"""Returns the help of every command, as the commands print it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WIDTH: Final = "90"
 
 
 def command_pages() -> str:
-    """Returns a section with the help of each program and of each of its commands."""
+    """Returns Markdown with the help of each program and of each of its commands."""
     return "\n".join(_sections())
 
 
@@ -49,7 +49,7 @@ def subcommands(program: str) -> list[str]:
 
 
 def help_of(program: str, *commands: str) -> str:
-    """Returns what `--help` prints, for a terminal of a fixed width and without colours."""
+    """Returns the output of `--help` for a terminal of fixed width without colours."""
     out = io.StringIO()
     terminal = {"COLUMNS": _WIDTH, "NO_COLOR": "1", "PYTHON_COLORS": "0"}
     with (

@@ -1,4 +1,4 @@
-"""Replaces the marks of a page, such as `<!-- tools.docs: settings client -->`, by their tables."""
+"""Replaces the marks of a page, such as `<!-- tools.docs: settings client -->`, by tables."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _MAKERS: Final[dict[str, Callable[..., str]]] = {
 
 
 def fill(text: str) -> str:
-    """Returns the page with its tables. Raises LookupError for a mark that has no maker."""
+    """Returns the page with its tables. Raises LookupError for an unknown mark."""
     return MARK.sub(_made, text)
 
 
 def marks(text: str) -> Iterator[str]:
-    """Yields the marks of a page."""
+    """Yields the marks of a page as they are written."""
     for match in MARK.finditer(text):
         yield match[0]
 

@@ -1,7 +1,8 @@
 """Hooks that mkdocs calls while it builds the site (`hooks` of mkdocs.yml).
 
-Fills the marks of pages with tables, adds the pages at the root of the tree, and leads links out of
-`docs/` to the repository. Fails for a page of the site that would load anything from elsewhere.
+Replaces the marks of pages by tables, adds the pages of the repository's root, and changes links
+out of `docs/` to links to the repository. Fails if a page of the site would load resources from
+another host.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from mkdocs.structure.files import File, Files
 from tools.docs.filling import fill
 from tools.docs.links import ROOT, relative, rewrite_links
 
-#: Pages at the root of the tree, by their place in the site.
+#: By path in the site: the pages of the repository's root.
 _AT_THE_ROOT: Final = {
     f"project/{name.lower()}": name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 }
 _PLACES: Final = {name: f"docs/{place}" for place, name in _AT_THE_ROOT.items()}
 
-#: Code of a table that has bars: escaped for Markdown on platforms, and bare for Python-Markdown.
+#: Code with bars in a table row: GitHub needs them escaped, Python-Markdown unescaped.
 _BARS: Final = re.compile(r"(?<=[^\n`])`[^`\n]*\\\|[^`\n]*`")
 
-#: Resources that a browser fetches by itself.
+#: Tags for which a browser fetches a resource from another host.
 _FETCHED: Final = re.compile(
     r"<(?:script|img|iframe|source|audio|video|embed)\b[^>]*\ssrc=[\"']?(https?:)?//"
     r"|<link\b(?=[^>]*rel=[\"']?(?:stylesheet|preload|preconnect|icon))[^>]*href=[\"']?(https?:)?//"
@@ -33,7 +34,7 @@ _FETCHED: Final = re.compile(
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Adds the pages at the root."""
+    """Adds the pages of the repository's root to the site."""
     for place, name in _AT_THE_ROOT.items():
         text = (ROOT / name).read_text(encoding="utf-8")
         files.append(File.generated(config, place, content=text))
@@ -41,7 +42,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Returns the page's Markdown with its tables and with links that the site has."""
+    """Returns the page's Markdown with its tables, and with links that work in the site."""
     place = page.file.src_uri
     written = _AT_THE_ROOT.get(place, f"docs/{place}")
 
@@ -61,7 +62,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
-    """Raises PluginError if the page would load something from elsewhere."""
+    """Raises PluginError if the page would load a resource from another host."""
     found = _FETCHED.search(output)
     if found:
         raise PluginError(f"{page.file.src_uri}: {found[0]}: the site loads nothing from elsewhere")

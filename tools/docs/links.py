@@ -1,6 +1,6 @@
-"""Finds the links of Markdown pages, and which of them are broken.
+"""Finds the links of Markdown pages, and reports broken ones.
 
-Knows the tree alone: no package, no network. Addresses on the web are not looked up.
+Imports the standard library only and looks up files only: it does not check web addresses.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _ON_THE_WEB: Final = re.compile(r"[a-z][a-z+.-]*:", re.IGNORECASE)
 
 
 def pages() -> list[Path]:
-    """Returns all pages that are written by hand: those of `docs/` and those at the root."""
+    """Returns all handwritten pages: those of `docs/` and those of the repository's root."""
     return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def broken_links(page: Path) -> list[str]:
-    """Returns a line for each link of a page that leads to no file or to no heading."""
+    """Returns a line for each link of a page whose file or heading does not exist."""
     found = []
     name = page.relative_to(ROOT) if page.is_relative_to(ROOT) else page
     for target in _targets(page.read_text(encoding="utf-8")):
@@ -47,7 +47,7 @@ def broken_links(page: Path) -> list[str]:
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """Returns the anchors of a page's headings, as the site makes them."""
+    """Returns the anchors of a page's headings, as the site generates them."""
     text = _FENCE.sub("", page.read_text(encoding="utf-8"))
     seen: Counter[str] = Counter()
     found = []
@@ -59,7 +59,7 @@ def anchors(page: Path) -> frozenset[str]:
 
 
 def rewrite_links(text: str, change: Callable[[str], str]) -> str:
-    """Returns the text with each link's target changed; code is left as it is."""
+    """Returns the text with each link's target changed by `change`; code stays unchanged."""
     kept: list[str] = []
 
     def put_away(match: re.Match[str]) -> str:
@@ -68,13 +68,13 @@ def rewrite_links(text: str, change: Callable[[str], str]) -> str:
 
     text = _CODE.sub(put_away, _FENCE.sub(put_away, text))
     text = _LINK.sub(lambda match: f"{match[1]}{change(match[2])}{match[3]}", text)
-    while "\0" in text:  # code within a fence was put away with it
+    while "\0" in text:  # inline code within a fence was replaced inside it
         text = re.sub("\0(\\d+)\0", lambda match: kept[int(match[1])], text)
     return text
 
 
 def relative(target: str, folder: str) -> str:
-    """Returns a path of the tree as seen from a folder of it."""
+    """Returns a path of the repository relative to one of its folders."""
     return relpath(normpath(target), folder or ".")
 
 
@@ -85,7 +85,7 @@ def _targets(text: str) -> Iterator[str]:
 
 
 def _slug(heading: str) -> str:
-    """Returns the anchor of a heading by the rule of Python-Markdown."""
+    """Returns the anchor of a heading by Python-Markdown's rule."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
     text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii")
     text = re.sub(r"[^\w\s-]", "", text).strip().lower()

@@ -1,1 +1,4 @@
-"""One module per client, all with the same works, and their shared code; `worker` runs one work."""
+"""One module per client, all with the same works (measured functions), and their shared code.
+
+`worker` runs one work.
+"""

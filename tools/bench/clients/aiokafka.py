@@ -1,4 +1,4 @@
-"""The works of the bench by aiokafka, with idempotence."""
+"""The works of the bench for aiokafka, with idempotence."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def consumer_of(task: Task) -> AsyncIterator[Any]:
 
 
 async def produce(task: Task) -> Measured:
-    """Calls `send` for each record, and `gather` for each chunk."""
+    """Calls `send` for each record, and awaits `gather` for each chunk of records."""
     records = records_of_chunk(task)
     sizes = chunks(task.records)
     async with producer_of(task, max_batch_size=BATCH_BYTES, linger_ms=5) as producer:
@@ -99,7 +99,7 @@ async def by_record_headers(task: Task) -> Measured:
 
 
 async def send(task: Task) -> Measured:
-    """Sends one record after the other."""
+    """Sends one record at a time, and waits for each acknowledgement."""
     async with producer_of(task) as producer:
         for _ in range(SENDS_TO_WARM):
             await producer.send_and_wait(task.topic, VALUE)
@@ -113,7 +113,7 @@ async def send(task: Task) -> Measured:
 
 
 async def concurrent(task: Task) -> Measured:
-    """Sends all records of a round in one gather, round after round."""
+    """Sends all records of a round with one `gather`; the first of 1 + `ROUNDS` warms up."""
     made = keys(task.records)
     rounds = []
     async with producer_of(task) as producer:

@@ -1,6 +1,6 @@
-"""The works of the bench by confluent-kafka: librdkafka, with idempotence.
+"""The works of the bench for confluent-kafka: librdkafka, with idempotence.
 
-Lists from `consume` are its fastest way to read, so every row that reads uses them.
+Every row that reads uses the lists from `consume`, the client's fastest method.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def producer_of(task: Task, **settings: object) -> Any:
 
 
 def for_throughput(task: Task) -> Any:
-    """Returns a warm producer whose queue takes all records without blocking the caller."""
+    """Returns a producer after a first send; its queue takes all records without blocking."""
     producer = producer_of(
         task,
         **{
@@ -63,7 +63,7 @@ def for_throughput(task: Task) -> Any:
 
 
 def produce(task: Task) -> Measured:
-    """Calls `produce` and `poll(0)` for each record, and `flush` once."""
+    """Calls `produce` and `poll(0)` for each record, and `flush` at the end."""
     records = records_of_chunk(task)
     sizes = chunks(task.records)
     delivered = Deliveries()
@@ -80,7 +80,7 @@ def produce(task: Task) -> Measured:
 
 
 def produce_batch(task: Task) -> Measured:
-    """Calls `produce_batch` with lists; it takes no headers."""
+    """Calls `produce_batch` with lists of records; the method accepts no headers."""
     made = [
         {"value": VALUE} if key is None else {"value": VALUE, "key": key}
         for key, _ in records_of_chunk(task)
@@ -102,8 +102,8 @@ def consumer_of(task: Task) -> Any:
     settings = {
         "bootstrap.servers": task.bootstrap,
         "group.id": "bench",
-        # By default it stops fetching for a second once 100,000 messages wait, which a caller of
-        # this speed has read in a tenth of that.
+        # By default it stops fetching for a second when 100,000 messages wait. This caller reads
+        # them in a tenth of a second.
         "fetch.queue.backoff.ms": 10,
     }
     consumer = Consumer(settings)
@@ -159,7 +159,7 @@ def values(task: Task) -> Measured:
 
 
 def send(task: Task) -> Measured:
-    """Sends one record after the other with `produce` and `flush`."""
+    """Sends one record at a time with `produce` and `flush`."""
     producer = producer_of(task, **{"linger.ms": 0})
     delivered = Deliveries()
     for _ in range(SENDS_TO_WARM):
@@ -178,7 +178,7 @@ def send(task: Task) -> Measured:
 
 
 def concurrent(task: Task) -> Measured:
-    """Produces all records of a round, then flushes once, round after round."""
+    """Produces all records of a round, then flushes; the first of 1 + `ROUNDS` warms up."""
     made = keys(task.records)
     producer = producer_of(task)
     rounds = []

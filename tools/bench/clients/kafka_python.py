@@ -1,4 +1,4 @@
-"""The works of the bench by kafka-python, with idempotence, its default."""
+"""The works of the bench for kafka-python, with its default settings, which are idempotent."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def consumer_of(task: Task) -> Any:
 
 
 def produce(task: Task) -> Measured:
-    """Calls `send` for each record, and `get` on each future of a chunk."""
+    """Calls `send` for each record, and `get` on each future of a chunk of records."""
     records = records_of_chunk(task)
     sizes = chunks(task.records)
     producer = producer_of(task, batch_size=BATCH_BYTES, linger_ms=5)
@@ -57,7 +57,7 @@ def produce(task: Task) -> Measured:
 
 
 def batches(task: Task) -> Measured:
-    """Reads lists from `poll`."""
+    """Reads the lists of records that `poll` returns."""
     consumer = consumer_of(task)
     reading = Reading(task.records)
     is_done = False
@@ -93,7 +93,7 @@ def by_record(task: Task) -> Measured:
 
 
 def send(task: Task) -> Measured:
-    """Sends one record after the other."""
+    """Sends one record at a time, and waits for each acknowledgement."""
     producer = producer_of(task)
     for _ in range(SENDS_TO_WARM):
         producer.send(task.topic, VALUE).get(30)

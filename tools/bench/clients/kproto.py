@@ -1,4 +1,4 @@
-"""The works of the bench by kproto, with its default settings."""
+"""The works of the bench for kproto, with its default settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .task import (
 
 
 async def produce(task: Task) -> Measured:
-    """Calls `send_many` with lists."""
+    """Calls `send_many` with lists of `CHUNK` records."""
     values: list[bytes | ProducerRecord | None] = [VALUE] * CHUNK
     if task.keyed or task.headers:
         values = [
@@ -77,7 +77,7 @@ async def by_record_headers(task: Task) -> Measured:
 
 
 async def values(task: Task) -> Measured:
-    """Reads lists of values, without records."""
+    """Reads lists of values, for which the consumer creates no records."""
     async with Client(task.bootstrap) as client:
         reading = Reading(task.records)
         async for fetched in iteration(client.consumer(task.topic), "values"):
@@ -89,7 +89,7 @@ async def values(task: Task) -> Measured:
 
 
 async def raw(task: Task) -> Measured:
-    """Reads batches as the broker stores them."""
+    """Reads batches in the brokers' format, without decoding records."""
     async with Client(task.bootstrap) as client:
         reading = Reading(task.records)
         async for fetched in iteration(client.consumer(task.topic), "raw_batches"):
@@ -100,7 +100,7 @@ async def raw(task: Task) -> Measured:
 
 
 def iteration(consumer: Consumer, name: str) -> Any:
-    """Returns the result of the method `name`; raises SkippedError if this version lacks it."""
+    """Calls the consumer's method `name`. Raises SkippedError if this version lacks it."""
     method = getattr(consumer, name, None)
     if method is None:
         raise SkippedError(f"Consumer has no {name}()")
@@ -108,7 +108,7 @@ def iteration(consumer: Consumer, name: str) -> Any:
 
 
 async def send(task: Task) -> Measured:
-    """Sends one record after the other."""
+    """Sends one record at a time, and waits for each acknowledgement."""
     async with Client(task.bootstrap) as client, client.producer() as producer:
         for _ in range(SENDS_TO_WARM):
             await producer.send(task.topic, VALUE)
@@ -122,7 +122,7 @@ async def send(task: Task) -> Measured:
 
 
 async def concurrent(task: Task) -> Measured:
-    """Sends all records of a round in one gather, round after round."""
+    """Sends all records of a round with one `gather`; the first of 1 + `ROUNDS` warms up."""
     made = keys(task.records)
     rounds = []
     async with Client(task.bootstrap) as client, client.producer() as producer:

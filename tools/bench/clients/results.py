@@ -1,4 +1,4 @@
-"""Collects measurements by turn, and formats their tables. Starts nothing and reads no clock."""
+"""Collects measurements by turn, and formats their tables. Works on plain data."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Final
 from .rows import Row, Shown
 from .task import Measured
 
-#: The peer whose CPU time is the target for kproto's.
+#: The peer with which kproto's CPU time is compared.
 CPU_BASE: Final = "confluent_kafka"
 
 
 class Results:
-    """The turns of each row, each a `Measured` by client; and the clients' versions."""
+    """The measurements by row, turn and client, and the clients' versions."""
 
     def __init__(self) -> None:
         self.versions: dict[str, str] = {}
         self._turns: dict[str, list[dict[str, Measured]]] = defaultdict(lambda: [{}])
 
     def add(self, row: str, client: str, measured: Measured) -> None:
-        """Records the measurement of `client` in the current turn of `row`."""
+        """Records the measurement of `client` in the present turn of `row`."""
         self._turns[row][-1][client] = measured
 
     def end_turn(self, row: str) -> None:
-        """Ends the current turn of `row`."""
+        """Ends the present turn of `row`."""
         self._turns[row].append({})
 
     def middle(self, row: str, client: str) -> Measured | None:
-        """Returns the medians of `client` over the turns; None without measurements."""
+        """Returns a client's medians over the turns; None without measurements."""
         found = [turn[client] for turn in self._turns[row] if client in turn]
         if not found:
             return None
@@ -40,7 +40,7 @@ class Results:
         )
 
     def ratio(self, row: str, peer: str) -> Measured | None:
-        """Returns kproto's times by those of `peer`: the median of the ratios within a turn."""
+        """Returns kproto's times divided by the peer's: the medians of the ratios of all turns."""
         ratios = self.ratios(row, peer)
         if not ratios:
             return None
@@ -50,7 +50,7 @@ class Results:
         )
 
     def ratios(self, row: str, peer: str) -> list[Measured]:
-        """Returns kproto's times divided by those of `peer`, turn by turn."""
+        """Returns kproto's times divided by the peer's, for each turn that has both."""
         pairs = [
             (turn["kproto"], turn[peer])
             for turn in self._turns[row]
@@ -62,7 +62,7 @@ class Results:
 
 
 def lines_of_tables(rows: Sequence[Row], clients: Sequence[str], results: Results) -> list[str]:
-    """Returns two Markdown tables: rates, then times; a blank line between them."""
+    """Returns two Markdown tables, of rates and of times, with a blank line between them."""
     tables = [
         table_lines(title, held, clients, results)
         for title, held in (
@@ -107,7 +107,7 @@ def head_of(client: str, results: Results) -> str:
 
 
 def cpu_cell_of(row: Row, results: Results) -> str:
-    """Returns the ratio of CPU times, and its range over the turns."""
+    """Returns the median ratio of CPU times, and the range of the ratios."""
     ratios = sorted(each.cpu for each in results.ratios(row.name, CPU_BASE))
     if not ratios:
         return ""
@@ -116,7 +116,7 @@ def cpu_cell_of(row: Row, results: Results) -> str:
 
 
 def cell_of(row: Row, client: str, results: Results) -> str:
-    """Returns a client's rate or time and its CPU time, and for a peer kproto's ratio to it."""
+    """Returns a client's rate or time with its CPU time; for a peer also kproto's ratio to it."""
     if client not in row.works:
         return ""
     middle = results.middle(row.name, client)

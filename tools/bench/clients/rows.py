@@ -1,4 +1,4 @@
-"""The rows of the client table as data, and the work of each client in them."""
+"""The rows of the client table as data, with the work that each client runs for a row."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
-#: In the order of the first turn; the second turn runs in reverse.
+#: The clients in the order of the first turn; the second turn reverses it.
 CLIENTS: Final = ("kproto", "confluent_kafka", "aiokafka", "kafka_python")
 
-#: A slow client gets one in this many of the records that the user requested.
+#: By slow client: the divisor of the number of records that the user requested.
 SHARES: Final = {"aiokafka": 2, "kafka_python": 10}
 
-#: Records of the topic for the start-up rows.
+#: The records in the topic of the start-up rows.
 FEW: Final = 10
 
 SENDS: Final = 2_000
 CONCURRENT: Final = 10_000
 
-#: How often a turn measures a time: one process tells little, because the system's placement of
-#: threads decides much.
+#: The measurements per turn of rows that show a time: single processes differ much, because the
+#: system places their threads differently.
 TIMES: Final = 7
 
 
 class Shown(Enum):
-    """A rate in thousand/s (more is better), or a time (less is better)."""
+    """The unit that a row shows: a rate (higher is better) or a time (lower is better)."""
 
     RATE = "thousand/s"
     MICROSECONDS = "µs"
@@ -32,10 +32,13 @@ class Shown(Enum):
 
 
 class Row(NamedTuple):
-    """One row. `works` has the work of each client; a client that is missing cannot be compared.
+    """One row of the client table.
 
-    `reads`: reads the topic that is filled once. `few`: its topic starts with few records.
-    `records` None is the number that the user requested. `times`: how often a turn measures it.
+    `works` has the name of the work by client; a client without an equivalent is missing. `records`
+    is the number of records; None is the number that the user requested. `times` is the number of
+    measurements per turn. With `keyed` and `headers`, records have a key and six headers. With
+    `reads`, the work reads the topic that is filled once for all rows. With `few`, its topic has a
+    few records at the start.
     """
 
     name: str
@@ -135,12 +138,12 @@ ROWS: Final = (
 
 
 def clients_of(row: Row, wanted: Sequence[str]) -> list[str]:
-    """Returns the requested clients that take part in a row."""
+    """Returns the requested clients that have a work in the row."""
     return [client for client in wanted if client in row.works]
 
 
 def records_of(row: Row, client: str, records: int) -> int:
-    """Returns how many records `client` sends or reads if the user requested `records`."""
+    """Returns the number of records of a row for a client, if the user requested `records`."""
     if row.records is not None:
         return row.records
     return records // SHARES.get(client, 1)

@@ -1,6 +1,6 @@
-"""The tasks of the bench's clients, and the measuring code that they share. Knows no client.
+"""The tasks of the bench's clients, and the measuring code that they share.
 
-Imports the standard library only: it runs under our interpreter and under that of the peers.
+Imports the standard library only, because it runs in our environment and in that of the peers.
 """
 
 from __future__ import annotations
@@ -10,33 +10,33 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
-#: A work takes a `Task` and returns a `Measured`, or a coroutine of one.
+#: By name: a work, which takes a Task and returns a Measured, or a coroutine of one.
 Works: TypeAlias = dict[str, Callable[["Task"], Any]]
 
 VALUE: Final = b"v" * 100
 
-#: A batch of about a megabyte: the default maximum of brokers, and the same for every client.
+#: The batch size of every client: about a megabyte, the brokers' default maximum.
 BATCH_BYTES: Final = 1_000_000
 
-#: Records that are built before the clock starts and sent over and over. kproto's `send_many` gets
-#: them as one list, like a program that has collected them; aiokafka and kafka-python await as many
-#: at once.
+#: The records that are created before the measurement and sent repeatedly. kproto's `send_many`
+#: gets them as one list, as from a program that collects records. aiokafka and kafka-python await
+#: this many acknowledgements together.
 CHUNK: Final = 100_000
 
-#: The first of this many parts of a consume run is start-up: it covers the first fetch.
+#: The inverse of the share of records that a consumer reads unmeasured, as start-up (first fetch).
 WARM_SHARE: Final = 20
 
-#: Different sets of headers that records carry in turn; each has its own id and time.
+#: The number of different sets of headers, which the records have in turn.
 HEADER_SETS: Final = 1_000
 
 SENDS_TO_WARM: Final = 200
 
-#: Rounds of concurrent sends after the warm-up round; the median counts.
+#: The measured rounds of concurrent sends, after a warm-up round; the median counts.
 ROUNDS: Final = 5
 
 
 class Task(NamedTuple):
-    """One work of one client: `records` in all, with keys and headers if wanted."""
+    """One work of one client; `keyed` and `headers` give the records keys and headers."""
 
     client: str
     work: str
@@ -48,31 +48,31 @@ class Task(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Seconds and CPU seconds of the whole process, per record (or send, or start)."""
+    """Seconds, and CPU seconds of the whole process, per record (or per send, or per start)."""
 
     seconds: float
     cpu: float
 
 
 class SkippedError(Exception):
-    """Raised if the client cannot do this work, with the reason."""
+    """The client does not support the work; the message is the reason."""
 
 
 class Meter:
-    """Measures wall time and CPU time of all threads of the process from its creation on."""
+    """Measures wall time, and CPU time of all threads, from its creation until `stop`."""
 
     def __init__(self) -> None:
         self._cpu = time.process_time()
         self._wall = time.perf_counter()
 
     def stop(self, count: int) -> Measured:
-        """Returns the time of each of `count`."""
+        """Returns the measured times divided by `count`."""
         wall, cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
         return Measured(wall / count, cpu / count)
 
 
 class Reading:
-    """Counts records in lists; starts measuring after start-up."""
+    """Counts records that arrive in lists; measures after the start-up share."""
 
     def __init__(self, records: int) -> None:
         self.measured = Measured(0, 0)
@@ -83,9 +83,9 @@ class Reading:
         self._meter: Meter | None = None
 
     def is_done(self, came: int) -> bool:
-        """Counts `came` more records; returns whether these were the last.
+        """Counts `came` more records; returns whether they complete the requested number.
 
-        Raises RuntimeError if all of them arrived during start-up.
+        Raises RuntimeError if all records arrived during start-up.
         """
         self._seen += came
         if self._meter is None:
@@ -100,12 +100,12 @@ class Reading:
 
 
 def warm_records(records: int) -> int:
-    """Returns how many of the `records` to consume are start-up."""
+    """Returns how many of `records` are read unmeasured, as start-up."""
     return records // WARM_SHARE
 
 
 async def read_records(records: AsyncIterator[Any], count: int) -> Measured:
-    """Reads this many records one by one, with key and value; the first ones warm up."""
+    """Reads `count` records one by one, with key and value; the first are unmeasured."""
     left = await _warmed(records, count)
     seen = 0
     meter = Meter()
@@ -119,7 +119,7 @@ async def read_records(records: AsyncIterator[Any], count: int) -> Measured:
 
 
 async def read_headers(records: AsyncIterator[Any], count: int) -> Measured:
-    """Reads like `read_records`, and also the headers of each record."""
+    """Reads like `read_records`, but also the headers of each record."""
     left = await _warmed(records, count)
     seen = headers = 0
     meter = Meter()
@@ -143,7 +143,7 @@ async def _warmed(records: AsyncIterator[Any], count: int) -> int:
 
 
 def chunks(records: int) -> list[int]:
-    """Returns the sizes of the chunks of `records`."""
+    """Returns the sizes of the chunks into which `records` are split."""
     return [min(CHUNK, records - begin) for begin in range(0, records, CHUNK)]
 
 
@@ -153,7 +153,7 @@ def keys(count: int) -> list[bytes]:
 
 
 def header_sets() -> list[list[tuple[str, bytes]]]:
-    """Returns sets of the six headers of a CloudEvent."""
+    """Returns the header sets, each with the six headers of a different CloudEvent."""
     return [
         [
             ("ce_specversion", b"1.0"),
@@ -168,19 +168,19 @@ def header_sets() -> list[list[tuple[str, bytes]]]:
 
 
 def records_of_chunk(task: Task) -> list[tuple[bytes | None, list[tuple[str, bytes]] | None]]:
-    """Returns key and headers of each record of a chunk; None if the task has none."""
+    """Returns the key and the headers of each record of a chunk; None if the task has none."""
     made = keys(CHUNK) if task.keyed else [None] * CHUNK
     sets = header_sets() if task.headers else [None]
     return [(key, sets[index % len(sets)]) for index, key in enumerate(made)]
 
 
 def middle_of_sends(times: list[float], whole: Measured) -> Measured:
-    """Returns the median time of a send; the mean CPU time."""
+    """Returns the median wall time of a send, and the mean CPU time."""
     return Measured(statistics.median(times), whole.cpu)
 
 
 def middle_of_rounds(rounds: list[Measured]) -> Measured:
-    """Returns the medians of the rounds."""
+    """Returns the medians of the rounds' times."""
     return Measured(
         statistics.median(each.seconds for each in rounds),
         statistics.median(each.cpu for each in rounds),

@@ -1,9 +1,9 @@
-"""Runs one work of one client in a process of its own; prints a line of JSON.
+"""Runs one work of one client, and prints the result as a line of JSON.
 
     python -m tools.bench.clients.worker '{"client": "kproto", "work": "produce", …}'
 
-The line is a `Measured`, with the client's version; or {"skipped": reason}. Runs under our
-interpreter and under that of the peers, and imports only the requested client.
+The line is a `Measured` with the client's version, or {"skipped": reason}. Runs in our environment
+and in that of the peers, so imports only the requested client.
 """
 
 from __future__ import annotations

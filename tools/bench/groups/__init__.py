@@ -1,7 +1,8 @@
 """Measures consumer groups: cost per record, time to start and to take over, and assignors.
 
-    python -m tools.bench.groups [reading] [members] [assignors]
+    python -m tools.bench.groups [reading] [running] [members] [assignors]
 
-`reading` compares a member with a consumer of the same assigned partitions; `members` runs the
-clients as programs, one `with_…` module each; `assignors` compares ours with aiokafka's.
+`reading` compares a member with a consumer of the same assigned partitions, and `running` compares
+`run` with iteration. `members` runs each client as a program (`with_…`). `assignors` compares
+kproto's assignors with aiokafka's.
 """

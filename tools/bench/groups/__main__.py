@@ -1,4 +1,4 @@
-"""`python -m tools.bench.groups`: prints all its tables, or the named ones."""
+"""Prints all tables of consumer groups, or the named ones: `python -m tools.bench.groups`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures aiokafka's assignors: CASE; prints the seconds of one assignment per input line."""
+"""Measures aiokafka's assignors for CASE; prints the seconds of one assignment per input line."""
 
 from __future__ import annotations
 

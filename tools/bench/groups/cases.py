@@ -1,4 +1,4 @@
-"""The input of assignors: 1,000 partitions and 100 members. Plain data, no client."""
+"""The input of the assignors: 1,000 partitions and 100 members, as plain data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["CASES", "TOPICS", "members"]
 
 TOPICS: Final = {f"topic-{number}": 10 for number in range(100)}
 
-#: Name of the case -> the assignor, and whether all members have equal subscriptions.
+#: By case: the assignor, and whether all members have equal subscriptions.
 CASES: Final = {
     "range": ("range", True),
     "roundrobin": ("roundrobin", True),
@@ -18,7 +18,7 @@ CASES: Final = {
 
 
 def members(*, equal: bool) -> dict[str, list[str]]:
-    """Returns the topics of each member id."""
+    """Returns the subscribed topics by member id; with `equal`, all members have all topics."""
     topics = list(TOPICS)
     return {
         f"member-{number:03}": topics if equal or number % 10 else topics[1:]

@@ -1,7 +1,7 @@
 """Measures a group: from its start to the first record, and from a leave to the takeover.
 
-Each client has a program of its own (`with_…`), which prints a line of JSON with the seconds of its
-rounds. The clients alternate, on a real broker without an initial rebalance delay.
+Each client has a program (`with_…`), which prints a line of JSON with the seconds of its rounds.
+The programs run in turn on a real broker without an initial rebalance delay.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from tools.setup.peers import peers_python
 __all__ = ["table"]
 
 ROOT: Final = Path(__file__).resolve().parents[3]
-#: The clients of each group protocol.
+#: By group protocol: the clients that support it.
 CLIENTS: Final = {
     "classic": ("kproto", "aiokafka", "kafka_python", "confluent_kafka"),
     "consumer": ("kproto", "confluent_kafka"),
 }
-#: The maximum time of kproto, relative to the fastest other client.
+#: The maximum time of kproto, divided by that of the fastest other client.
 ALLOWED: Final = {"classic": 1.0, "consumer": 1.2}
 WORKS: Final = {
     "first": "from the start of a member to its first record",
     "handover": "from leaving the group to the next owner's first record",
 }
 TOPIC: Final = "shared"
-#: The rounds of a client before the next one runs, after one round that does not count: in that
-#: round a program loads its modules.
+#: The rounds of a client before the next client runs. One more round comes first and does not
+#: count, because the program loads its modules in it.
 AT_A_TIME: Final = 3
 LIMIT_S: Final = 120
 
@@ -47,7 +47,7 @@ async def _prepare(bootstrap: str) -> None:
             for partition in range(2):
                 for _ in range(10):
                     await producer.send(TOPIC, b"value", partition=partition)
-        # The coordinator creates its topic at the first request.
+        # The first commit makes the coordinator create the topic of committed offsets.
         async with client.consumer([(TOPIC, 0)], group="first") as consumer:
             await consumer.commit({(TOPIC, 0): 0})
 
@@ -74,7 +74,7 @@ def _run(
 
 
 def table(rounds: int, heartbeat_ms: int) -> bool:
-    """Prints a table per protocol; returns whether ours stays within the limits."""
+    """Prints a table per group protocol; returns whether kproto stays within the limits."""
     found = [_table(rounds, heartbeat_ms, protocol) for protocol in CLIENTS]
     return all(found)
 
@@ -84,7 +84,7 @@ def _table(rounds: int, heartbeat_ms: int, protocol: str) -> bool:
     seconds: dict[str, dict[str, list[float]]] = {
         work: {client: [] for client in clients} for work in WORKS
     }
-    # In the consumer protocol the coordinator sets the heartbeat interval.
+    # In the consumer protocol (KIP-848), the coordinator sets the heartbeat interval.
     config = {
         "group.initial.rebalance.delay.ms": "0",
         "offsets.topic.num.partitions": "1",

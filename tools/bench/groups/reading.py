@@ -1,4 +1,4 @@
-"""Compares the CPU time of reading as a group member and with assigned partitions."""
+"""Compares the CPU time of reading as a group member with that of reading assigned partitions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.bench.serving import served_by
 
 __all__ = ["PARTITIONS", "TOPIC", "VALUE", "as_member", "serve", "table"]
 
-#: The maximum extra time of a member per record, as a share.
+#: The maximum extra CPU time of a member per record, as a share.
 WANTED: Final = 0.05
 
 TOPIC: Final = "read"
@@ -25,7 +25,7 @@ WAYS: Final = ("by hand", "as a member")
 
 
 async def serve() -> None:
-    """Runs the broker until its input ends; prints the address first."""
+    """Prints the broker's address, and runs the broker until its input ends."""
     async with Broker() as broker:
         print(broker.bootstrap, flush=True)
         await asyncio.to_thread(sys.stdin.read)
@@ -40,7 +40,7 @@ async def _write(bootstrap: str, records: int) -> None:
 
 
 async def by_hand(bootstrap: str, records: int, _: str) -> float:
-    """Returns the CPU seconds to read this many records one by one."""
+    """Returns the CPU seconds to read `records` records one by one without a group."""
     async with Client(bootstrap) as client:
         began = time.process_time()
         count = 0
@@ -53,7 +53,7 @@ async def by_hand(bootstrap: str, records: int, _: str) -> float:
 
 
 async def as_member(bootstrap: str, records: int, group: str) -> float:
-    """Measures the same as the only member of a group, with its default auto-commit."""
+    """Returns the CPU seconds to read them as the only member of a group, with auto-commit."""
     async with Client(bootstrap) as client:
         began = time.process_time()
         count = 0
@@ -66,7 +66,7 @@ async def as_member(bootstrap: str, records: int, group: str) -> float:
 
 
 def table(records: int, pairs: int) -> bool:
-    """Prints the table; returns whether a group stays within the limit."""
+    """Prints the table; returns whether a group member stays within the limit."""
     spent: dict[str, list[float]] = {way: [] for way in WAYS}
     with served_by("tools.bench.groups") as bootstrap:
         asyncio.run(_write(bootstrap, records))

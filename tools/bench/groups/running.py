@@ -1,4 +1,4 @@
-"""Compares the CPU time of `run` with empty handlers and of iteration, as the same member."""
+"""Compares the CPU time of `run` with empty handlers to that of iteration, in a group."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .reading import PARTITIONS, TOPIC, VALUE, as_member
 
 __all__ = ["table"]
 
-#: The maximum cost per record, as a multiple of iteration.
+#: By order: the maximum CPU time per record, divided by that of iteration.
 WANTED: Final[dict[Order, float]] = {"partition": 1.5, "key": 3.0, "none": 3.0}
 
 KEYS: Final = 5_000
@@ -35,7 +35,7 @@ async def _write(bootstrap: str, records: int) -> None:
 
 
 async def running(bootstrap: str, records: int, group: str, order: Order) -> float:
-    """Measures the same with a handler that only counts, and 16 workers."""
+    """Returns the CPU seconds of `run` with a handler that only counts records."""
     async with Client(bootstrap) as client:
         began = time.process_time()
         count = 0
@@ -52,7 +52,7 @@ async def running(bootstrap: str, records: int, group: str, order: Order) -> flo
 
 
 def table(records: int, pairs: int) -> bool:
-    """Prints the table; returns whether each order stays within the limit."""
+    """Prints the table; returns whether every order stays within its limit."""
     spent: dict[str, list[float]] = {way: [] for way in (PLAIN, *WANTED)}
     with served_by("tools.bench.groups") as bootstrap:
         asyncio.run(_write(bootstrap, records))

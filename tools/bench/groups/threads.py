@@ -1,6 +1,6 @@
-"""Runs the rounds of clients with a poll loop: two consumers, each in a thread of its own.
+"""Runs the rounds of clients with a poll loop: two consumers, each in its own thread.
 
-Imports the standard library only: it runs under the interpreter of the peers.
+Imports the standard library only, because it runs in the peers' environment.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ __all__ = ["Polled", "run"]
 
 
 class Polled(NamedTuple):
-    """A client with a poll loop.
+    """The functions of a client with a poll loop.
 
-    `make(group)` returns a subscribed consumer, `poll(consumer)` the partitions of the polled
-    records, `assigned(consumer)` its assignment.
+    `make(group)` returns a subscribed consumer. `poll(consumer)` polls, and returns the partitions
+    of the records. `assigned(consumer)` returns the assigned partitions.
     """
 
     make: Callable[[str], Any]
@@ -76,7 +76,7 @@ def _handover(client: Polled, name: str) -> float:
 
 
 def run(client: Polled, group: str, rounds: int) -> None:
-    """Runs the rounds, and prints their times."""
+    """Runs the rounds, and prints their times as JSON."""
     found: dict[str, list[float]] = {"first": [], "handover": []}
     for number in range(rounds):
         found["first"].append(_first(client, f"{group}-first-{number}"))

@@ -1,4 +1,4 @@
-"""confluent-kafka's rounds: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS PROTOCOL."""
+"""Runs confluent-kafka's rounds: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS PROTOCOL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kafka-python's rounds: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS PROTOCOL."""
+"""Runs kafka-python's rounds: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS PROTOCOL."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def make(name: str) -> Any:
 
 
 def poll(consumer: Any) -> list[int]:
-    # A poll that ends during the join leaves kafka-python 3.0 without partitions.
+    # A short timeout that ends during the join leaves kafka-python 3.0 without partitions.
     return [r.partition for records in consumer.poll(1_000).values() for r in records]
 
 

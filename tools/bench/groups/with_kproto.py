@@ -1,4 +1,4 @@
-"""kproto's rounds: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS PROTOCOL."""
+"""Runs kproto's rounds: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS PROTOCOL."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def first(name: str) -> float:
 
 
 async def until_shared(one: Any, other: Any) -> None:
-    """Waits until each consumer has a partition."""
+    """Waits until each consumer has one partition."""
     while True:
         if len(one.assignment) == len(other.assignment) == 1:
             return

@@ -2,11 +2,11 @@
 
     python -m tools.bench.spark [TABLE …] [--events 1000000] [--cores 1 2] [--repeat 3]
 
-A real broker holds CloudEvents with six headers and a value of 113 bytes on four partitions. Each
-engine works in a process of its own, on the PySpark that the connector was built for: first once to
-warm up, then `--repeat` times, in turns with the other and in both orders. The best rate of each is
-shown, the median of the ratios of neighbouring turns, and the CPU time for a row. The connector is
-the newest set of jars that can be had.
+A real broker has CloudEvents with six headers and a value of 113 bytes on four partitions. Each
+engine runs in a separate process, on the PySpark version for which the connector was built. It runs
+once to warm up, then `--repeat` times; the engines alternate, in both orders. The tables show the
+best rate of each engine, the median of the ratios of neighbouring turns, and the CPU time per row.
+The connector is the newest release whose jars are available.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from tools.bench.spark.topics import PARTITIONS, TEXT_BYTES, delete, publish
 
 BROKER: Final = "4.4.0"
 
-#: Rows of a micro-batch, and micro-batches of a query.
+#: The rows of a micro-batch, and the micro-batches of a query.
 MICRO_ROWS: Final = 1_000
 MICRO_BATCHES: Final = 60
 
 
 @dataclass(frozen=True)
 class Run:
-    """The parameters that all tables share."""
+    """The settings that all tables share."""
 
     bootstrap: str
     folder: str
@@ -49,7 +49,7 @@ class Run:
     def engines(
         self, closing: ExitStack, cores: int, topic: str, events: int, *, idle: bool = False
     ) -> tuple[Engine, Engine]:
-        """Starts both engines on that topic; with `idle` kproto's engine reads nothing."""
+        """Starts both engines for a topic; with `idle`, kproto's engine uses the idle source."""
         task = {"bootstrap": self.bootstrap, "topic": topic, "events": events}
         task |= {"folder": self.folder, "idle": idle}
         ours, connector = (
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _published(run: Run, closing: ExitStack, events: int, **shape: int) -> str:
-    """Creates a topic with that many events, deleted by `closing`."""
+    """Creates a topic with `events` events; `closing` deletes it."""
     topic = f"bench-spark-{os.getpid()}-{time.time_ns()}"
     asyncio.run(publish(run.bootstrap, topic, events, **shape))
     closing.callback(lambda: asyncio.run(delete(run.bootstrap, topic)))
@@ -226,7 +226,7 @@ def _worker_peak_bytes(run: Run, action: str, cores: int, topic: str, events: in
         return engine.worker_peak_bytes()
 
 
-#: Name -> the function that prints the table.
+#: By name: the function that prints the table.
 TABLES: Final = {
     "read": _read_table,
     "stream": _stream_table,

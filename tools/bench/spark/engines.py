@@ -1,8 +1,8 @@
-"""Runs an engine in a process of its own, and two engines alternately.
+"""Runs an engine (Spark with one data source) in a separate process, and two engines in turn.
 
-Both run on the PySpark that the connector was built for. The caller names an action, a function of
-`tools.bench.spark.worker`, whose result is JSON. The CPU time of an engine is that of its whole
-process tree: the driver, the JVM and the Python workers.
+Both run on the PySpark version for which the connector was built. The caller names an action, a
+function of `tools.bench.spark.worker`, whose result is JSON. The CPU time of an engine includes its
+whole process tree: the driver, the JVM and the Python workers.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["ANSWER", "CONNECTOR", "OURS", "Engine", "Turns", "in_turns"]
 OURS: Final = "ours"
 CONNECTOR: Final = "connector"
 
-#: The start of a worker's line with the result; other lines are ignored.
+#: The prefix of the line with a worker's result; other lines are ignored.
 ANSWER: Final = "answer: "
 
 
 class Engine:
-    """An engine that runs actions. Raises RuntimeError if its process ends."""
+    """An engine that runs actions."""
 
     def __init__(self, name: str, cores: int, task: dict[str, object]) -> None:
         self.name = name
@@ -41,7 +41,7 @@ class Engine:
         )
 
     def do(self, action: str, **arguments: object) -> Any:
-        """Runs an action, and returns its result."""
+        """Runs an action and returns its result. Raises RuntimeError if the process ends."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps([action, arguments]) + "\n")
@@ -52,11 +52,11 @@ class Engine:
         raise RuntimeError(f"no answer to {action!r}: the process ended; see its output above")
 
     def cpu_s(self) -> float:
-        """Returns the CPU time of the process and its descendants so far."""
+        """Returns the CPU seconds of the process and its descendants so far."""
         return cpu_s(self._process.pid)
 
     def worker_peak_bytes(self) -> int:
-        """Returns the largest peak memory of the Python workers that still run, in bytes."""
+        """Returns the largest peak memory of the running Python workers, in bytes."""
         workers = [pid for pid in below(self._process.pid) if "pyspark.daemon" in command_of(pid)]
         if not workers:
             raise RuntimeError(f"{self.name}: no worker is there that could be asked")
@@ -77,7 +77,7 @@ class Engine:
 
 
 class Turns(NamedTuple):
-    """The wall-clock and CPU seconds of two engines, round by round."""
+    """The wall-clock and CPU seconds of two engines, one entry per turn."""
 
     ours: list[float]
     connector: list[float]
@@ -86,7 +86,7 @@ class Turns(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Returns the speed-up of kproto's engine: the median of neighbouring rounds."""
+        """Returns the connector's time divided by kproto's: the median over the turns."""
         return statistics.median(
             theirs / own for own, theirs in zip(self.ours, self.connector, strict=True)
         )
@@ -97,7 +97,7 @@ def in_turns(
 ) -> Turns:
     """Runs an action `repeat` times on both engines after a warm-up; alternates their order.
 
-    The action returns the seconds that it took.
+    The action must return its duration in seconds.
     """
     for engine in engines:
         engine.do(action, **arguments)

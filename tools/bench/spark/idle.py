@@ -1,7 +1,7 @@
 """An idle data source in Python: shows the cost of PySpark itself, without Kafka.
 
-The sink ignores its rows. The source creates one record batch and returns it again and again. No
-source or sink in Python is faster than these.
+The sink ignores its rows. The source creates one record batch and yields it repeatedly. No source
+or sink in Python can be faster.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Rows(InputPartition):
 
 
 class IdleSource(DataSource):
-    """The format `idle`: `rows` is the number of rows, `includeHeaders` as in the connector."""
+    """The format `idle`; option `rows` is the number of rows, `includeHeaders` as in Kafka's."""
 
     @classmethod
     def name(cls) -> str:
@@ -89,7 +89,7 @@ class _Writer(DataSourceArrowWriter):
 
 
 def _record_batch(schema: StructType) -> pa.RecordBatch:
-    """Returns rows like those of the topic of the benchmark."""
+    """Returns rows like those in the topic of the benchmark."""
     from datetime import UTC, datetime
 
     import pyarrow as pa

@@ -1,8 +1,9 @@
 """Compares the job of kproto_pipeline with the same job on the JVM connector.
 
-A topic of CloudEvents, one in a thousand of them sent twice and one in 1,500 broken, goes to
-Parquet by status and type: read, judged, duplicates dropped, written, counted again. The peer does
-that with `format("kafka")` and Spark's built-in functions.
+Reads a topic of CloudEvents, of which one in 1,000 is sent twice and one in 1,500 followed by an
+invalid record. Sets the status of each event, drops duplicates, writes Parquet by status and type,
+and counts the written rows. The peer does that with `format("kafka")` and Spark's built-in
+functions.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ BROKEN_EVERY: Final = 1_500
 
 
 def timed_job(spark: SparkSession, task: Mapping[str, Any]) -> float:
-    """Returns the seconds of one run, and checks its counts against the published records."""
+    """Returns the seconds of one run. Raises RuntimeError if its counts are wrong."""
     began = time.perf_counter()
     counts = (_our_job if task["engine"] == "ours" else _their_job)(spark, task)
     took = time.perf_counter() - began
@@ -40,7 +41,7 @@ def timed_job(spark: SparkSession, task: Mapping[str, Any]) -> float:
 
 
 def _our_job(spark: SparkSession, task: Mapping[str, Any]) -> dict[str, int]:
-    """Runs kproto_pipeline's job."""
+    """Runs the job of kproto_pipeline, and returns its counts."""
     from kproto_pipeline import run_job
 
     source = {"kafka.bootstrap.servers": task["bootstrap"], "subscribe": task["topic"]}
@@ -49,7 +50,7 @@ def _our_job(spark: SparkSession, task: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _their_job(spark: SparkSession, task: Mapping[str, Any]) -> dict[str, int]:
-    """Runs the same job with the connector and Spark's built-in functions."""
+    """Runs the same job with the connector and Spark's functions, and returns its counts."""
     from pyspark.sql import Observation, Window
     from pyspark.sql import functions as sf
 
@@ -94,7 +95,7 @@ def _output(task: Mapping[str, Any]) -> str:
 
 
 def _with_event_columns(records: DataFrame) -> DataFrame:
-    """Reads CloudEvents in binary mode from headers: attributes, extensions, and errors."""
+    """Returns the columns of CloudEvents in binary mode, and errors, from the headers."""
     from pyspark.sql import functions as sf
 
     named = ("specversion", "id", "source", "type", "subject", "dataschema")

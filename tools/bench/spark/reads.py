@@ -1,4 +1,4 @@
-"""Reads the whole topic as a batch into Spark's `noop` sink, and counts its rows."""
+"""Measures reading a whole topic as a batch into Spark's `noop` sink."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READS: Final = ("record columns", "with headers", "CloudEvents columns")
 
 
 def timed_read(spark: SparkSession, task: Mapping[str, Any], what: str) -> float:
-    """Returns the seconds to read everything once."""
+    """Returns the seconds to read all rows once. Raises RuntimeError if rows are missing."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as sf
 
@@ -35,7 +35,7 @@ def timed_read(spark: SparkSession, task: Mapping[str, Any], what: str) -> float
 def load(
     reader: DataFrameReader | DataStreamReader, task: Mapping[str, Any], what: str, **options: str
 ) -> DataFrame:
-    """Returns the rows of `spark.read` or `spark.readStream`, equal for both engines."""
+    """Returns the rows of `spark.read` or `spark.readStream`, the same for both engines."""
     ours = task["engine"] == "ours"
     reader = (
         reader.format(format_of(task))
@@ -62,7 +62,7 @@ def format_of(task: Mapping[str, Any]) -> str:
 
 
 def _with_attributes(frame: DataFrame) -> DataFrame:
-    """Reads four attributes from the connector's headers, in the usual way."""
+    """Adds four attributes from the connector's headers with Spark's functions."""
     from pyspark.sql import functions as sf
 
     columns = {

@@ -1,4 +1,4 @@
-"""Writes rows that are in Spark's memory to a topic of four partitions."""
+"""Measures writing rows from Spark's memory to a topic of four partitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WRITES", "copy", "hold_rows", "timed_write"]
 
-#: The writes, in the order of the table, and their columns.
+#: The writes in the order of the table, with their columns.
 WRITES: Final = {
     "key and value": ("key", "value"),
     "with headers": ("key", "value", "headers"),
@@ -24,7 +24,7 @@ _VIEW: Final = "rows_to_write"
 
 
 def hold_rows(spark: SparkSession, task: Mapping[str, Any], rows: int) -> int:
-    """Caches rows in memory, in a partition for each core; returns their number."""
+    """Caches rows in memory, with one partition per core; returns their number."""
     from pyspark.sql import functions as sf
 
     number = sf.format_string("%09d", "id")
@@ -62,7 +62,7 @@ def timed_write(spark: SparkSession, task: Mapping[str, Any], what: str, topic: 
 
 
 def copy(spark: SparkSession, task: Mapping[str, Any], topic: str) -> None:
-    """Writes all records of the topic with their headers to another topic."""
+    """Writes all records of the topic, with their headers, to another topic."""
     rows = load(spark.read, task, "with headers").select("key", "value", "headers", "partition")
     _write(rows, task, topic)
 

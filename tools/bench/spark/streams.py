@@ -1,4 +1,4 @@
-"""Streams into Spark's `noop` sink: everything at once, and micro-batches of 1,000 rows."""
+"""Measures streaming into Spark's `noop` sink: all rows at once, and micro-batches of 1,000."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _WARM_UP: Final = 10
 def timed_stream(
     spark: SparkSession, task: Mapping[str, Any], what: str, batches_only: bool = False
 ) -> float:
-    """Returns the seconds from start to end of a query with the trigger AvailableNow.
+    """Returns the seconds of a query with the trigger AvailableNow, from start to end.
 
-    With `batches_only` those of its batches: without the start of the query, and of PySpark's
-    process for a source in Python.
+    With `batches_only`, counts only its micro-batches: not the start of the query, nor that of
+    PySpark's process for a Python source.
     """
     began = time.perf_counter()
     progress = _run(spark, task, what)
@@ -53,7 +53,7 @@ def timed_stream(
 def micro_batches(
     spark: SparkSession, task: Mapping[str, Any], what: str, rows: int, batches: int
 ) -> dict[str, float]:
-    """Returns the median of each step of micro-batches, in ms, without the first ones."""
+    """Returns the median duration in ms of each step of micro-batches, after the first ten."""
     progress = _run(spark, task, what, maxOffsetsPerTrigger=str(rows))
     full = [each for each in progress if each["numInputRows"] == rows]
     if len(full) < batches:
@@ -66,7 +66,7 @@ def micro_batches(
 
 
 def _run(spark: SparkSession, task: Mapping[str, Any], what: str, **options: str) -> list[Any]:
-    """Runs a query that reads everything; returns the progress of each micro-batch."""
+    """Runs a query that reads all rows; returns the progress of each non-empty micro-batch."""
     folder = tempfile.mkdtemp(dir=task["folder"])
     rows = load(spark.readStream, task, what, startingOffsets="earliest", **options)
     query = (

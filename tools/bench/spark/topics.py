@@ -1,4 +1,4 @@
-"""Fills the benchmark's topic: CloudEvents with six headers, and values of 113 bytes or more."""
+"""Fills the benchmark's topics: CloudEvents with six headers, and values of 113 bytes or more."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ __all__ = ["PARTITIONS", "TEXT_BYTES", "delete", "event", "publish"]
 
 PARTITIONS: Final = 4
 
-#: Batches of 16 KB, the default of Kafka's own producer.
+#: The default batch size of Kafka's producer, 16 KB.
 _BATCH_BYTES: Final = 16_384
 
-#: The most events, and about the most bytes, of one call of the producer.
+#: The most events, and about the most bytes, per call of `send_many`.
 _TOGETHER: Final = 20_000
 _TOGETHER_BYTES: Final = 16 << 20
 
-#: The bytes of the text in a value.
+#: The default length of the text in a value, in bytes.
 TEXT_BYTES: Final = 84
 
 
 def event(number: int, text_bytes: int = TEXT_BYTES) -> ProducerRecord:
-    """Returns one event, for the next partition in turn."""
+    """Returns the event with this number; its partition is `number` modulo 4."""
     return ProducerRecord(
         value=b'{"number":%09d,"text":"%s"}' % (number, b"x" * text_bytes),
         key=b"%08d" % number,
@@ -47,7 +47,7 @@ async def publish(
     twice_every: int = 0,
     broken_every: int = 0,
 ) -> None:
-    """Fills a new topic, its partitions in turn; some events twice, some without an id."""
+    """Fills a new topic; sends some events twice, and adds some records without an id."""
 
     def records(number: int) -> list[ProducerRecord]:
         made = [event(number, text_bytes)]
@@ -70,6 +70,6 @@ async def publish(
 
 
 async def delete(bootstrap: str, *topics: str) -> None:
-    """Deletes the topic."""
+    """Deletes the topics."""
     async with Client(bootstrap) as client:
         await client.delete_topics(*topics)

@@ -1,10 +1,10 @@
-"""The process of one engine: a Spark session that carries out the action of each input line.
+"""The process of one engine: a Spark session that runs the action of each input line.
 
     python -m tools.bench.spark.worker TASK
 
-TASK is JSON: `engine`, `cores`, `jars`, `bootstrap`, `topic`, `events`, `folder`, and `idle` where
-ours is to do nothing (`tools.bench.spark.idle`). A line is the name of an action and its arguments,
-as JSON.
+TASK is JSON with `engine`, `cores`, `jars`, `bootstrap`, `topic`, `events`, `folder`, and `idle` if
+kproto's engine uses the idle source (`tools.bench.spark.idle`). A line is JSON: the name of an
+action, and its arguments.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tools.bench.spark import job, reads, sink, streams
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-#: Action -> a function of the session, the task and the arguments.
+#: By action: a function of the session, the task and the arguments.
 ACTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "read": reads.timed_read,
     "stream": streams.timed_stream,

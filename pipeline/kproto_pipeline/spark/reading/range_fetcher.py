@@ -187,10 +187,10 @@ class _RangeFetch:
     async def _fetch(
         self, client: Client, position: int, max_bytes: int
     ) -> FetchedPartition | None:
-        """Fetches once from the planned topic. Returns None if the offset is out of range.
+        """Fetches once from the planned topic; returns None if the position is out of range.
 
         Raises:
-            _TopicRecreatedError: the topic was deleted, and perhaps recreated.
+            _TopicRecreatedError: the topic was deleted; it may have been recreated.
         """
         topic, partition = self.offset_range.topic, self.offset_range.partition
 
@@ -223,9 +223,9 @@ class _RangeFetch:
         return await client.retrying(fetch)
 
     async def _check_topic(self, client: Client) -> None:
-        """Raises _TopicRecreatedError if the topic's id is not the planned one.
+        """Raises _TopicRecreatedError if the topic is missing or has another id than planned.
 
-        A topic counts as deleted if the brokers do not know it for `metadata_wait_ms`.
+        A topic is missing if the brokers do not know it for `metadata_wait_ms`.
         """
         offset_range = self.offset_range
         try:
