@@ -1,12 +1,13 @@
-"""Kills the job repeatedly at random moments while events arrive; then counts the content.
+"""Kills the job repeatedly at random times while events arrive; then checks its output.
 
     python -m tools.job_kills [--rounds 10] [--seed 1]
 
-Each round starts `kproto-pipeline run --mode incremental` in a process group of its own, and ends
-the whole group with SIGKILL at a moment that the seed chooses: while Java starts, while the job
-reads, writes, publishes. Each round first publishes more events, some of them twice, and some
-records that are not events. The last run is not killed. Then pyarrow reads the folder: each event
-and each dead letter must be there once.
+Each round first publishes more events, some of them twice, and some records that are not events.
+Then it starts `kproto-pipeline run --mode incremental` in a new process group, and kills the whole
+group with SIGKILL. The seed chooses the time: while Java starts, while the job reads, writes, or
+publishes. The last run is not killed. Then pyarrow reads the output: each event and each dead
+letter
+must be in it exactly once.
 """
 
 from __future__ import annotations
@@ -33,19 +34,19 @@ __all__ = ["JobKills", "kill_the_job"]
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 
-#: Published before each round: events, duplicates, and records that are not events.
+#: The events, the duplicates and the records that are not events, published before each round.
 EVENTS: Final = 5_000
 TWICE: Final = 50
 BROKEN: Final = 20
 PARTITIONS: Final = 3
 
-#: The moments of a kill: while the job begins, reads or writes, or at any time.
+#: The stage at which a kill happens: the job begins, reads or writes, or a later increment.
 MOMENTS: Final = ("begins", "reads", "writes", "any")
 
 
 @dataclass
 class JobKills:
-    """The result, by content."""
+    """The result: counts of kills and of wrong rows, and the stages at which kills happened."""
 
     rounds: int = 0
     killed: int = 0
@@ -58,16 +59,16 @@ class JobKills:
 
     @property
     def exact(self) -> bool:
-        """Returns whether each event and each dead letter is in the folder once."""
+        """Returns whether each event and each dead letter is in the output exactly once."""
         wrong = (self.lost, self.doubled, self.dead_letters_lost, self.dead_letters_doubled)
         return not any(wrong)
 
 
 def kill_the_job(bootstrap: str, folder: Path, *, rounds: int, seed: int) -> JobKills:
-    """Kills the job `rounds` times; returns what a reader of the folder found after each run.
+    """Kills the job `rounds` times, and reads the output after each run; returns the counts.
 
     Raises:
-        RuntimeError: a run that was not killed has failed.
+        RuntimeError: the last run, which is not killed, fails.
     """
     chance = random.Random(seed)
     topic = f"job-kills-{os.getpid()}-{seed}"
@@ -118,12 +119,12 @@ def _begun(bootstrap: str, topic: str, lake: Path) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        start_new_session=True,  # so that Java and its workers are killed with it
+        start_new_session=True,  # so that the kill includes Java and its workers
     )
 
 
 def _wait(chance: random.Random, lake: Path, running: subprocess.Popen[str]) -> str:
-    """Waits until a random moment or the end of the run; returns the name of the moment."""
+    """Waits for a random stage, or the end of the run; returns the name of the stage."""
     moment = chance.choice(MOMENTS)
     deadline = time.monotonic() + 120
     last = _increments(lake)
@@ -151,7 +152,7 @@ def _increments(lake: Path) -> int:
 
 
 def _read(lake: Path) -> tuple[Counter[str], Counter[bytes]]:
-    """Returns the ids of valid events and the values of dead letters, as a reader sees them."""
+    """Returns counts of the ids of valid events, and of the values of dead letters."""
     import pyarrow.dataset as ds
 
     events: Counter[str] = Counter()
@@ -175,7 +176,7 @@ async def _create(bootstrap: str, topic: str) -> None:
 
 
 async def _publish(bootstrap: str, topic: str, number: int) -> None:
-    """Publishes the events of a round, by number, and some of the round before again."""
+    """Publishes the events of a round, with duplicates, also of the previous round's events."""
     ids = [*range(number * EVENTS, (number + 1) * EVENTS)]
     ids += ids[:: EVENTS // TWICE]
     ids += [n for n in ids[:TWICE] if number for n in (n - EVENTS,)]

@@ -1,4 +1,4 @@
-"""Inspects the processes below another one, on Linux."""
+"""Inspects the descendants of a process, on Linux."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
 
 
 def below(root: int) -> list[int]:
-    """Returns every process below `root`, in any process group."""
+    """Returns the ids of all descendants of process `root`, in any process group."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (fields := _fields(int(entry.name))):
@@ -26,7 +26,7 @@ def below(root: int) -> list[int]:
 
 
 def command_of(pid: int) -> str:
-    """Returns its command line; empty if it has ended."""
+    """Returns the command line of a process; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
     except OSError:
@@ -34,7 +34,7 @@ def command_of(pid: int) -> str:
 
 
 def cpu_s(root: int) -> float:
-    """Returns CPU seconds of a process and all below it, including ended and awaited ones."""
+    """Returns the CPU seconds of a process and all its descendants, including ended children."""
     ticks = 0
     for pid in (root, *below(root)):
         ticks += sum(map(int, _fields(pid)[11:15]))
@@ -42,7 +42,7 @@ def cpu_s(root: int) -> float:
 
 
 def peak_bytes(pid: int) -> int:
-    """Returns its peak memory in bytes; 0 if it has ended."""
+    """Returns the peak memory of a process in bytes; 0 if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -51,7 +51,7 @@ def peak_bytes(pid: int) -> int:
 
 
 def _fields(pid: int) -> list[str]:
-    """Returns the fields of a process's status from its state on; none if it has ended."""
+    """Returns the fields of `/proc/PID/stat` from the state on; none if the process has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

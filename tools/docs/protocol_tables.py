@@ -1,4 +1,4 @@
-"""Tables of the protocol: every message with its versions, every error code with its remedy."""
+"""Tables of the protocol: every message with its versions, every error code with its handling."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REMEDIES: Final = {
 
 
 def message_index() -> str:
-    """Returns a table of all messages: those with an API key by that key, then by name."""
+    """Returns a table of all messages: those with an API key in order of it, then by name."""
     definitions = union()
     return table(
         ("class of `kproto.messages`", "type", "API key", "versions", "flexible from"),
@@ -44,7 +44,7 @@ def _order(spec: MessageSpec) -> tuple[bool, int, str]:
 
 
 def error_codes() -> str:
-    """Returns a table of all error codes with what the client does on each."""
+    """Returns a table of all error codes, with the client's reaction to each."""
     return table(
         ("code", "name", "retriable", "the client"),
         (

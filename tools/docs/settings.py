@@ -1,7 +1,7 @@
-"""Tables of settings, from the classes and signatures that have them.
+"""Tables of settings, from the classes and signatures that declare them.
 
-A row has the name, type, default, unit, Kafka's names for it and the meaning. The meaning is the
-comment (`#:`) above the field; `meanings.toml` has it for settings without such a comment.
+A row has the name, the type, the default, the unit, Kafka's names for it and the meaning. The
+meaning is the comment (`#:`) above the field, or an entry of `meanings.toml`, which has precedence.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ __all__ = ["TABLES", "Setting", "settings", "settings_table"]
 
 HEADS: Final = ("setting", "type", "default", "unit", "Kafka's name", "meaning")
 
-#: Settings by the end of their name, with the unit that they count in.
+#: By suffix of a setting's name: its unit.
 _UNITS: Final = {"_ms": "ms", "_bytes": "bytes"}
 
-#: Arguments that are no settings.
+#: Arguments that are not settings.
 _NO_SETTINGS: Final = frozenset({"self", "topics", "handler"})
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting, as its row tells it."""
+    """One row of a table of settings."""
 
     name: str
     type: str
@@ -67,7 +67,7 @@ def settings_table(of: str) -> str:
 
 
 def settings(of: str) -> list[Setting]:
-    """Returns the settings of a table in their order. Raises LookupError for a missing meaning."""
+    """Returns the settings of a table in order. Raises LookupError if one has no meaning."""
     return list(TABLES[of](of))
 
 
@@ -115,7 +115,7 @@ TABLES: Final[dict[str, Callable[[str], Iterator[Setting]]]] = {
 
 
 def _overload(group: str) -> Callable[..., Any]:
-    """Returns the overload of `Client.consumer` whose `group` has that type."""
+    """Returns the overload of `Client.consumer` whose argument `group` has this type."""
     (found,) = [
         each
         for each in get_overloads(Client.consumer)

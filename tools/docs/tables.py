@@ -1,4 +1,4 @@
-"""Writes tables of Markdown."""
+"""Formats Markdown tables."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ __all__ = ["code", "table"]
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Returns a table; a bar or a line break within a cell is escaped."""
+    """Returns a Markdown table; in cells, escapes bars and replaces line breaks by spaces."""
     lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     lines += [f"| {' | '.join(map(_cell, row))} |" for row in rows]
     return "\n".join(lines) + "\n"
 
 
 def code(text: str) -> str:
-    """Returns the text as code, nothing for none."""
+    """Returns the text as inline code; empty text stays empty."""
     return f"`{text}`" if text else ""
 
 

@@ -1,1 +1,1 @@
-"""Adapters that put other implementations behind the line protocol of `kproto fuzz`."""
+"""Adapters between other implementations of Kafka's messages and `kproto fuzz`."""

@@ -1,8 +1,8 @@
-"""Puts kafka-python or kio behind the line protocol of `kproto fuzz`; run it in their environment.
+"""Answers the questions of `kproto fuzz` with kafka-python or kio, in the peers' environment.
 
-`python tools/fuzz_adapters/peer.py kafka-python|kio`. Each rewrites messages. Neither has Kafka's
-JSON form, so decode and encode are unsupported. Any exception is a refusal with its name, except
-for those that come from the machine.
+`python tools/fuzz_adapters/peer.py kafka-python|kio`. Both only rewrite messages: they lack Kafka's
+JSON form, so decode and encode are unsupported. Any exception counts as a refusal, except lack of
+memory and too deep recursion.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-#: Takes bytes; returns the bytes written from the read message, and how many were read, if known.
+#: Decodes bytes, and returns the encoded message and the number of bytes read, None if unknown.
 Rewrite = Callable[[bytes], "tuple[bytes, int | None]"]
 
 
 def main() -> None:
-    """Answers each line of the input."""
+    """Answers each line of the input with a line of the output."""
     find = {"kafka-python": kafka_python, "kio": kio}[sys.argv[1]]()
     for line in sys.stdin:
         asked = json.loads(line)
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def answer(find: Callable[[str, int], Rewrite | None], asked: dict[str, Any]) -> dict[str, Any]:
-    """Returns the implementation's answer to a question."""
+    """Returns the implementation's answer to a question of `kproto fuzz`."""
     if asked["operation"] != "rewrite":
         return {"unsupported": "it does not have Kafka's JSON form"}
     rewrite = find(asked["message"], asked["version"])
@@ -38,13 +38,13 @@ def answer(find: Callable[[str, int], Rewrite | None], asked: dict[str, Any]) ->
         written, taken = rewrite(bytes.fromhex(asked["hex"]))
     except (MemoryError, RecursionError) as error:
         return {"failed": repr(error)}
-    except Exception as error:  # noqa: BLE001 - neither has one class for what it refuses
+    except Exception as error:  # noqa: BLE001 - no common class for refused bytes
         return {"refused": f"{type(error).__name__}: {error}"}
     return {"hex": written.hex()} | ({} if taken is None else {"taken": taken})
 
 
 def kafka_python() -> Callable[[str, int], Rewrite | None]:
-    """Rewrites with kafka-python 3, which builds one class per message from Kafka's JSON."""
+    """Returns a finder of rewriters in kafka-python 3, whose classes come from Kafka's JSON."""
     import kafka.protocol as protocol
 
     classes: dict[str, Any] = {}
@@ -63,7 +63,7 @@ def kafka_python() -> Callable[[str, int], Rewrite | None]:
         kind = cls._json["type"]
 
         def rewrite(data: bytes) -> tuple[bytes, None]:
-            # It does not tell how far it has read.
+            # kafka-python does not report the number of bytes read.
             if kind == "header":
                 flexible = version >= int(cls._json["flexibleVersions"].rstrip("+"))
                 read = cls.decode(io.BytesIO(data), flexible=flexible)
@@ -72,7 +72,7 @@ def kafka_python() -> Callable[[str, int], Rewrite | None]:
                 read = cls.decode(data, version=version, header=False)
                 return read.encode(version=version, header=False), None
             read = cls.decode(data, version=version)
-            read._header = None  # decoding leaves it unset, and encoding asks for it
+            read._header = None  # decoding leaves it unset, but encoding reads it
             return read.encode(version=version), None
 
         return rewrite
@@ -81,7 +81,7 @@ def kafka_python() -> Callable[[str, int], Rewrite | None]:
 
 
 def kio() -> Callable[[str, int], Rewrite | None]:
-    """Rewrites with kio, which has one class per message and version."""
+    """Returns a finder of rewriters in kio, which has one class per message and version."""
     from kio.schema.index import schema_name_map
     from kio.serial import entity_reader, entity_writer
 

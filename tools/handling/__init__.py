@@ -1,4 +1,5 @@
-"""Kills, stalls and stops members that handle records with `run()`, and judges the result.
+"""Kills, stalls and stops members that process records with `run()`, and checks the result.
 
-`python -m tools.handling` runs it on an embedded broker; `tests/unit/handling` runs a small one.
+`python -m tools.handling` runs it on an embedded broker; `tests/unit/handling` runs it with fewer
+records.
 """

@@ -1,4 +1,4 @@
-"""`python -m tools.handling`: 200,000 records, members under faults, and the verdict."""
+"""Processes 200,000 records with members under faults; prints the result of the checks."""
 
 from __future__ import annotations
 

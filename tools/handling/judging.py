@@ -1,7 +1,7 @@
-"""Judges what members did and what the broker recorded. Plain functions.
+"""Checks the actions of members against the records of the broker. Works on plain data.
 
-There are three independent sources: the lines of the members, the dead letters, and the commits in
-`__consumer_offsets`.
+There are three independent sources: the log lines of the members, the dead letters, and the commits
+in `__consumer_offsets`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _NEVER: Final = 2**63
 
 
 class Attempt(NamedTuple):
-    """One call of a handler, from `begun` to `ended` in ns; `ended_ms` is its time of day.
+    """One call of a handler, from `begun` to `ended` (monotonic ns); `…_ms` are times of day.
 
-    `end` is "e" if it returned, "x" if it raised, and "" if neither was written.
+    `end` is "e" if the handler returned, "x" if it raised, and "" if the log has no end.
     """
 
     member: str
@@ -39,7 +39,7 @@ class Attempt(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """A commit of `offset` at `ms` in the broker's log, with offsets done `ahead` of it."""
+    """A commit of `offset` at `ms` in the broker's log; `ahead` are completed higher offsets."""
 
     partition: int
     offset: int
@@ -48,7 +48,7 @@ class Commit(NamedTuple):
 
 
 class Letter(NamedTuple):
-    """A dead letter, its source record, and the latest time at which it appeared."""
+    """A dead letter, its source record, and its log append time."""
 
     partition: int
     offset: int
@@ -59,7 +59,7 @@ class Letter(NamedTuple):
 
 @dataclass
 class Member:
-    """A member; `harmed` is the time in ns of its kill or stall, None without one."""
+    """A member; `harmed` is the time of its kill or stall in monotonic ns, or None."""
 
     name: str
     harmed: int | None = None
@@ -67,7 +67,7 @@ class Member:
 
 @dataclass
 class Verdict:
-    """`wrong` lists the violations; `again` counts records repeated after a harmed member."""
+    """The result of the checks: `wrong` lists violations, `again` counts records handled again."""
 
     records: int = 0
     dead_letters: int = 0
@@ -77,12 +77,12 @@ class Verdict:
 
 
 def attempts_of(member: str, lines: Iterable[str]) -> Iterator[Attempt]:
-    """Yields the attempts in a member's lines; each key has one open attempt at a time."""
+    """Yields the attempts in a member's lines; a record has at most one open attempt."""
     open_: dict[Key, tuple[int, int]] = {}
     for line in lines:
         parts = line.split()
         if len(parts) != 5:
-            continue  # it was killed as it wrote
+            continue  # the member was killed while it wrote the line
         what, (ns, ms, partition, offset) = parts[0], map(int, parts[1:])
         key = (partition, offset)
         if what == "b":
@@ -103,7 +103,7 @@ def judge(
     letters: Iterable[Letter],
     commits: Iterable[Commit],
 ) -> Verdict:
-    """Judges all sources; `ends` has the number of records per partition, offsets from 0 on."""
+    """Checks all sources; `ends` has the number of records of each partition (offsets from 0)."""
     attempts, letters, commits = list(attempts), list(letters), list(commits)
     verdict = Verdict(sum(ends.values()), len(letters), len(commits))
     _all_is_handled(verdict, seed, ends, attempts, letters)
@@ -141,7 +141,7 @@ def _nothing_comes_again(
     attempts: list[Attempt],
     commits: list[Commit],
 ) -> None:
-    """Checks that a completed record repeats only if its member was harmed before the commit."""
+    """Checks that a completed record repeats only after a kill or stall of one of its members."""
     finished: dict[Key, Attempt] = {}
     committed = _since_when(commits)
     for each in sorted(attempts, key=lambda each: each.begun):
@@ -151,7 +151,7 @@ def _nothing_comes_again(
             verdict.again += 1
             if members[before.member].harmed is None and members[each.member].harmed is None:
                 verdict.wrong.append(f"{key} comes again: {before.member}, {each.member}")
-        is_committed = committed.get(key, _NEVER) < each.begun_ms  # earlier than it began
+        is_committed = committed.get(key, _NEVER) < each.begun_ms  # before the attempt began
         if is_committed and members[each.member].harmed is None:
             verdict.wrong.append(f"{key} comes again to {each.member}, and was committed")
         if each.end == "e":
@@ -159,7 +159,7 @@ def _nothing_comes_again(
 
 
 def _since_when(commits: list[Commit]) -> dict[Key, int]:
-    """Returns the ms of the commit of a record: by a higher offset, or as completed ahead."""
+    """Returns the time (ms) of each record's commit: by a higher offset, or in `ahead`."""
     since: dict[Key, int] = {}
     ends: dict[int, int] = defaultdict(int)
     for commit in sorted(commits, key=lambda each: each.ms):
@@ -173,15 +173,15 @@ def _since_when(commits: list[Commit]) -> dict[Key, int]:
 def _no_commit_is_ahead(
     verdict: Verdict, attempts: list[Attempt], letters: list[Letter], commits: list[Commit]
 ) -> None:
-    """Checks that all records before a commit were done, and those that it lists as ahead."""
-    done: dict[int, dict[int, int]] = defaultdict(dict)  # since when, by partition and offset
+    """Checks that all records below a commit, and those in its `ahead`, were completed before."""
+    done: dict[int, dict[int, int]] = defaultdict(dict)  # by partition and offset: the time (ms)
     ends = [(each.partition, each.offset, each.ended_ms) for each in attempts if each.end == "e"]
     for partition, offset, ms in [*ends, *((each[0], each[1], each[2]) for each in letters)]:
         if ms is not None:
             known = done[partition].get(offset, ms)
             done[partition][offset] = min(known, ms)
     for partition, since in done.items():
-        latest = [0]  # since when all before an offset are done
+        latest = [0]  # by offset: the time (ms) at which all lower offsets are completed
         for offset in range(max(since) + 1):
             latest.append(max(latest[-1], since.get(offset, _NEVER)))
         for commit in commits:
@@ -201,7 +201,7 @@ def _order_is_kept(
     members: Mapping[str, Member],
     attempts: list[Attempt],
 ) -> None:
-    """Checks the order of the offsets; it may restart after a harmed member."""
+    """Checks that offsets are handled in order; a kill or stall of a member may repeat some."""
     strands: dict[object, list[Attempt]] = defaultdict(list)
     for each in attempts:
         key = key_of(seed, each.partition, each.offset) if order == "key" else b""

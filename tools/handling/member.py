@@ -1,9 +1,9 @@
-"""Handles records, and writes down each step before the next one.
+"""Processes records with `run()`, and logs each step before the next.
 
     python -m tools.handling.member BOOTSTRAP ORDER SEED FILE
 
-Each line has the event, the time (ns of the monotonic clock, and ms of the time of day), and the
-record: `b` it begins, `e` it ends, `x` it fails. SIGTERM ends the program.
+Each line has the step (`b` the handler begins, `e` it returns, `x` it raises), the time (monotonic
+ns, and time of day in ms), and the record (partition, offset). SIGTERM ends the program.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .work import DEAD, GROUP, TOPIC, Fate, fate_of, stall_of
 
 __all__ = ["SESSION_MS"]
 
-#: After this time the group reassigns the partitions of a killed member.
+#: The session timeout in ms, after which the group reassigns the partitions of a killed member.
 SESSION_MS = 1_000
 
 

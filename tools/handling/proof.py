@@ -1,4 +1,4 @@
-"""Starts members, kills or stalls some of them, and judges the result: `prove`."""
+"""Starts members, kills or stalls some of them, and checks the result: `prove`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SETTINGS: Final = BrokerSettings(
     offsets_topic_num_partitions=1,
 )
 
-#: Longer than the session timeout.
+#: Longer than the session timeout, so that the member is fenced.
 _STALL_S: Final = SESSION_MS / 1000 * 1.5
 _STEP_S: Final = 0.05
 _ENDS_WITHIN_S: Final = 20.0
@@ -39,7 +39,7 @@ _ENDS_WITHIN_S: Final = 20.0
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a run; the same seed draws the same actions, at the same progress."""
+    """The plan of a run. The same seed chooses the same faults, at the same shares of the work."""
 
     records: int = 200_000
     partitions: int = 8
@@ -68,7 +68,7 @@ class _Running:
         )
 
     async def harm(self, what: str, chance: random.Random) -> None:
-        """Stalls a random member; or starts a member, after it has killed or stopped one."""
+        """Stalls a random member, or kills or stops one and starts a new one, or starts one."""
         if what != "join":
             name = chance.choice(sorted(self.processes.keys() - self.stalled.keys()))
             process = self.processes[name]
@@ -87,12 +87,12 @@ class _Running:
         await self.begin()
 
     async def stop(self, name: str) -> None:
-        """Stops a member with SIGTERM and waits for its end."""
+        """Stops a member with SIGTERM, and waits for its end."""
         process = self.processes.pop(name)
         process.terminate()
         async with asyncio.timeout(_ENDS_WITHIN_S):
             code = await process.wait()
-        # A member without any record may not have received its stop signal yet.
+        # A member without records may not have installed its signal handler yet.
         said = self.folder / name
         is_new = not said.exists() or not said.stat().st_size
         assert code == 0 or (code == -signal.SIGTERM and is_new), f"{name} ended with {code}"
@@ -119,9 +119,9 @@ class _Running:
 
 
 async def prove(plan: Plan, folder: Path) -> Verdict:
-    """Has members process the records of an embedded broker, and harms some of them meanwhile.
+    """Runs members on the records of an embedded broker, harms some of them, and checks the result.
 
-    Raises TimeoutError if they are not done within the limit.
+    Raises TimeoutError if the records are not committed within the plan's limit.
     """
     async with Broker(SETTINGS) as broker, kproto.Client(broker.bootstrap) as client:
         ends = await _write(plan, client)
@@ -146,7 +146,7 @@ async def prove(plan: Plan, folder: Path) -> Verdict:
 async def _write(plan: Plan, client: kproto.Client) -> dict[int, int]:
     await client.create_topics(
         kproto.NewTopic(TOPIC, partitions=plan.partitions),
-        # With log append time, a dead letter has the time at which the broker received it.
+        # With log append time, the timestamp of a dead letter is the time of its arrival.
         kproto.NewTopic(DEAD, partitions=1, configs={"message.timestamp.type": "LogAppendTime"}),
     )
     ends = {}
@@ -169,7 +169,7 @@ async def _write(plan: Plan, client: kproto.Client) -> dict[int, int]:
 
 
 async def _harm_until_the_end(plan: Plan, client: kproto.Client, running: _Running) -> None:
-    """Waits for a share of the work before each harm, varied by the seed."""
+    """Harms members at shares of the work that the seed varies; returns when all is committed."""
     chance = random.Random(plan.seed)
     shares = [
         (at + 0.5 + chance.uniform(-0.3, 0.3)) / (len(plan.harms) + 1)
@@ -207,7 +207,7 @@ async def _letters(plan: Plan, client: kproto.Client) -> list[Letter]:
 
 
 async def _commits(client: kproto.Client) -> list[Commit]:
-    """Returns all commits of the group in the broker's order."""
+    """Returns all commits of the group, in the order of the broker's log."""
     found = []
     async for record in client.consumer("__consumer_offsets", stop_at_end=True):
         match decode_coordinator_record(record):

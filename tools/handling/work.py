@@ -1,4 +1,4 @@
-"""The records to handle, and the fate of each: drawn by a seed, the same for every caller."""
+"""The records to process, and the behaviour of each handler call, which a seed determines."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ DEAD: Final = "handled.dead"
 GROUP: Final = "handlers"
 
 _KEYS: Final = 400
-_NO_KEY: Final = 10  # of so many records one has none
+_NO_KEY: Final = 10  # every tenth record has no key
 
 
 class Fate(Enum):
-    """The fate of a record in its handler."""
+    """The behaviour of the handler for a record, by the time at which it succeeds."""
 
     AT_ONCE = "at once"
     GIVES_WAY = "after a turn of the loop"
@@ -26,7 +26,7 @@ class Fate(Enum):
     DEAD = "never"
 
 
-#: Out of 10,000 records, cumulative; the rest returns at once.
+#: Per 10,000 records; for all others the handler returns at once.
 _SHARES: Final = {Fate.DEAD: 15, Fate.FAILS_ONCE: 100, Fate.STALLS: 40, Fate.GIVES_WAY: 2_000}
 
 
@@ -44,7 +44,7 @@ def fate_of(seed: int, partition: int, offset: int) -> Fate:
 
 
 def stall_of(seed: int, partition: int, offset: int) -> float:
-    """Returns the seconds of its stall."""
+    """Returns the seconds that the handler sleeps for the record, if it stalls."""
     return _draw(seed, partition, offset, "stall") % 40 / 1000
 
 

@@ -1,4 +1,4 @@
-"""Real Apache Kafka of a named version, from Maven's jars: a broker or a cluster on demand.
+"""Real Apache Kafka of a given version, from Maven's jars: a broker or a cluster on demand.
 
     with KafkaNode("4.4.0") as node:
         connect_to(node.bootstrap)
@@ -25,6 +25,6 @@ __all__ = [
 ]
 
 VERSIONS = ("4.4.0", "3.9.2")
-"""The releases that every test with a real broker runs against: the newest, and the last 3.x."""
+"""The releases for all tests with a real broker: the newest, and the last 3.x."""
 
 DEFAULT_VERSION = VERSIONS[0]

@@ -1,4 +1,4 @@
-"""`python -m tools.kafka start|status|stop`: runs real Kafka by hand, one broker or several."""
+"""Runs real Kafka from the terminal, one broker or several: `start`, `status`, `stop`, `fetch`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from . import (
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs one command; returns the exit code."""
+    """Runs one command and returns the exit code."""
     options = _parser().parse_args(arguments)
     try:
         if options.command == "start":
@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     stop = commands.add_parser(
         "stop", help="stop a broker that `start` started, and its whole cluster"
     )
-    # Never all by default: other processes in the same checkout may use them and would lose data.
+    # Not all by default: other processes of the same checkout may use the brokers' data.
     which = stop.add_mutually_exclusive_group(required=True)
     which.add_argument("--port", type=int, help="the broker at this port")
     which.add_argument(
@@ -123,7 +123,7 @@ def _start_cluster(options: argparse.Namespace) -> int:
 
 
 def _start_secured(options: argparse.Namespace) -> int:
-    # Imported here: certificates need a package that a plain broker does not need.
+    # Imported only if needed, because it imports a package for certificates.
     from .secured import SecuredKafka
 
     kafka = SecuredKafka(

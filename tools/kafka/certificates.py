@@ -1,4 +1,4 @@
-"""Creates certificates: an authority, and what it signs. All of it PEM text."""
+"""Creates certificates: an authority, and the certificates that it signs, all as PEM text."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ _A_DAY: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A certificate with its chain, and its key in PKCS#8, which Kafka requires."""
+    """A certificate with its chain, and its key in PKCS#8, the format that Kafka requires."""
 
     chain: str
     key: str
 
     def encrypted_key(self, password: str) -> str:
-        """Returns the key encrypted with a password."""
+        """Returns the PKCS#8 key encrypted with a password."""
         return _pkcs8(self.key.encode(), BestAvailableEncryption(password.encode()))
 
 
 class Authority:
-    """A private authority; clients trust it only with `pem`."""
+    """A private certificate authority; clients trust it only if they are given `pem`."""
 
     def __init__(self) -> None:
         self._ca = trustme.CA()
 
     @property
     def pem(self) -> str:
-        """Returns its certificate."""
+        """Returns the authority's own certificate."""
         return self._ca.cert_pem.bytes().decode("ascii")
 
     def server(self, *names: str, expired: bool = False) -> Certificate:
@@ -51,7 +51,7 @@ class Authority:
         return _certificate(self._ca.issue_cert(*names, not_before=begins, not_after=ends))
 
     def client(self, name: str) -> Certificate:
-        """Returns a certificate for a client; Kafka reads `User:CN=NAME,OU=...,O=...` from it."""
+        """Returns a client certificate; Kafka's principal is `User:CN=NAME,OU=...,O=...`."""
         return _certificate(self._ca.issue_cert(f"{name}@example.com", common_name=name))
 
 

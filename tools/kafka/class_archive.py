@@ -1,8 +1,8 @@
 """Archives the loaded classes of a broker's JVM, which halves the work of a start.
 
-That is Java's class data sharing (JEP 350): a file in `.cache/kafka/<version>/classes`, written
-once by a node that runs for it only. A JVM ignores a file of another build or other jars. Knows
-nothing of how a node starts.
+This is Java's class data sharing (JEP 350): a file in `.cache/kafka/<version>/classes`, which a
+node that runs for this purpose writes once. A JVM ignores the file if the Java build or the jars
+differ.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["class_archive"]
 
 
 def class_archive(version: str, java: Path, make: Callable[[Path], None]) -> Path | None:
-    """Returns the archive for this release and this program; `make` writes it if it is missing.
+    """Returns the archive for a release and a `java` program; `make` writes it if it is missing.
 
-    Returns None if it could not be made, and does not try again until Java changes. Safe in several
-    processes at once.
+    Returns None if it cannot be written; then tries again only after Java changes. Safe if several
+    processes call it at once.
     """
     home = (CACHE / version).resolve()
     folder = home / "classes"

@@ -1,7 +1,7 @@
 """Several Kafka nodes in one cluster, each a broker and a controller.
 
-Each node is a `KafkaNode`, to be killed, stopped and started by itself; ports and data stay. Knows
-the settings that connect nodes, and when all of them know each other.
+Each node is a `KafkaNode` that can be killed, stopped and started separately; its ports and data
+stay.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ from .storage import new_id
 __all__ = ["KafkaCluster"]
 
 HEAP = "320m"
-"""Three nodes with this heap and the tests fit in 4 GB; records are in files, not on the heap."""
+"""With this heap, three nodes and the tests fit in 4 GB; records are in files, not on the heap."""
 
 
 class KafkaCluster(InBlock):
-    """`nodes` brokers of one cluster on free ports of the loopback address.
+    """`nodes` brokers of one cluster, on free ports of the loopback address.
 
-    `racks` has the rack of each node, `config` overrides settings of server.properties on all
-    nodes, `configs` on each; with listeners in it, pass their `ports` too. As a context manager it
-    runs inside the block and is removed, with its data, after it. Node ids count from 1:
-    `cluster.node(2).kill()`, and `.start()` restarts it at the same ports with its data. One node
-    of three alone does not answer: `start` starts all nodes that are down, in parallel. Raises the
-    errors of `KafkaNode`, and `KafkaStartError` if the numbers of racks and nodes differ.
+    `racks` has the rack of each node. `config` overrides settings of server.properties on all
+    nodes, and `configs` on each node separately. If they set listeners, pass the nodes' `ports`,
+    too. As a context manager, the cluster runs during the block; its data is removed afterwards.
+
+    Node ids count from 1. `cluster.node(2).kill()` kills a node, and its `start()` restarts it with
+    the same ports and data. One node of three does not answer alone: `start` starts all stopped
+    nodes in parallel. Raises the errors of `KafkaNode`, and `KafkaStartError` if the numbers of
+    racks and nodes differ.
     """
 
     def __init__(
@@ -79,11 +81,11 @@ class KafkaCluster(InBlock):
         self.bootstrap = ",".join(node.bootstrap for node in self.nodes.values())
 
     def node(self, number: int) -> KafkaNode:
-        """Returns the node with that id."""
+        """Returns the node with this id, from 1."""
         return self.nodes[number]
 
     def start(self) -> None:
-        """Starts all nodes that are down, and waits until each knows of all."""
+        """Starts all stopped nodes, and waits until each of them knows all others."""
         try:
             self._each(KafkaNode.start)
             self.wait_for_all()
@@ -92,7 +94,7 @@ class KafkaCluster(InBlock):
             raise
 
     def wait_for_all(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Waits until each node knows that the others are alive. Raises `KafkaStartError`."""
+        """Waits until each node knows all others as live brokers. Raises `KafkaStartError`."""
         deadline = time.monotonic() + timeout_s
         while not all(
             known_brokers(HOST, node.ports.broker, timeout_s=1.0) == len(self.nodes)
@@ -105,7 +107,7 @@ class KafkaCluster(InBlock):
             time.sleep(POLL_S)
 
     def stop(self) -> None:
-        """Stops all nodes cleanly; data and ports stay."""
+        """Stops all nodes cleanly; their data and ports stay."""
         self._each(KafkaNode.stop)
 
     def close(self) -> None:
@@ -113,7 +115,7 @@ class KafkaCluster(InBlock):
         self._each(KafkaNode.close)
 
     def _each(self, action: Callable[[KafkaNode], None]) -> None:
-        """Calls it on all nodes in parallel; raises the first error after all have ended."""
+        """Calls `action` on all nodes in parallel; when all have ended, raises the first error."""
         with ThreadPoolExecutor(len(self.nodes)) as threads:
             under_way = [threads.submit(action, node) for node in self.nodes.values()]
         for done in under_way:

@@ -1,7 +1,4 @@
-"""The folders of nodes, `.cache/kafka/nodes/<name>/`: settings, data, log, `node.json`.
-
-Knows nothing of what a node is.
-"""
+"""The folders of nodes, `.cache/kafka/nodes/<name>/`: settings, data, log, `node.json`."""
 
 from __future__ import annotations
 
@@ -18,5 +15,5 @@ NODES = CACHE / "nodes"
 
 
 def reserve() -> tuple[Path, int]:
-    """Creates a folder for a node; returns it with the descriptor that holds its lock."""
+    """Creates a folder for a node; returns it with the file descriptor that locks it."""
     return held_folders.reserve(NODES)

@@ -10,15 +10,15 @@ __all__ = ["InBlock"]
 
 
 class InBlock(ABC):
-    """Starts with the block and closes at its end, or after a failed start."""
+    """Starts at the beginning of the block, and closes at its end or after a failed start."""
 
     @abstractmethod
     def start(self) -> None:
-        """Starts it."""
+        """Starts the server."""
 
     @abstractmethod
     def close(self) -> None:
-        """Stops it, and removes its remains."""
+        """Stops the server, and removes its files."""
 
     def __enter__(self) -> Self:
         try:

@@ -1,7 +1,4 @@
-"""Fetches the jars of one Kafka release, once, into `.cache/kafka/<version>/jars`.
-
-Knows nothing of the configuration or start of a broker.
-"""
+"""Fetches the jars of a Kafka release once, into `.cache/kafka/<version>/jars`."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ CACHE = ROOT / ".cache" / "kafka"
 POM_TEMPLATE = Path(__file__).with_name("pom.xml.template")
 
 SLF4J_VERSION = "1.7.36"
-"""The logging interface that both 3.9 and 4.4 are built against."""
+"""The version of the logging interface against which both 3.9 and 4.4 are compiled."""
 
 
 class KafkaJarsError(RuntimeError):
@@ -27,7 +24,7 @@ class KafkaJarsError(RuntimeError):
 def resolve_jars(version: str) -> Path:
     """Returns the folder with all jars of a broker of this version; fetches them if missing.
 
-    Safe in several processes at once. Raises `KafkaJarsError`.
+    Safe if several processes call it at once. Raises `KafkaJarsError`.
     """
     if not re.fullmatch(r"\d+(\.\d+)+", version):
         raise KafkaJarsError(f"{version!r} is no Kafka version: name one such as 4.4.0")

@@ -1,8 +1,7 @@
 """Runs one Kafka node: formats its storage, starts it, waits for it, stops it.
 
-A node belongs to the process that started it and ends with it, unless it was started detached;
-`running_nodes` then finds it from another process. Knows the broker's command line and nothing of
-the tests that use it.
+A node ends with the process that started it, unless it was started detached; then `running_nodes`
+finds it in other processes.
 """
 
 from __future__ import annotations
@@ -34,38 +33,38 @@ from .storage import has_own_features, new_id, storage_of, write_storage
 __all__ = ["KafkaNode", "KafkaStartError", "RunningNode", "running_nodes"]
 
 JVM_OPTIONS = (
-    "-XX:+UseSerialGC",  # starts quickest, and two cores are shared with the tests
+    "-XX:+UseSerialGC",  # starts fastest; the node shares two cores with the tests
     "-XX:-UsePerfData",
     "-Djava.awt.headless=true",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
 )
 JVM_VARIABLE = "KPROTO_JVM_OPTIONS"
-"""The environment variable with more JVM options of each node, for the tests' brokers."""
+"""The environment variable with further JVM options of each node, for the brokers of tests."""
 
 HEAP = "512m"
 """Enough for the largest test topics, because a broker keeps its records in files."""
 
 START_TIMEOUT_S = 90.0
-"""A start takes about three seconds; a busy machine may take ten times as long."""
+"""In seconds. A start takes about three; a busy machine may take ten times as long."""
 
 STOP_TIMEOUT_S = 20.0
-"""The seconds for a clean stop before the node is killed."""
+"""The longest wait for a clean stop, in seconds; then the node is killed."""
 
 POLL_S = 0.05
 ARCHIVE_TIMEOUT_S = 90.0
-"""The seconds in which a node may write its class archive at its end."""
+"""The longest wait for a stopping node to write its class archive, in seconds."""
 
 LOG_TAIL_LINES = 25
 
 
 class KafkaStartError(RuntimeError):
-    """The node did not start; the message ends with the last lines of its log."""
+    """The node did not start; the message includes the last lines of its log."""
 
 
 @dataclass(frozen=True)
 class RunningNode:
-    """A running node, as its folder describes it."""
+    """A running node, as `node.json` in its folder describes it."""
 
     folder: Path
     version: str
@@ -75,12 +74,12 @@ class RunningNode:
 
     @property
     def voters(self) -> str:
-        """Returns the controllers of its cluster: the same text for each node of one cluster."""
+        """Returns the controllers of the node's cluster; the same str for all its nodes."""
         lines = (self.folder / "server.properties").read_text(encoding="utf-8").splitlines()
         return next((line for line in lines if line.startswith(VOTERS)), self.bootstrap)
 
     def stop(self) -> None:
-        """Stops it cleanly, kills it if it does not respond, and removes its folder."""
+        """Stops the node cleanly, or kills it if it does not end; removes its folder."""
         _signal_group(self.process_group, signal.SIGTERM)
         if not self._released(STOP_TIMEOUT_S):
             _signal_group(self.process_group, signal.SIGKILL)
@@ -109,11 +108,11 @@ def running_nodes() -> list[RunningNode]:
 class KafkaNode(InBlock):
     """A combined broker and controller on free ports of the loopback address.
 
-    `config` overrides settings of server.properties, `format_arguments` are further ones of
+    `config` overrides settings of server.properties; `format_arguments` are further arguments of
     `kafka-storage format`. A node of a cluster gets its `ports` and the `cluster_id`. As a context
-    manager it runs inside the block and is removed, with its data, after it; `start`, `stop` and
-    `kill` may also be called in any order until `close`, and keep ports and data. Raises
-    `KafkaStartError`, `KafkaJarsError` or `JavaNotFoundError` if it cannot run.
+    manager, the node runs during the block; its data is removed afterwards. Until `close`, `start`,
+    `stop` and `kill` may be called in any order, and keep ports and data. Raises `KafkaStartError`,
+    `KafkaJarsError` or `JavaNotFoundError` if the node cannot run.
     """
 
     def __init__(
@@ -143,22 +142,22 @@ class KafkaNode(InBlock):
 
     @property
     def folder(self) -> Path | None:
-        """Returns the folder of settings, data and logs; None before start and after `close`."""
+        """Returns the folder of settings, data and logs; None before `start` and after `close`."""
         return self._folder
 
     @property
     def log(self) -> str:
-        """Returns the log so far."""
+        """Returns the content of the log so far."""
         path = self._folder and self._folder / "broker.log"
         return path.read_text("utf-8", errors="replace") if path and path.exists() else ""
 
     @property
     def running(self) -> bool:
-        """Returns whether the process runs; it may still be starting."""
+        """Returns whether the process runs; the node may still be starting."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Starts the node and waits until it answers; the first start formats its storage."""
+        """Starts the node, and waits until it answers. The first start formats its storage."""
         if self.running:
             return
         folder = self._folder or self._format()
@@ -174,15 +173,15 @@ class KafkaNode(InBlock):
             self._release()
 
     def stop(self) -> None:
-        """Stops the node cleanly and waits for its end; data and ports stay."""
+        """Stops the node cleanly, and waits for its end; data and ports stay."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kills the node, as a crash would; data and ports stay."""
+        """Kills the node, like a crash; data and ports stay."""
         self._end(signal.SIGKILL)
 
     def close(self) -> None:
-        """Stops the node and removes its data."""
+        """Stops the node, and removes its data."""
         self.stop()
         self._release()
         if self._folder is not None:
@@ -198,7 +197,7 @@ class KafkaNode(InBlock):
         return [str(program), f"-Xmx{self._heap}", *options, "-cp", f"{jars.resolve()}/*", *command]
 
     def _write_classes(self, path: Path) -> None:
-        """Lets a node of the same release write its loaded classes to an archive."""
+        """Starts and stops another node of the same release, which writes the class archive."""
         node = KafkaNode(self.version)
         with contextlib.closing(node), contextlib.suppress(KafkaStartError):
             node._class_options = ()
@@ -208,11 +207,11 @@ class KafkaNode(InBlock):
             node._end(signal.SIGTERM, ARCHIVE_TIMEOUT_S)
 
     def _format(self) -> Path:
-        """Write the settings and format the storage; return the node's folder."""
+        """Writes the settings and formats the storage; returns the node's folder."""
         self._folder, self._lock = folders.reserve()
         settings = self._folder / "server.properties"
         properties = server_properties(self.version, self._folder, self.ports, self._config)
-        settings.touch(mode=0o600)  # it may hold passwords
+        settings.touch(mode=0o600)  # the settings may have passwords
         settings.write_text(render(properties), encoding="utf-8")
         try:
             if self._format_arguments or has_own_features(self._config):
@@ -230,10 +229,10 @@ class KafkaNode(InBlock):
         return self._folder
 
     def _format_another(self, folder: Path) -> None:
-        """Formats `folder` by Kafka's tool for a node of the same release, which never runs.
+        """Formats `folder` with Kafka's tool, for a node of the same release that never runs.
 
-        The tool goes without the archive of classes: what makes that starts a node, which needs
-        this folder.
+        Runs the tool without a class archive: writing the archive starts a node, which needs this
+        folder.
         """
         node = KafkaNode(self.version, ports=self.ports)
         node._class_options = ()
@@ -247,7 +246,7 @@ class KafkaNode(InBlock):
 
     def _run_format(self, settings: Path, cluster_id: str, *further: str) -> None:
         """Runs `kafka-storage format`. Raises `KafkaStartError`."""
-        # With =, since an id may begin with a dash.
+        # With `=`, because an id may begin with a dash.
         arguments = ["format", f"--cluster-id={cluster_id}", "-c", str(settings), *further]
         jars = resolve_jars(self.version)
         command = self._java(jars, "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", *arguments)
@@ -273,7 +272,7 @@ class KafkaNode(InBlock):
                 stderr=log,
                 cwd=folder,
                 pass_fds=(self._lock,),
-                start_new_session=True,  # a Ctrl-C at the tests lets them stop the node in order
+                start_new_session=True,  # Ctrl-C must reach only the tests, which stop the node
             )
         facts = {
             "version": self.version,
@@ -291,11 +290,11 @@ class KafkaNode(InBlock):
             if time.monotonic() > deadline:
                 raise KafkaStartError(self._failure(f"did not answer in {START_TIMEOUT_S:.0f} s"))
             time.sleep(POLL_S)
-        if not self.running:  # then another process has the port, and that one answered
+        if not self.running:  # another process has the port, and answered
             raise KafkaStartError(self._failure("ended, while another process answered"))
 
     def _answers(self) -> bool:
-        """Returns whether the node answers and all its listeners are open; they open one by one."""
+        """Returns whether the node answers and all its listeners are open, which open in turn."""
         if not answers_api_versions(HOST, self.ports.broker, timeout_s=1.0):
             return False
         listeners = self._config.get("advertised.listeners", "")
@@ -327,9 +326,9 @@ class KafkaNode(InBlock):
 
 
 def _ports(broker: int | None) -> Ports:
-    """Returns two free ports; checks a named one.
+    """Returns two free ports; the broker's is `broker` if that is given.
 
-    Raises `KafkaStartError` if the named one is taken.
+    Raises `KafkaStartError` if that port is not free.
     """
     try:
         first, second = free_ports(2, host=HOST, first=broker or 0)

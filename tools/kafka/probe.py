@@ -1,6 +1,7 @@
-"""Checks whether a Kafka broker answers at an address, and which brokers it knows.
+"""Checks whether a Kafka broker answers at an address, and how many brokers it knows.
 
-Written by hand on a plain socket, so that a fault in the product cannot hide a broker's fault.
+Uses a plain socket instead of kproto's client, so that a fault of the client cannot hide a fault of
+the broker.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ REQUEST = struct.pack(">hhih", API_VERSIONS_KEY, 0, CORRELATION_ID, -1)
 
 METADATA_KEY = 3
 NO_TOPICS = struct.pack(">hhihi", METADATA_KEY, 1, CORRELATION_ID, -1, 0)
-"""Metadata v1 without topics: its response begins with the live brokers."""
+"""Metadata v1 for no topics: its response begins with the live brokers."""
 
 LARGEST_ANSWER = 1 << 16
-"""An ApiVersions v0 response has 6 bytes per API; a larger response is not Kafka's."""
+"""In bytes. An ApiVersions v0 response has 6 bytes per API; a larger response is not Kafka's."""
 
 
 def answers_api_versions(host: str, port: int, timeout_s: float) -> bool:
-    """Returns whether an ApiVersions request to this address succeeds."""
+    """Returns whether the server at this address answers ApiVersions without an error."""
     answer = _answer(host, port, timeout_s, REQUEST)
     return answer is not None and struct.unpack_from(">h", answer) == (0,)
 
@@ -39,13 +40,13 @@ def accepts(host: str, port: int, timeout_s: float) -> bool:
 
 
 def known_brokers(host: str, port: int, timeout_s: float) -> int:
-    """Returns how many live brokers of its cluster, including itself, a broker knows."""
+    """Returns the number of live brokers that the broker knows, including itself; 0 on failure."""
     answer = _answer(host, port, timeout_s, NO_TOPICS)
     return 0 if answer is None else int(struct.unpack_from(">i", answer)[0])
 
 
 def _answer(host: str, port: int, timeout_s: float, request: bytes) -> bytes | None:
-    """Returns the response behind its correlation id; None if there is no response of Kafka's."""
+    """Returns the response after its correlation id; None if no Kafka broker responds."""
     try:
         with socket.create_connection((host, port), timeout_s) as connection:
             connection.settimeout(timeout_s)

@@ -1,4 +1,4 @@
-"""Writes the server.properties of combined broker and controller nodes. Plain data in, text out."""
+"""Creates the server.properties of combined broker and controller nodes, as plain data."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tools.setup.ports import LOOPBACK
 __all__ = ["HOST", "VOTERS", "Ports", "cluster_properties", "render", "server_properties"]
 
 HOST = LOOPBACK
-"""Loopback only, by number: no test depends on how `localhost` resolves."""
+"""The loopback address by number, because `localhost` may resolve differently."""
 
 VOTERS = "controller.quorum.voters"
-"""The setting that names the controllers of a cluster."""
+"""The property with the controllers of a cluster."""
 
 FIXED = {
     "process.roles": "broker,controller",
@@ -22,7 +22,7 @@ FIXED = {
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAINTEXT",
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    # One node has the only replica of every partition.
+    # A single node has the only replica of every partition.
     "default.replication.factor": "1",
     "min.insync.replicas": "1",
     "offsets.topic.replication.factor": "1",
@@ -30,13 +30,13 @@ FIXED = {
     "transaction.state.log.min.isr": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
-    # Fewer internal partitions, because each costs start-up time and file handles.
+    # Few internal partitions, because each costs start-up time and file handles.
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
     "share.coordinator.state.topic.num.partitions": "4",
-    # A test's group is complete after its members have joined; a longer delay only costs time.
+    # A test waits until its members have joined; a delay would only cost time.
     "group.initial.rebalance.delay.ms": "0",
-    # Test records have fixed, old timestamps; a broker must not delete them because of their age.
+    # Test records have old timestamps; a broker must not delete them.
     "log.retention.ms": "-1",
     "auto.create.topics.enable": "false",
     "delete.topic.enable": "true",
@@ -44,14 +44,14 @@ FIXED = {
 INTERNAL_TOPICS = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
 RACK_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 CONSUMER_PROTOCOL = {"group.coordinator.rebalance.protocols": "classic,consumer"}
-"""3.7 to 3.9 have KIP-848 disabled; from 4.0 on the default enables it."""
+"""Releases 3.7 to 3.9 disable KIP-848 by default; later ones enable it."""
 
 OLDER_THAN_4 = ("3.7", "3.8", "3.9")
 
 
 @dataclass(frozen=True)
 class Ports:
-    """The TCP ports of a node, on `HOST`."""
+    """The TCP ports of a node on `HOST`."""
 
     broker: int
     controller: int
@@ -60,7 +60,7 @@ class Ports:
 def server_properties(
     version: str, folder: PurePath, ports: Ports, overrides: Mapping[str, str]
 ) -> dict[str, str]:
-    """Returns the settings of a node with its data below `folder`; `overrides` take precedence."""
+    """Returns the settings of a node with its data in `folder`; `overrides` take precedence."""
     properties = dict(FIXED)
     if version.rpartition(".")[0] in OLDER_THAN_4:
         properties |= CONSUMER_PROTOCOL
@@ -74,11 +74,11 @@ def server_properties(
 
 
 def cluster_properties(node: int, ports: Sequence[Ports], racks: Sequence[str]) -> dict[str, str]:
-    """Returns the settings that differ for one node of several, counted from 1.
+    """Returns the settings of node `node` (from 1) of a cluster, in addition to those of each node.
 
-    `ports` are those of all nodes. Each internal partition has three replicas, if there are as many
-    nodes, of which two must be in sync. With `racks`, one per node, a leader names the replica in a
-    consumer's rack (KIP-392).
+    `ports` are those of all nodes. Each partition has three replicas if there are as many nodes,
+    and two of them must be in sync. With `racks`, one per node, a leader directs a consumer to the
+    replica in its rack (KIP-392).
     """
     voters = (f"{at}@{HOST}:{one.controller}" for at, one in enumerate(ports, 1))
     replicas = min(3, len(ports))
@@ -98,7 +98,7 @@ def cluster_properties(node: int, ports: Sequence[Ports], racks: Sequence[str]) 
 
 
 def render(properties: Mapping[str, str]) -> str:
-    """Returns the text of a properties file, escaped for java.util.Properties."""
+    """Returns the properties as text, escaped for java.util.Properties."""
     return "".join(f"{key}={_escaped(value)}\n" for key, value in properties.items())
 
 

@@ -1,9 +1,10 @@
-"""Real Kafka nodes with listeners of each kind: TLS, client certificates, SASL, and ACLs.
+"""Real Kafka nodes with all kinds of secure listeners: TLS, client certificates, SASL; and ACLs.
 
     with SecuredKafka("4.4.0") as kafka:
         connect_to(kafka.bootstrap["SASL_SSL"], ca=kafka.authority.pem, user=ALICE)
 
-Users, passwords and certificates are generated, kept in the folders of the nodes only, and removed
+Users, passwords and certificates are generated, stored only in the folders of the nodes, and
+removed
 with them. The plaintext listener is for the nodes themselves and for the set-up of tests: its
 clients are super users.
 """
@@ -29,7 +30,7 @@ from .properties import HOST, Ports, render
 
 __all__ = ["LISTENERS", "MECHANISMS", "USERS", "SecuredKafka", "unsecured_token"]
 
-#: Name of a listener -> its security protocol.
+#: By name of a listener: its security protocol.
 LISTENERS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "PLAINTEXT": "PLAINTEXT",
@@ -37,18 +38,18 @@ LISTENERS: Final[Mapping[str, str]] = MappingProxyType(
         "MTLS": "SSL",
         "SASL_PLAINTEXT": "SASL_PLAINTEXT",
         "SASL_SSL": "SASL_SSL",
-        # Like SASL_SSL, with certificates that no client should accept.
+        # Like SASL_SSL, but with certificates that a client must refuse.
         "EXPIRED": "SASL_SSL",
         "WRONG_HOST": "SASL_SSL",
-        # Like SASL_SSL, with sessions that end after `SESSION_MS`.
+        # Like SASL_SSL, but sessions end after `SESSION_MS`.
         "SHORT": "SASL_SSL",
     }
 )
 
-#: The mechanisms of each listener with SASL.
+#: The mechanisms of each SASL listener.
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
-#: `admin` is a super user; a test grants the others their rights.
+#: `admin` is a super user; tests grant rights to the other users.
 USERS: Final = ("admin", "alice", "bob")
 
 #: The length of a session on the listener SHORT, in ms.
@@ -68,9 +69,9 @@ _JAAS: Final = {
 class SecuredKafka(InBlock):
     """Nodes of one release with every listener of `LISTENERS`; `passwords` are those of `USERS`.
 
-    With `nodes` above 1 it is a cluster, with `racks` as in `KafkaCluster`. With `authorizer` only
-    super users have any rights at first. `config` overrides settings of server.properties. Raises
-    the errors of `KafkaNode`.
+    `nodes` above 1 is a cluster; `racks` are as in `KafkaCluster`. With `authorizer`, only super
+    users have rights at first. `config` overrides settings of server.properties. Raises the errors
+    of `KafkaNode`.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class SecuredKafka(InBlock):
         detached: bool = False,
     ) -> None:
         self.authority = Authority()
-        #: The certificate of a client of the listener MTLS.
+        #: The certificate for a client of the listener MTLS.
         self.client_certificate = self.authority.client("alice")
         self.passwords = {user: secrets.token_urlsafe(12) for user in USERS}
         count = len(LISTENERS)
@@ -98,7 +99,7 @@ class SecuredKafka(InBlock):
             {name: f"{HOST}:{port}" for name, port in zip(LISTENERS, its, strict=True)}
             for its in listening
         ]
-        #: `host:port` of each node, joined by commas, by the name of a listener.
+        #: By name of a listener: `host:port` of each node, joined by commas.
         self.bootstrap = {name: ",".join(each[name] for each in addresses) for name in LISTENERS}
         settings = self._tls() | self._sasl()
         if authorizer:
@@ -125,7 +126,7 @@ class SecuredKafka(InBlock):
 
     @property
     def node(self) -> KafkaNode:
-        """Returns the first node, or the only one."""
+        """Returns the first node."""
         return self.cluster.node(1)
 
     def _tls(self) -> dict[str, str]:
@@ -162,7 +163,7 @@ class SecuredKafka(InBlock):
         return settings
 
     def properties(self, listener: str, mechanism: str, user: str = "alice") -> dict[str, str]:
-        """Returns the client.properties of a client of that listener, with Java's names."""
+        """Returns the properties of a client of a listener, with Java's names."""
         protocol = LISTENERS[listener]
         found = {
             "bootstrap.servers": self.bootstrap[listener],
@@ -188,7 +189,7 @@ class SecuredKafka(InBlock):
         return found
 
     def write_properties(self) -> list[Path]:
-        """Writes a client.properties per listener and mechanism into a node's folder."""
+        """Writes a client.properties per listener and mechanism, and returns their paths."""
         assert self.node.folder is not None, "a node that was started has a folder"
         target = self.node.folder / "clients"
         target.mkdir(mode=0o700, exist_ok=True)
@@ -203,7 +204,7 @@ class SecuredKafka(InBlock):
         return written
 
     def start(self) -> None:
-        """Starts the nodes that are down; ports, users and data stay."""
+        """Starts the stopped nodes; ports, users and data stay."""
         self.cluster.start()
 
     def close(self) -> None:
@@ -212,7 +213,7 @@ class SecuredKafka(InBlock):
 
 
 def unsecured_token(user: str, *, lifetime_s: float = 3600.0) -> str:
-    """Returns an unsigned JWT, which Kafka's unsecured validator accepts (KIP-255)."""
+    """Returns an unsigned JWT, which Kafka's unsecured token validator accepts (KIP-255)."""
     now = time.time()
     header = {"alg": "none"}
     claims = {"sub": user, "iat": now, "exp": now + lifetime_s}

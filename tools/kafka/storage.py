@@ -1,8 +1,8 @@
-"""The storage of a new node as Kafka's own tool formats it, without a JVM for each node.
+"""Formats the storage of a new node like Kafka's tool, but without starting a JVM for each node.
 
 `kafka-storage format` writes the feature levels of a release, which are the same for every node
-that has the release's defaults. The result is cached in `.cache/kafka/<version>/storage`, and a new
-node gets a copy with its own ids. The caller starts the tool.
+with default settings. The result is cached in `.cache/kafka/<version>/storage`; a new node gets a
+copy with its own ids. The caller runs the tool.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ __all__ = ["has_own_features", "new_id", "storage_of", "write_storage"]
 
 META: Final = "meta.properties"
 
-#: Settings that change what the tool writes, or where.
+#: The prefixes of settings that change the content or the path of the tool's output.
 OF_THE_TOOL: Final = ("unstable.", "inter.broker.protocol", "process.roles", "metadata.log.dir")
 
 
 def new_id() -> str:
-    """Returns an id as Kafka makes them: 16 random bytes as base64url."""
+    """Returns a random id in Kafka's format: 16 random bytes as base64url."""
     return urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
 
 
 def has_own_features(config: Iterable[str]) -> bool:
-    """Returns whether a node with these settings may need its own storage, not the cached one."""
+    """Returns whether these settings may need another storage than the cached one."""
     return any(name.startswith(OF_THE_TOOL) for name in config)
 
 
 def storage_of(version: str, make: Callable[[Path], None]) -> Path:
     """Returns the formatted folder of a release; `make` writes it if it does not exist.
 
-    Safe in several processes at once.
+    Safe if several processes call it at once.
     """
     home = (CACHE / version).resolve()
     folder = home / "storage"
@@ -51,7 +51,7 @@ def storage_of(version: str, make: Callable[[Path], None]) -> Path:
 
 
 def write_storage(formatted: Path, folder: Path, *, node_id: str, cluster_id: str) -> None:
-    """Writes a copy of the `formatted` folder with these ids and a new directory id."""
+    """Writes a copy of the folder `formatted`, with these ids and a new directory id."""
     shutil.copytree(formatted, folder, dirs_exist_ok=True)
     ids = {"node.id": node_id, "cluster.id": cluster_id, "directory.id": new_id()}
     lines = []

@@ -1,4 +1,4 @@
-"""`python -m tools.kill_test`: acknowledged records while leaders are killed; see the package."""
+"""Runs the kill test: acknowledged records are kept while leaders are killed; see the package."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .run import QUICK_SESSIONS, Plan, kill_test
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the test; the exit code is 1 if a record was lost, duplicated or out of order."""
+    """Runs the test. The exit code is 1 if a record was lost, duplicated or out of order."""
     options = _parser().parse_args(arguments)
     plan = Plan(options.records, options.kills, options.partitions, options.seed, options.version)
-    # Brokers are down on purpose: the client's log lines would break the progress bar.
+    # Brokers are killed on purpose: the client's warnings would break the progress bar.
     logging.getLogger("kproto").setLevel(logging.ERROR)
     columns = (
         TextColumn("{task.description}"),

@@ -1,4 +1,4 @@
-"""Counts sent and acknowledged records, and the records that a reader saw. Plain data, no I/O."""
+"""Records acknowledgements, and the records that a reader saw. Works on plain data."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ __all__ = ["Account", "Sightings", "number_of", "record_value"]
 
 _NUMBER = struct.Struct(">IQ")
 
-#: The offset of an acknowledged record whose offset the broker did not repeat.
+#: The offset of an acknowledged record if the broker's response has none (a duplicate batch).
 UNTOLD = -1
 _NONE = -2
 
 
 def record_value(partition: int, sequence: int, filler: int) -> bytes:
-    """Returns the value of the record with that number; `filler` bytes make it longer."""
+    """Returns the value of record number `sequence` of a partition, with `filler` more bytes."""
     return _NUMBER.pack(partition, sequence) + bytes(filler)
 
 
 def number_of(value: bytes | None) -> tuple[int, int]:
-    """Returns partition and number of a record from its value."""
+    """Returns the partition and the number of a record, from its value."""
     partition, sequence = _NUMBER.unpack_from(value or b"")
     return partition, sequence
 
 
 @dataclass
 class Account:
-    """The offsets of the acknowledged records of each partition, by their number."""
+    """The offsets of the acknowledged records of each partition, by record number."""
 
     partitions: int
     failed: int = 0
@@ -38,37 +38,37 @@ class Account:
         self._offsets = {at: array("q") for at in range(self.partitions)}
 
     def acknowledged(self, partition: int, sequence: int, offset: int) -> None:
-        """Records the acknowledgement of one record."""
+        """Stores the offset of an acknowledged record."""
         offsets = self._offsets[partition]
         offsets.extend([_NONE] * (sequence + 1 - len(offsets)))
         offsets[sequence] = offset
 
     def offset(self, partition: int, sequence: int) -> int | None:
-        """Returns the offset of an acknowledged record; None if it was not acknowledged."""
+        """Returns the offset of an acknowledged record; None if it is not acknowledged."""
         offsets = self._offsets[partition]
         found = offsets[sequence] if sequence < len(offsets) else _NONE
         return None if found == _NONE else found
 
     @property
     def total(self) -> int:
-        """Returns how many records were acknowledged."""
+        """Returns the number of acknowledged records."""
         return sum(self.of(partition) for partition in self._offsets)
 
     def of(self, partition: int) -> int:
-        """Returns how many records of a partition were acknowledged."""
+        """Returns the number of acknowledged records of a partition."""
         offsets = self._offsets[partition]
         return len(offsets) - offsets.count(_NONE)
 
 
 @dataclass
 class Sightings:
-    """The records that one reader saw: each once, or what else."""
+    """The records that one reader saw, with counts of duplicates and other faults."""
 
     partitions: int
     seen: int = 0
     doubled: int = 0
     disordered: int = 0
-    misplaced: int = 0  #: at another offset than was acknowledged
+    misplaced: int = 0  #: in another partition, or at another offset, than acknowledged
     _bits: dict[int, bytearray] = field(default_factory=dict)
     _highest: dict[int, int] = field(default_factory=dict)
     _offsets: dict[int, int] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Sightings:
     def saw(
         self, place: int, offset: int, value: bytes | None, account: Account | None = None
     ) -> None:
-        """Records that partition `place` had a record at `offset`."""
+        """Counts a record that the reader saw at `offset` of partition `place`."""
         partition, sequence = number_of(value)
         bits = self._bits[partition]
         if len(bits) <= sequence:
@@ -100,7 +100,7 @@ class Sightings:
             self.misplaced += 1
 
     def lost(self, account: Account) -> list[tuple[int, int]]:
-        """Returns partition and number of acknowledged records that the reader did not see."""
+        """Returns partition and number of each acknowledged record that the reader did not see."""
         return [
             (partition, sequence)
             for partition, bits in self._bits.items()

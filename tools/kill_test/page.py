@@ -1,4 +1,4 @@
-"""The verdict of a kill test for the terminal, programs and docs/evidence/reliability.md."""
+"""Formats the result of a kill test for the terminal, for programs and for the documentation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PART = "kill-test"
 
 
 def facts(result: Result) -> dict[str, Any]:
-    """Returns the result as plain data."""
+    """Returns the result as JSON-compatible data."""
     during, after = result.during, result.after
     return {
         "right": result.is_right,
@@ -43,7 +43,7 @@ def facts(result: Result) -> dict[str, Any]:
 
 
 def table(result: Result) -> str:
-    """Returns the numbers as a Markdown table below the verdict."""
+    """Returns the verdict, and a Markdown table of the numbers below it."""
     found = facts(result)
     meanwhile = found["reader meanwhile"]
     killed = ", ".join(f"node {node} {times}x" for node, times in found["killed"].items())

@@ -1,7 +1,7 @@
-"""One run on a real cluster: a producer, two readers, and nodes that are killed meanwhile.
+"""Runs the test on a real cluster: a producer and two readers, while nodes are killed.
 
-A killed node is restarted, and all replicas are in sync again, before the next kill: no client can
-keep the records that two nodes lose at once.
+Before the next kill, the killed node is restarted and all replicas are in sync again: no client can
+keep records that two of three nodes lose at once.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ __all__ = ["QUICK_SESSIONS", "Plan", "Result", "kill_test"]
 
 TOPIC = "kept"
 
-#: Broker settings: a dead broker is noticed after three seconds instead of nine.
+#: Broker settings: a dead broker is detected after three seconds instead of nine.
 QUICK_SESSIONS = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
 
 LARGEST_CHUNK = 400
 SENDING_S = 8.0
-"""The seconds of sending per kill: about as long as a node is down."""
+"""The seconds of sending per kill, about as long as a node is down."""
 
 IN_SYNC_S = 120.0
 READING_S = 120.0
-"""The seconds that a reader may take after the last send."""
+"""The longest time, in seconds, that a reader may take after the last acknowledgement."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a run; the same seed draws the same sizes, pauses and partitions."""
+    """The plan of a run. The same seed chooses the same batch sizes, pauses and partitions."""
 
     records: int = 1_000_000
     kills: int = 20
@@ -46,7 +46,7 @@ class Plan:
 
 @dataclass
 class Result:
-    """The result of a run."""
+    """The result of a run: `during` of the concurrent reader, `after` of the reader at the end."""
 
     plan: Plan
     account: Account
@@ -59,17 +59,17 @@ class Result:
 
     @property
     def lost(self) -> int:
-        """Returns acknowledged records that the reader at the end did not see."""
+        """Returns the number of acknowledged records that the reader at the end did not see."""
         return len(self.after.lost(self.account))
 
     @property
     def missed(self) -> int:
-        """Returns acknowledged records that the concurrent reader did not see."""
+        """Returns the number of acknowledged records that the concurrent reader did not see."""
         return len(self.during.lost(self.account))
 
     @property
     def is_right(self) -> bool:
-        """Returns whether all records were acknowledged, kept once, in order, and read by both."""
+        """Returns whether all records are acknowledged, and both readers saw each once, in order."""
         faults = [self.account.failed, self.lost, self.missed, len(self.notes)]
         for seen in (self.during, self.after):
             faults += [seen.doubled, seen.disordered, seen.misplaced]
@@ -77,15 +77,15 @@ class Result:
 
 
 Progress = Callable[[int, int], None]
-"""Takes the acknowledged records and the kills so far."""
+"""Called with the number of acknowledged records, and the number of kills so far."""
 
 
 async def kill_test(plan: Plan, cluster: KafkaCluster, progress: Progress) -> Result:
-    """Runs the plan on a running cluster of three."""
+    """Runs the plan on a running cluster of three nodes."""
     account = Account(plan.partitions)
     result = Result(plan, account, Sightings(plan.partitions), Sightings(plan.partitions))
     begun = time.monotonic()
-    # Each has its own client, so that none learns of a new leader from another.
+    # Separate clients, so that each must find a new leader by itself.
     async with (
         kproto.Client(cluster.bootstrap) as client,
         kproto.Client(cluster.bootstrap) as watching,
@@ -136,7 +136,7 @@ class _Run:
     # Sending
 
     async def send(self) -> None:
-        """Sends every record, those of a kill during the kill."""
+        """Sends all records, an equal share of them before, between and after the kills."""
         share, rest = divmod(self._plan.records, self._plan.partitions)
         async with self._client.producer() as producer, asyncio.TaskGroup() as tasks:
             for partition in range(self._plan.partitions):
@@ -192,7 +192,7 @@ class _Run:
     # Killing
 
     async def kill(self) -> None:
-        """Kills the leader of a partition, restarts it, and waits until all replicas are synced."""
+        """Kills a partition's leader, restarts it, and waits until all replicas are in sync."""
         chance = random.Random(f"{self._plan.seed} kills")
         for _ in range(self._plan.kills):
             await asyncio.sleep(0.5 + chance.random())
@@ -210,7 +210,7 @@ class _Run:
     # Reading
 
     async def read_meanwhile(self, client: kproto.Client) -> None:
-        """Reads record by record until it has seen as many as are sent."""
+        """Reads record by record until all records that are not failed have been seen."""
         seen = self._result.during
         async for record in client.consumer(TOPIC, max_wait_ms=200):
             seen.saw(record.partition, record.offset, record.value)
@@ -220,7 +220,7 @@ class _Run:
                 break
 
     async def read_all(self, client: kproto.Client) -> None:
-        """Reads all batches to the end, like a late consumer."""
+        """Reads the topic to its end, like a consumer that starts late."""
         seen, account = self._result.after, self._account
         async for fetched in client.consumer(TOPIC, stop_at_end=True).record_lists():
             for record in fetched.records:
@@ -228,7 +228,7 @@ class _Run:
 
 
 async def _in_sync(client: kproto.Client, partitions: int) -> None:
-    """Waits until each partition has three replicas in sync."""
+    """Waits until each partition has three in-sync replicas. Raises TimeoutError."""
     deadline = time.monotonic() + IN_SYNC_S
     while True:
         try:

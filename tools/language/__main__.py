@@ -1,7 +1,6 @@
-"""`python -m tools.language`: check prose, names and commit subjects by rules.toml.
+"""`python -m tools.language`: checks prose, names and commit subjects by rules.toml.
 
-Ends with 1 if anything breaks a rule. `--list PATH …` prints the findings of these files and
-folders alone.
+The exit code is 1 if a rule is broken. `--list PATH …` checks only these files and folders.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the check; returns the exit code."""
+    """Runs the check and returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.language", description="Check the language of this project."
     )
@@ -41,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def list_findings(rules: Rules, exceptions: Exceptions, places: Sequence[str]) -> int:
-    """Prints the findings of all files below `places`; returns 1 if there are any."""
+    """Prints the findings of all files in `places`; returns 1 if any, 2 if there are no files."""
     wanted = [os.path.relpath(Path(place).resolve(), ROOT) for place in places]
     paths = [path for path in files(rules) if any(is_below(path, place) for place in wanted)]
     if not paths:
@@ -55,7 +54,7 @@ def list_findings(rules: Rules, exceptions: Exceptions, places: Sequence[str]) -
 
 
 def check(rules: Rules, exceptions: Exceptions) -> int:
-    """Prints what breaks a rule in files and commit subjects; returns 1 if anything does."""
+    """Prints broken rules in files and commit subjects, and unused exceptions; returns 1 if any."""
     paths = files(rules)
     all_findings = _findings(rules, paths)
     findings = exceptions.remaining(all_findings)
@@ -73,7 +72,7 @@ def check(rules: Rules, exceptions: Exceptions) -> int:
 
 
 def files(rules: Rules) -> list[str]:
-    """Returns the paths of all hand-written Python and Markdown files, below the root."""
+    """Returns the paths of all handwritten Python and Markdown files, relative to the root."""
     try:
         listed = subprocess.run(
             ["git", "-C", str(ROOT), "ls-files", "-z", "-co", "--exclude-standard"],
@@ -81,7 +80,7 @@ def files(rules: Rules) -> list[str]:
             text=True,
             check=True,
         ).stdout.split("\0")
-    except (subprocess.CalledProcessError, FileNotFoundError):  # an unpacked archive
+    except (subprocess.CalledProcessError, FileNotFoundError):  # an archive without git
         listed = [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.*")]
         listed = [path for path in listed if not path.startswith(".")]
     return sorted(

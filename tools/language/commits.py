@@ -1,7 +1,4 @@
-"""Checks the subjects of commits: an imperative of at most 72 characters, its area in front.
-
-Runs git. Knows no other rule of language.
-"""
+"""Checks the subjects of commits: an area, then an imperative, at most 72 characters. Runs git."""
 
 from __future__ import annotations
 
@@ -15,9 +12,9 @@ __all__ = ["check_subjects", "subjects_since"]
 
 
 def subjects_since(root: Path, base: str) -> list[tuple[str, str]] | None:
-    """Returns hash and subject of each commit in `base`..HEAD, merges left out, newest first.
+    """Returns hash and subject of each commit in `base`..HEAD except merges, newest first.
 
-    Returns None if `base` is not there: in a shallow clone, and without a repository.
+    Returns None if `base` does not exist: in a shallow clone, or without a repository.
     """
     if _git(root, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}") is None:
         return None
@@ -30,7 +27,7 @@ def subjects_since(root: Path, base: str) -> list[tuple[str, str]] | None:
 def check_subjects(
     subjects: list[tuple[str, str]], rule: Mapping[str, Any], allowed: Mapping[str, str]
 ) -> list[str]:
-    """Returns a line for each subject that breaks `rule`, except the hashes in `allowed`."""
+    """Returns a line per subject that breaks `rule`, except for the hashes in `allowed`."""
     wrong = []
     for name, subject in subjects:
         if any(name.startswith(each) or each.startswith(name) for each in allowed):

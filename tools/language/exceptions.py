@@ -1,7 +1,7 @@
-"""Reads the exceptions from the rules, and removes the findings that they name.
+"""Reads the exceptions from the rules, and removes the findings that they allow.
 
-An exception names a path, a rule and the words of a finding, and has a reason. An exception
-that matches no finding is an error, so that the list holds nothing that has gone.
+An exception has a path, a rule, a part of the finding's text, and a reason. An exception that
+matches no finding is an error, so that the list has no obsolete entry.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EXCEPTIONS: Final = Path(__file__).with_name("exceptions.toml")
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Allows findings of `rule` at `path`, a file or a folder; `text` must be part of theirs."""
+    """Allows the findings of `rule` at `path` (a file or folder) whose text contains `text`."""
 
     path: str
     rule: str
@@ -29,7 +29,7 @@ class Allowed:
     reason: str
 
     def matches(self, finding: Finding) -> bool:
-        """Returns whether `finding` is allowed."""
+        """Returns whether this exception allows `finding`."""
         return (
             is_below(finding.path, self.path)
             and finding.rule == self.rule
@@ -39,7 +39,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Exceptions:
-    """Holds all exceptions: findings and commits."""
+    """All exceptions: allowed findings, and allowed commits with their reasons."""
 
     allowed: tuple[Allowed, ...]
     commits: Mapping[str, str]
@@ -58,13 +58,13 @@ class Exceptions:
 
 
 def is_below(path: str, place: str) -> bool:
-    """Returns whether `path` is the file `place`, or lies in the folder `place`."""
+    """Returns whether `path` is the file `place`, or is in the folder `place`."""
     place = place.rstrip("/")
     return place in ("", ".") or path == place or path.startswith(f"{place}/")
 
 
 def load_exceptions(path: Path = EXCEPTIONS) -> Exceptions:
-    """Returns the exceptions of the file at `path`. Raises ValueError for one without a reason."""
+    """Returns the exceptions in the file at `path`. Raises ValueError if one has no reason."""
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     rows = table.get("exception", [])
     commits = table.get("commit", [])

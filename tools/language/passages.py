@@ -1,8 +1,8 @@
 """Extracts prose from Python and Markdown files.
 
-Returns passages: a paragraph, list item, table cell or heading of Markdown; the same parts of a
-docstring; a block of comments; a string of a program that has at least three words. Inline code
-is masked, so that rules see sentences alone. Knows no rule.
+A passage is a paragraph, list item, table cell or heading of Markdown; the same in a docstring; a
+block of comments; or a string of a program with at least three words. Inline code is masked, so
+that rules match only prose.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Kind(Enum):
-    """Tells where a passage was found."""
+    """The source of a passage."""
 
     DOCSTRING = "docstring"
     COMMENT = "comment"
@@ -32,9 +32,9 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Holds one block of prose; `line` is the number of its first line, from 1.
+    """A passage of prose; `line` is the number of its first line, from 1.
 
-    `text` is `raw` with its inline code and link targets masked, character by character.
+    `text` has the length of `raw`, but its inline code and link targets are masked.
     """
 
     kind: Kind
@@ -47,7 +47,7 @@ class Passage:
         return self.line + self.text.count("\n", 0, position)
 
 
-#: Directives of linters and of the type checker, which are no prose.
+#: Directives of linters and of the type checker, which are not prose.
 _DIRECTIVE: Final = re.compile(r"#:?\s*(noqa|type:|pragma|pyright:|mypy:|fmt:|!)")
 _INLINE_CODE: Final = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)", re.DOTALL)
 _LINK_TARGET: Final = re.compile(r"(?<=\])\([^)\s]*\)|<https?://[^>]*>|https?://\S+")
@@ -114,7 +114,7 @@ def _comments(source: str) -> Iterator[Passage]:
 
 
 def of_markdown(source: str) -> list[Passage]:
-    """Returns the passages of Markdown `source`; code blocks and comments are left out."""
+    """Returns the passages of Markdown `source`, except code blocks and HTML comments."""
     return list(_blocks(Kind.MARKDOWN, 1, re.sub(r"<!--.*?-->", _blank, source, flags=re.DOTALL)))
 
 
@@ -127,7 +127,7 @@ def _blocks(kind: Kind, first: int, source: str) -> Iterator[Passage]:
     block: list[str] = []
     began = first
     fenced = False
-    indented = kind is Kind.MARKDOWN  # an indented line here begins a code block
+    indented = kind is Kind.MARKDOWN  # whether an indented line would begin a code block
     listed = False
 
     def end() -> Iterator[Passage]:
@@ -169,7 +169,7 @@ def _blocks(kind: Kind, first: int, source: str) -> Iterator[Passage]:
 
 
 def _cells(line: str) -> Iterator[str]:
-    """Yields the cells of a row of a table; a bar within inline code separates none."""
+    """Yields the cells of a table row; a bar within inline code does not separate cells."""
     begin = 0
     for bar in re.finditer(r"(?<!\\)\||\Z", _masked(line)):
         cell = line[begin : bar.start()].strip()
@@ -183,7 +183,7 @@ def _passage(kind: Kind, line: int, raw: str) -> Passage:
 
 
 def _masked(text: str) -> str:
-    """Returns `text` of the same length, its inline code and link targets written as x."""
+    """Returns `text` with inline code and link targets replaced by x; the length stays the same."""
     return _LINK_TARGET.sub(_masking, _INLINE_CODE.sub(_masking, text))
 
 

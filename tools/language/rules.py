@@ -1,7 +1,6 @@
 """Finds sentences, words and names that break the rules of `rules.toml`.
 
-Plain functions on passages and on source text: reads no file except the rules, and knows no
-exception from them.
+Checks passages and source text. Reads no file except the rules, and does not apply exceptions.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ RULES: Final = Path(__file__).with_name("rules.toml")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Tells that a text breaks a rule; `line` counts from 1, `text` is the text around it."""
+    """A text that breaks a rule: `line` counts from 1, `text` is the text around the fault."""
 
     path: str
     line: int
@@ -37,7 +36,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Holds a regular expression and the words to write in its place."""
+    """A regular expression, and the words to write instead of its matches."""
 
     expression: re.Pattern[str]
     better: str
@@ -45,7 +44,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Holds the rules as `rules.toml` has them, compiled."""
+    """The rules of `rules.toml`, with compiled expressions."""
 
     openings: tuple[Pattern, ...]
     words: tuple[Pattern, ...]
@@ -57,11 +56,11 @@ class Rules:
 
 
 def load_rules(path: Path = RULES) -> Rules:
-    """Returns the rules of the file at `path`."""
+    """Returns the rules in the file at `path`."""
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     return Rules(
         openings=tuple(
-            # The first word of a block may be lower-case: a table cell, a comment.
+            # In a table cell or a comment, the first word may be lower-case.
             Pattern(re.compile(rf"(?:{row['pattern']})\b"), row["better"])
             for row in table["opening"]
         ),
@@ -78,13 +77,13 @@ def load_rules(path: Path = RULES) -> Rules:
 
 
 def check_file(rules: Rules, path: str, source: str) -> list[Finding]:
-    """Returns what breaks a rule in `source`, the text of the file at `path`, by line."""
+    """Returns the findings in `source`, the text of the file at `path`, in order of lines."""
     tests = path.startswith("tests/")
     if path.endswith(".md"):
         found = list(_check_passages(rules, path, of_markdown(source)))
     else:
         passages, functions = of_python(source)
-        if tests:  # strings of tests are data
+        if tests:  # strings in tests are data, not prose
             passages = [each for each in passages if each.kind is not Kind.STRING]
         found = list(_check_passages(rules, path, passages))
         found += _check_functions(rules, path, functions, tests=tests)
@@ -164,7 +163,7 @@ def _check_retired(rules: Rules, path: str, source: str) -> Iterator[Finding]:
 
 
 def _around(text: str, start: int, end: int) -> str:
-    """Returns the words from `start` to `end` of `text`, with some more behind them."""
+    """Returns the words from `start` to `end` of `text`, and up to 40 characters after them."""
     more = text[end : end + 40]
     cut = more.rsplit(None, 1)[0] if len(more) == 40 else more
     return " ".join((text[start:end] + cut).split())

@@ -1,1 +1,1 @@
-"""Lists the properties of Kafka's Java clients and of librdkafka, as they report them."""
+"""Lists the properties of Kafka's Java clients and of librdkafka, from the libraries themselves."""

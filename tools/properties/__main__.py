@@ -1,4 +1,4 @@
-"""`python -m tools.properties`: regenerates kproto/security/client_names.toml."""
+"""Regenerates kproto/security/client_names.toml: `python -m tools.properties`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .librdkafka_names import names_of_librdkafka
 OUT = Path(__file__).resolve().parents[2] / "kproto" / "security" / "client_names.toml"
 
 RELEASES = ("3.9.2", "4.4.0")
-"""The releases whose definitions kproto has; together they have the names of all clients in use."""
+"""The releases whose properties kproto accepts; together they have all names in use."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes the file; the exit code is 1 with --check if the file differs."""
+    """Writes the file. With --check, only compares it: the exit code is 1 if it differs."""
     parser = argparse.ArgumentParser(prog="python -m tools.properties", description=__doc__)
     parser.add_argument("--check", action="store_true", help="only say whether the file differs")
     options = parser.parse_args(arguments)
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def format_names(java: Iterable[str], version: str, librdkafka: Iterable[str]) -> str:
-    """Returns the text of the file: both lists, sorted."""
+    """Returns the content of the file: both lists of names, sorted."""
     return (
         "# The properties that Kafka's clients know; made by `python -m tools.properties`.\n"
         + _list("java", ", ".join(RELEASES), java)

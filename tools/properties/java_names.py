@@ -1,6 +1,6 @@
-"""Reads the property names of a release of Kafka's Java clients from its own jar.
+"""Reads the property names of Kafka's Java clients from the jars of a release.
 
-Runs the program in `java/`. Knows nothing of librdkafka and of the meaning of names.
+Runs the program in `java/`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ __all__ = ["names_of_java"]
 
 SOURCES = Path(__file__).with_name("java")
 LIBRARIES = ("org.slf4j:slf4j-api:1.7.36",)
-"""Libraries that the classes need when they are loaded."""
+"""Libraries that the clients' classes need to load."""
 
 RUN_TIMEOUT_S = 120.0
-"""It takes a second; a busy machine may need more."""
+"""In seconds. The program takes one; a busy machine may need more."""
 
 
 def names_of_java(releases: Sequence[str]) -> set[str]:
-    """Returns the names that the producer, consumer or admin client of any of `releases` knows.
+    """Returns the property names of the producer, consumer and admin clients of `releases`.
 
-    Raises JavaNotFoundError, CompilerError, MavenError and ProgramError.
+    Raises JavaNotFoundError, CompilerError, MavenError or ProgramError.
     """
     said = run_java_program(
         "ConfigNames",
@@ -34,5 +34,5 @@ def names_of_java(releases: Sequence[str]) -> set[str]:
         cache=CACHE,
         timeout_s=RUN_TIMEOUT_S,
     )
-    # Lines of logging have no tab.
+    # Lines with a tab are the program's output; others are log lines.
     return {line.partition("\t")[2] for line in said.splitlines() if "\t" in line}

@@ -1,7 +1,7 @@
-"""Reads the property names of librdkafka from the library that confluent-kafka ships.
+"""Reads the property names of librdkafka from the library in the package confluent-kafka.
 
-Its `rd_kafka_conf_properties_show` writes the table of its documentation; a program that runs in
-the peers' environment calls it. Knows nothing of the Java clients and of the meaning of names.
+`rd_kafka_conf_properties_show` writes the table of librdkafka's documentation; a program that runs
+in the peers' environment calls it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _ROW = re.compile(r"([a-z][a-z0-9._]*) +\|")
 
 
 def names_of_librdkafka() -> tuple[str, set[str]]:
-    """Returns the version of librdkafka, and its names with their aliases.
+    """Returns the version of librdkafka, and its property names with their aliases.
 
-    Raises PeersError and ProgramError.
+    Raises PeersError or ProgramError.
     """
     said = run_program([str(peers_python()), "-c", PROGRAM], timeout_s=RUN_TIMEOUT_S)
     version, *lines = said.splitlines()

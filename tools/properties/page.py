@@ -26,7 +26,7 @@ PARTS = {
     "consumer": "`client.consumer({})`",
     "group": "`client.consumer({})`",
 }
-"""How a setting of each part is written; TLS and SASL describe their result in words."""
+"""By part of the settings: how to write them. The rows of TLS and SASL have their own tables."""
 
 TLS = {
     "truststore": "ca", "truststore_pem": "ca", "ca": "ca", "ca_pem": "ca",
@@ -34,7 +34,7 @@ TLS = {
     "certificate_pem": "certificate", "keystore_key_pem": "key", "key": "key", "key_pem": "key",
     "key_password": "key_password", "verify": "verify", "check_hostname": "check_hostname",
 }  # fmt: skip
-"""The argument of `Tls` that a row sets."""
+"""By name of a TLS setting: the argument of `Tls` that it sets."""
 
 SASL = {
     "username": "`Plain`, `ScramSha256`, `ScramSha512`: `username`",
@@ -46,11 +46,11 @@ SASL = {
     "url_encoded": "`ClientCredentials(url_encoded)`",
     "method": "`oidc`, or `default`; a token is asked for where the URL is set",
 }
-"""The argument that a row of SASL sets."""
+"""By name of a SASL setting: the argument that it sets."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes the page; the exit code is 1 with --check if the page differs."""
+    """Writes the page. With --check, only compares it: the exit code is 1 if it differs."""
     parser = argparse.ArgumentParser(prog="python -m tools.properties.page", description=__doc__)
     parser.add_argument("--check", action="store_true", help="only say whether the page differs")
     options = parser.parse_args(arguments)
@@ -64,14 +64,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def with_table(page: str) -> str:
-    """Returns the page with the table between its two marks."""
+    """Returns the page with the new table between its two marks."""
     head, _, rest = page.partition(BEGIN)
     _, _, tail = rest.partition(END)
     return head + BEGIN + table() + END + tail
 
 
 def table() -> str:
-    """Returns the table, and the number of known names without a use."""
+    """Returns the table, and a sentence with the number of accepted names without effect."""
     lists = tomllib.loads(NAMES.read_text(encoding="utf-8"))
     java, librdkafka = set(lists["java"]["names"]), set(lists["librdkafka"]["names"])
     rows = "".join(_line(row, java, librdkafka) for row in ROWS)

@@ -1,7 +1,4 @@
-"""Runs one Pulsar node: fetches its jars once, starts it on free ports, ends it with the process.
-
-Knows the command line of Pulsar's standalone program and nothing of the tests that use it.
-"""
+"""Runs one Pulsar node on free ports; it ends with this process."""
 
 from __future__ import annotations
 
@@ -27,13 +24,13 @@ ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "pulsar"
 POM_TEMPLATE = Path(__file__).with_name("pom.xml.template")
 VERSION = "3.0.7"
-"""The long-term release whose whole broker is on Maven Central; parts of 4.0 are not."""
+"""The long-term release of which Maven Central has all jars; it lacks some of 4.0."""
 
 START_TIMEOUT_S = 120.0
-"""A start takes about 15 seconds; a busy machine may need several times as long."""
+"""In seconds. A start takes about 15; a busy machine may need several times as long."""
 
 STOP_TIMEOUT_S = 5.0
-"""Its data is thrown away, so that a clean end has little value."""
+"""In seconds. Short, because the data is deleted anyway."""
 
 SETTINGS = {
     "clusterName": "standalone",
@@ -43,7 +40,7 @@ SETTINGS = {
     "managedLedgerDefaultEnsembleSize": "1",
     "managedLedgerDefaultWriteQuorum": "1",
     "managedLedgerDefaultAckQuorum": "1",
-    # Disabled parts, which tests of messages do not need, and settings for a quick start.
+    # Features that tests of messages do not need, disabled for a quick start.
     "loadBalancerEnabled": "false",
     "systemTopicEnabled": "false",
     "topicLevelPoliciesEnabled": "false",
@@ -51,7 +48,7 @@ SETTINGS = {
     "webSocketServiceEnabled": "false",
 }
 
-#: The modules that Pulsar reaches into, as opened by its own start script.
+#: The packages that Pulsar's start script opens for reflection.
 OPENED = (
     "java.base/java.lang",
     "java.base/java.nio",
@@ -66,11 +63,11 @@ OPENED = (
 
 
 class PulsarError(RuntimeError):
-    """Pulsar cannot run here; the message has the reason."""
+    """Pulsar cannot run on this machine; the message has the reason."""
 
 
 class PulsarNode:
-    """A standalone Pulsar on free ports of the loopback address, which runs inside the block."""
+    """A standalone Pulsar on free ports of the loopback address, which runs during the block."""
 
     def __init__(self) -> None:
         self._broker_port, self._web_port, self._bookie_port = free_ports(3)
@@ -118,13 +115,13 @@ class PulsarNode:
                 stdout=log,
                 stderr=log,
                 cwd=folder,
-                start_new_session=True,  # a Ctrl-C at the tests lets them stop it in order
+                start_new_session=True,  # Ctrl-C must reach only the tests, which stop the node
             )
         self._resources.callback(_end, process)
         return process
 
     def _wait_until_ready(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        """Waits for the namespace of topics, which is created last."""
+        """Waits for the namespace `public/default`, which Pulsar creates last."""
         deadline = time.monotonic() + START_TIMEOUT_S
         url = f"http://{LOOPBACK}:{self._web_port}/admin/v2/namespaces/public"
         while "public/default" not in _answer(url):
@@ -144,7 +141,7 @@ def _answer(url: str) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Closes the supervisor's input, which ends the JVM, and waits for both."""
+    """Closes the supervisor's input, which ends the JVM, and waits for their end."""
     assert process.stdin is not None
     process.stdin.close()
     try:

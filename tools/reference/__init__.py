@@ -1,7 +1,7 @@
-"""Uses Kafka's own Java classes to judge what kproto reads and writes.
+"""Uses Kafka's own Java classes to check what kproto decodes and encodes.
 
-`Reference` runs a small program of ours on the jars of one release; `comparison`, `hostile` and
-`vectors` ask it questions. `python -m tools.reference` does the same from the terminal.
+`Reference` runs a Java program on the jars of one release. `comparison`, `hostile` and `vectors`
+send it questions. `python -m tools.reference` runs them from the terminal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m tools.reference compare|fuzz|vectors|answer|conformance`: Kafka's classes as judge."""
+"""`python -m tools.reference compare|fuzz|vectors|answer|conformance`: uses Kafka's classes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .conformance import MUTATIONS, SEED
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs one command; returns the exit code."""
+    """Runs one command and returns the exit code."""
     options = _parser().parse_args(arguments)
     try:
         match options.command:

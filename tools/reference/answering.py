@@ -1,6 +1,6 @@
-"""Puts Kafka's own Java classes behind `kproto fuzz`: `python -m tools.reference answer`.
+"""Answers the questions of `kproto fuzz` by Kafka's Java classes (`tools.reference answer`).
 
-The newest release that has a message at a version answers for it. Knows nothing of the questions.
+For each message and version, the newest release that has both answers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OPERATIONS: Final = {
 
 
 def serve(source: TextIO, target: TextIO) -> None:
-    """Answers each line of `source` with a line on `target`. Raises ReferenceUnavailableError."""
+    """Answers each line of `source` with a line of `target`. Raises ReferenceUnavailableError."""
     newest = {form: max(pairs, key=_release) for form, pairs in forms().items()}
     with ExitStack() as stack:
         running: dict[str, Reference] = {}

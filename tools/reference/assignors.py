@@ -1,6 +1,6 @@
-"""Asks the Java program for the assignments of Kafka's assignors; draws random groups for them.
+"""Asks a Java program for the assignments of Kafka's client-side assignors, for random groups.
 
-Defines the form of the question, which `java/Assignors.java` reads.
+Encodes the questions; `java/Assignors.java` decodes them.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _RACKS: Final = ("a", "b", "c")
 
 
 class Group(NamedTuple):
-    """Topics, and members that subscribe to some of them."""
+    """The racks of each topic's partitions, and the members with their subscriptions."""
 
     topics: dict[str, list[frozenset[str]]]
     members: dict[str, Subscription]
 
 
 def groups(count: int, seed: int, assignor: str) -> Iterator[Group]:
-    """Yields random groups, the same for a seed: each group first new, then after changes."""
+    """Yields random groups, equal for equal seeds: each first new, then after some changes."""
     chance = random.Random(f"{seed} {assignor}")
     made = 0
     while made < count:
@@ -56,11 +56,11 @@ def groups(count: int, seed: int, assignor: str) -> Iterator[Group]:
 def assigned(
     judge: Reference, assignor: str, wanted: Iterable[Group]
 ) -> Iterator[Assignment | None]:
-    """Returns the assignment of Kafka's class for each group; None if the class itself fails.
+    """Yields the assignment of Kafka's class for each group; None if a known bug makes it fail.
 
-    It fails with a NullPointerException if a partition belonged to a member that no longer
-    subscribes to its topic and that has all it can get. Raises ReferenceFailedError if the program
-    fails.
+    The class raises NullPointerException if a member no longer subscribes to the topic of a
+    partition that it owned, and has all partitions it can get. Raises ReferenceFailedError for any
+    other failure.
     """
     questions = (
         records_question(Operation.ASSIGN, _lines(assignor, group).encode()) for group in wanted
@@ -118,7 +118,7 @@ def _changed(
     read: dict[str, list[TopicPartition]],
     generation: int,
 ) -> Group:
-    """Returns the group of the next generation, after a random change of its members."""
+    """Returns the group of the next generation: members and topics changed at random."""
     topics = dict(group.topics)
     with_racks = any(racks for partitions in topics.values() for racks in partitions)
     members = {}
@@ -151,14 +151,14 @@ def _telling(
     generation: int,
     chance: random.Random,
 ) -> Subscription:
-    """Returns the subscription of a member that joins again."""
+    """Returns the subscription with which a member joins again, in the assignor's format."""
     if chance.random() < 0.05:
-        return member._replace(owned=(), generation=-1, user_data=None)  # it restarted
+        return member._replace(owned=(), generation=-1, user_data=None)  # the member restarted
     if assignor == "sticky":
         data = sticky_user_data(read, generation)
         return member._replace(owned=(), generation=-1, user_data=data)
     if assignor == "cooperative-sticky":
-        if chance.random() < 0.2:  # an older client: its generation is in the user data
+        if chance.random() < 0.2:  # an older client sends its generation in the user data
             data = cooperative_user_data(generation)
             return member._replace(owned=read, generation=-1, user_data=data)
         return member._replace(owned=read, generation=generation, user_data=None)

@@ -1,7 +1,4 @@
-"""Compiles the Java program in `java/` against the jars of one Kafka release, once.
-
-Knows nothing of the program itself.
-"""
+"""Compiles the Java program in `java/` for one Kafka release, once."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ class ReferenceUnavailableError(RuntimeError):
 def class_path(release: str, folder: Path = SOURCES) -> str:
     """Returns the class path of the program in `folder` for `release`; compiles it if missing.
 
-    Safe in several processes at once. Raises ReferenceUnavailableError.
+    Safe if several processes call it at once. Raises ReferenceUnavailableError.
     """
     try:
         jars = resolve_jars(release)

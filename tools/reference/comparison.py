@@ -1,7 +1,7 @@
-"""Compares the codec of kproto with Kafka's classes: the same bytes, the same JSON, both ways.
+"""Compares kproto's codec with Kafka's classes: the same bytes and JSON, in both directions.
 
-Finds and names every difference. Three tables, DIFFERENT, RENAMED and ADDED_LATER, have the
-differences that the definitions cause; no others are allowed.
+Reports every difference. The tables DIFFERENT, RENAMED and ADDED_LATER list the differences that
+the message definitions cause; no others are allowed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
     "compare",
 ]
 
-#: Pairs with other bytes in that release than in the newest, by (release, name, version).
+#: By (release, name, version): why the release's bytes differ from those of the newest release.
 DIFFERENT: Final[Mapping[tuple[str, str, int], str]] = {
     ("3.9.2", "ReadShareGroupStateSummaryResponse", 0): (
         "unstable in 3.9; 4.0 put leaderEpoch in front of startOffset under the same version"
@@ -39,7 +39,7 @@ DIFFERENT: Final[Mapping[tuple[str, str, int], str]] = {
     ),
 }
 
-#: JSON fields with another name in the release, by (release, name): its own name by the newest.
+#: By (release, name): JSON fields that the release names differently, from the newest name.
 RENAMED: Final[Mapping[tuple[str, str], Mapping[str, str]]] = {
     ("3.9.2", "ListClientMetricsResourcesResponse"): {
         "configResources": "clientMetricsResources",
@@ -53,8 +53,8 @@ RENAMED: Final[Mapping[tuple[str, str], Mapping[str, str]]] = {
     },
 }
 
-#: JSON fields, by (release, name), of tagged fields that were added later without a new version.
-#: The release keeps their bytes, like all unknown tagged fields, and its JSON lacks them.
+#: By (release, name): JSON fields of tagged fields that were added later without a new version. The
+#: release keeps their bytes as unknown tagged fields, but its JSON lacks them.
 ADDED_LATER: Final[Mapping[tuple[str, str], frozenset[str]]] = {
     ("3.9.2", "ConsumerGroupCurrentMemberAssignmentValue"): frozenset({"assignmentEpochs"}),
     ("3.9.2", "ConsumerGroupMetadataValue"): frozenset({"metadataHash"}),
@@ -86,7 +86,7 @@ class Difference(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """The comparison of one pair."""
+    """The result for one pair: the number of samples, and the differences."""
 
     pair: Pair
     instances: int
@@ -100,14 +100,15 @@ class _Sample(NamedTuple):
 
 
 SHOWN: Final = 300
-"""How much of a text a difference shows."""
+"""The most characters of each side that a difference shows."""
 
 
 def compare(form: Form, pairs: Sequence[Pair], judges: Mapping[str, Reference]) -> list[Compared]:
     """Compares the samples of `form` with the classes of each release that has it.
 
-    For each sample, Kafka's class must read our bytes and write the same ones; write the same JSON
-    as we do; and encode our JSON, and its own, to our bytes.
+    For each sample, Kafka's class must do three things: decode kproto's bytes and encode the same
+    bytes; write the same JSON as kproto; and encode both its own and kproto's JSON to kproto's
+    bytes.
     """
     version = form.version
     taken = [
@@ -118,7 +119,7 @@ def compare(form: Form, pairs: Sequence[Pair], judges: Mapping[str, Reference]) 
 
 
 class _Comparison:
-    """Compares the samples of one pair; `read` caches our results for a JSON text."""
+    """Compares the samples of one pair; `read` caches kproto's bytes by JSON text."""
 
     def __init__(self, pair: Pair, judge: Reference, read: dict[str, str]) -> None:
         self.pair = pair
@@ -146,7 +147,7 @@ class _Comparison:
                 self.differ("bytes", sample.data.hex(), _shown(answer, hexadecimal=True))
 
     def writing_json(self, taken: list[_Sample]) -> list[str]:
-        """Compares the JSON that Kafka's class writes; returns it if there is any."""
+        """Compares the JSON that Kafka's class writes with kproto's; returns all of its JSON."""
         texts = []
         answers = self.ask(Operation.TO_JSON, [sample.data for sample in taken])
         for sample, answer in zip(taken, answers, strict=True):
@@ -157,13 +158,13 @@ class _Comparison:
             texts.append(theirs)
             node = self.as_release_names(without_records(self.shape, sample.json))
             ours = _dumps(node)
-            # The order of names in an object, and the spelling of a float, have no meaning.
+            # The order of object members and the spelling of floats do not matter.
             if ours != theirs and _sorted(node) != _sorted(json.loads(theirs)):
                 self.differ("JSON", ours, theirs)
         return texts
 
     def reading_json(self, texts: list[str]) -> None:
-        """Checks that both sides encode the same JSON to the same bytes."""
+        """Checks that kproto and Kafka's class encode the same JSON to the same bytes."""
         contents = [text.encode() for text in texts]
         answers = self.ask(Operation.FROM_JSON, contents)
         for text, content, answer in zip(texts, contents, answers, strict=True):
@@ -173,7 +174,7 @@ class _Comparison:
                 self.differ("reading JSON", ours, _shown(answer, hexadecimal=True))
 
     def bytes_of_json(self, text: str) -> str:
-        """Returns the hexadecimal bytes for JSON of the release, or the reason of our refusal."""
+        """Returns kproto's bytes (hexadecimal) for the release's JSON, or the refusal's reason."""
         node = _rename(json.loads(text), self.names)
         try:
             return self.cls.from_json(node, self.version).encode(self.version).hex()
@@ -188,7 +189,7 @@ class _Comparison:
         self.differences.append(Difference(self.pair, check, ours[:SHOWN], theirs[:SHOWN]))
 
     def as_release_names(self, node: Any) -> Any:
-        """Returns our JSON with the names of the release, and only its fields."""
+        """Returns kproto's JSON with the release's field names, without fields that it lacks."""
         if not self.renamed and not self.unknown:
             return node
         return _rename(node, self.renamed, self.unknown)

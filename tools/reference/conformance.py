@@ -1,7 +1,7 @@
-"""Writes docs/evidence/conformance.md: every message, its versions, and what was proven of them.
+"""Writes docs/evidence/conformance.md: every message, its versions, and the results for them.
 
-All content comes from a run, from the vectors or from the second opinions; the same code and the
-same definitions give the same text.
+All content comes from a run, from the vectors or from the results of peers; the same code and
+definitions give the same text.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 PATH: Final = ROOT / "docs" / "evidence" / "conformance.md"
 
-#: The results of kafka-python and kio: peer -> message -> versions on which it agrees, "0-4".
+#: The results of kafka-python and kio. By peer and message: the versions on which it agrees
+#: ("0-4").
 SECOND_OPINIONS: Final = ROOT / "tests" / "interop" / "second_opinions.json"
 
-#: The mutations that every full run judges, and their seed.
+#: The number of mutations of a full run, and their seed.
 MUTATIONS: Final = 1_000_000
 SEED: Final = 20260601
 
@@ -66,7 +67,7 @@ class
 
 
 def render(compared: Mapping[Pair, Compared], fuzzed: FuzzResult) -> str:
-    """Returns the page for the results of the two runs."""
+    """Returns the page for the results of a comparison and a fuzz run."""
     releases = " and ".join(RELEASES)
     parts = [
         INTRODUCTION.format(releases=releases, summary=comparison_summary(compared)),
@@ -78,7 +79,7 @@ def render(compared: Mapping[Pair, Compared], fuzzed: FuzzResult) -> str:
 
 
 def unexpected(compared: Mapping[Pair, Compared]) -> list[Difference]:
-    """Returns the differences that no table explains."""
+    """Returns the differences that the table DIFFERENT does not explain."""
     return [
         difference
         for pair, found in compared.items()
@@ -88,7 +89,7 @@ def unexpected(compared: Mapping[Pair, Compared]) -> list[Difference]:
 
 
 def comparison_summary(compared: Mapping[Pair, Compared]) -> str:
-    """Summarises the comparison in a sentence or two."""
+    """Summarises the comparison in two sentences."""
     names = {(pair.name, pair.version) for pair in compared}
     everything = {(pair.name, pair.version) for pair in all_pairs()}
     instances = sum(found.instances for found in compared.values())
@@ -134,7 +135,7 @@ def _mutations(fuzzed: FuzzResult) -> str:
 
 
 def fuzz_table(fuzzed: FuzzResult) -> str:
-    """Returns the agreement of kproto and Kafka's classes on the mutations, one row per case."""
+    """Returns a table of the mutations by agreement or deviation of kproto and Kafka's classes."""
     rows = [(case.value, f"{fuzzed.cases[case]:,}") for case in (*Agreement, *Deviation)]
     rows.append(("they disagree, for no reason that is listed", f"{fuzzed.disagreed:,}"))
     return _table(("Case", "Mutations"), rows)
@@ -183,7 +184,7 @@ def _versions(versions: Versions) -> str:
 
 
 def _ranges(numbers: Iterable[int]) -> str:
-    """Formats numbers as ranges: 0-3, 5."""
+    """Formats numbers as ranges, such as `0-3, 5`."""
     spans: list[list[int]] = []
     for number in sorted(numbers):
         if spans and spans[-1][-1] == number - 1:

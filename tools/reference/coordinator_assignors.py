@@ -1,7 +1,7 @@
-"""Asks a Java program for the decisions of the coordinator's assignors; draws random groups.
+"""Asks a Java program for the assignments of Kafka's server-side assignors, for random groups.
 
-Owns the form of the question, which `coordinator/CoordinatorAssignors.java` reads. The assignors
-are those of 4.4, because earlier releases differ.
+Encodes the questions; `coordinator/CoordinatorAssignors.java` decodes them. The assignors are those
+of 4.4, because those of earlier releases differ.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ __all__ = ["RELEASE", "Decision", "decided", "decisions", "known_class_path"]
 RELEASE: Final = "4.4.0"
 SOURCES: Final = Path(__file__).with_name("coordinator")
 
-#: For the whole program, which answers thousands of questions.
+#: The time limit of the whole program, which answers thousands of questions.
 _PATIENCE_S: Final = 120
 
 
 class Decision(NamedTuple):
-    """A group for which an assignor must decide."""
+    """A group, and the assignor that must assign its partitions."""
 
     assignor: str
     group: GroupSpec
@@ -40,7 +40,7 @@ def known_class_path() -> str:
 
 
 def decisions(count: int, seed: int) -> Iterator[Decision]:
-    """Yields random groups, the same for a seed: each at its start, then after changes."""
+    """Yields random groups, equal for equal seeds: each first new, then after some changes."""
     chance = random.Random(seed)
     made = 0
     while made < count:
@@ -94,9 +94,9 @@ def _member(chance: random.Random, topics: list[Uuid], *, alike: bool) -> Member
 
 
 def decided(wanted: Sequence[Decision]) -> list[Assignment]:
-    """Returns the decision of Kafka's class for each; members without partitions are left out.
+    """Returns the assignment of Kafka's class for each group, without members that get nothing.
 
-    Raises ReferenceUnavailableError and CalledProcessError.
+    Raises ReferenceUnavailableError or CalledProcessError.
     """
     command = [str(java_home() / "bin" / "java"), "-cp", known_class_path(), "CoordinatorAssignors"]
     question = "".join(f"{line}\n" for one in wanted for line in _lines(one))

@@ -1,7 +1,7 @@
-"""Runs the two large comparisons, over all pairs and all processors, and collects the findings.
+"""Runs the two large comparisons with Kafka's classes in parallel, over all pairs.
 
-`compare_all` passes the samples of every pair to Kafka's classes, `fuzz` a given number of mutated
-encodings. Both return plain data, which tests judge and `conformance` prints.
+`compare_all` compares the samples of every pair; `fuzz` compares a given number of mutated
+encodings. Both return plain data, which tests check and `conformance` prints.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from .workers import in_parallel, reference
 
 __all__ = ["FuzzResult", "Progress", "compare_all", "fuzz"]
 
-#: Takes the number of finished units of work, and their total.
+#: Called with the number of finished units of work, and their total.
 Progress = Callable[[int, int], None]
 
-#: How many disagreements of one pair are kept; the others are only counted.
+#: The most disagreements per pair that a result contains; the others are only counted.
 KEPT: Final = 3
 
 
@@ -60,9 +60,9 @@ class _FuzzPart(NamedTuple):
 
 @dataclass(slots=True)
 class FuzzResult:
-    """The results for the mutations: by pair, and in sum by case.
+    """The results for the mutations: their number by pair, and by agreement.
 
-    `disagreements` has a few of each pair; `disagreed` counts all.
+    `disagreements` has some disagreements of each pair; `disagreed` is the number of all.
     """
 
     seed: int
@@ -75,7 +75,7 @@ class FuzzResult:
 def fuzz(
     count: int, seed: int, *, processes: int | None = None, progress: Progress | None = None
 ) -> FuzzResult:
-    """Judges `count` mutations, spread evenly over all pairs; the same ones for the same seed."""
+    """Compares `count` mutations, spread evenly over all pairs; equal for equal seeds."""
     pairs = judged_pairs()
     share, rest = divmod(count, len(pairs))
     tasks = [_FuzzTask(pair, share + (at < rest), seed) for at, pair in enumerate(pairs)]
