@@ -29,7 +29,7 @@ _DELETE_BY_STRUCT: Final = 6
 
 
 class NewTopic(NamedTuple):
-    """A topic to create; -1 takes the default of the broker (KIP-464).
+    """A topic to create; a number of -1 means the default of the broker (KIP-464).
 
     `configs` are topic configs as text: `{"retention.ms": "1000"}`.
     """

@@ -126,8 +126,7 @@ class RebalanceListenerInvoker:
         unreported -= losses
 
     async def assign(self, tps: Collection[TopicPartition]) -> None:
-        """Adds partitions, except after `close`; fetching waits until `on_assigned` has returned.
-        """
+        """Adds partitions, except after `close`; they are fetched once `on_assigned` returned."""
         async with self._lock:
             if self._is_closing:
                 return

@@ -1,7 +1,7 @@
-"""The one table of errors of groups: the action by request, error and group protocol.
+"""The table of group errors: the action by request, error and group protocol.
 
-A member follows the action of its request. Without a row it retries the error if `core.retry` calls
-it retriable, and ends otherwise. No state is used here.
+A member follows the action for its request. After an error without a row it retries if `core.retry`
+calls the error retriable, and ends otherwise. Plain functions.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ErrorAction(Enum):
 
 
 class ErrorRow(NamedTuple):
-    """The actions for an error of these requests; None if the protocol does not have the error.
+    """The actions for an error of `requests`; None if the protocol does not have the error.
 
     In the consumer protocol JOIN is the heartbeat of a member without an epoch.
     """
@@ -98,7 +98,7 @@ ERROR_ACTIONS: Final = (
     # KIP-559 for SyncGroup; in the consumer protocol the broker does not convert the group.
     ErrorRow("INCONSISTENT_GROUP_PROTOCOL", (_JOIN,), _A.FAIL, _A.OTHER_PROTOCOL),
     ErrorRow("INCONSISTENT_GROUP_PROTOCOL", (_SYNC,), _A.FAIL, None),
-    # The broker must not convert the group. Later: the group was deleted, or changed its protocol.
+    # At the join: the broker must not convert the group. Later: the group was deleted or converted.
     ErrorRow("GROUP_ID_NOT_FOUND", (_JOIN,), None, _A.OTHER_PROTOCOL),
     ErrorRow("GROUP_ID_NOT_FOUND", (_HEARTBEAT, _COMMIT), None, _A.MEMBER_UNKNOWN),
     # The consumer protocol is disabled in the cluster.
@@ -131,13 +131,13 @@ _CONSUMER: Final = {
 
 
 def classic_action(request: GroupRequest, error: KprotoError) -> ErrorAction:
-    """Returns the action for the member of a classic group."""
+    """Returns the action of a classic member after `request` failed with `error`."""
     known = _CLASSIC.get((request, _name_of(error)))
     return _by_remedy(error) if known is None else known
 
 
 def consumer_action(request: GroupRequest, error: KprotoError) -> ErrorAction:
-    """Returns the action for a member of the consumer protocol (KIP-848)."""
+    """Returns the action of a consumer-protocol member (KIP-848) after `request` failed."""
     known = _CONSUMER.get((request, _name_of(error)))
     return _by_remedy(error) if known is None else known
 

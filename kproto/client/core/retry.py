@@ -1,7 +1,6 @@
 """The retry engine of the client: the remedy of each error, attempts, deadlines and backoff.
 
-It uses no connection, no cluster and no task: `Attempts` has the earliest time of the next attempt,
-and its owner waits until then.
+Plain data: `Attempts` has the earliest time of the next attempt, and its owner waits until then.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ JITTER: Final = 0.2
 #: available again responds within it.
 LAST_ATTEMPT_S: Final = 0.1
 
-#: A rest shorter than this, in seconds, counts as none: timers are not more exact.
+#: A remaining time below this, in seconds, counts as over: timers are not more precise.
 TIMER_RESOLUTION_S: Final = 0.001
 
 _NEVER: Final = float("inf")
@@ -144,7 +143,7 @@ class Attempts:
             self.deadline = now + self._limit_s
 
     def on_attempt_started(self, now: float) -> None:
-        """Starts another attempt at `now`; a pause before it moves the deadline."""
+        """Starts another attempt at `now`; a wait beyond `not_before` moves the deadline."""
         if self.count:
             self.deadline += max(0.0, now - self.not_before)
             self.not_before = now

@@ -15,7 +15,7 @@ A = TypeVar("A")
 
 
 class SingleFlight(Generic[K, A]):
-    """Sends one request of a kind at a time, for the keys of all callers."""
+    """Has one request in flight at a time; the next one has the keys of all waiting callers."""
 
     def __init__(self, send: Callable[[frozenset[K]], Coroutine[Any, Any, A]]) -> None:
         self._send = send
@@ -26,9 +26,8 @@ class SingleFlight(Generic[K, A]):
     async def request(self, keys: frozenset[K]) -> A:
         """Returns the response to a request for `keys` and for the keys of other callers.
 
-        The request is sent after this call, because the response to a request in flight may be
-        older than the knowledge of the caller. Cancelling one caller cancels no other. Raises the
-        errors of `send`.
+        The request is sent after this call, because a request in flight may get a response from
+        before the call. Cancelling one caller cancels no other. Raises the errors of `send`.
         """
         self._keys |= keys
         task = self._next

@@ -13,8 +13,8 @@ from ..settings import Address
 
 __all__ = ["BrokerSelection", "RebootstrapTimer"]
 
-#: The number of brokers without a connection that are tried before the bootstrap list. If a whole
-#: cluster is silent, each attempt takes `connect_timeout_ms`.
+#: The number of brokers without a connection that are tried before the bootstrap list. It is small:
+#: if no broker responds, each attempt takes `connect_timeout_ms`.
 _BEFORE_BOOTSTRAP: Final = 3
 
 
@@ -30,7 +30,7 @@ class BrokerSelection:
         self._last_failed: dict[Address, int] = {}
 
     def on_request(self, address: Address) -> None:
-        """Counts a request to a broker: it comes after brokers with an equal load."""
+        """Records a request to a broker, which then follows other brokers with the same load."""
         self._sequence += 1
         self._last_used[address] = self._sequence
 
@@ -55,8 +55,8 @@ class BrokerSelection:
 
         `load` returns the number of requests in flight to a broker, None without an open
         connection. Brokers with an open connection come first: the least loaded ones, and of these
-        the least recently asked. Then follow a few of the other known brokers, failed ones last,
-        the bootstrap list, and the rest. Once all brokers without a connection have failed, the
+        the least recently used. Then follow a few of the other known brokers, failed ones last, the
+        bootstrap list, and the rest. Once all brokers without a connection have failed, the
         bootstrap list comes before them (KIP-899). If the client does not rebootstrap, the
         bootstrap list is only used before the first metadata.
         """
@@ -109,7 +109,7 @@ class RebootstrapTimer:
         self._has_failed = False
 
     def on_request(self, now: float) -> bool:
-        """Starts a Metadata request; returns True if metadata is missing for the trigger time."""
+        """Records the start of a Metadata request; returns True if it must rebootstrap first."""
         if self._since is None or now - self._last > self._trigger_s:
             self._since = now
         self._last = now
@@ -122,10 +122,10 @@ class RebootstrapTimer:
         return True
 
     def on_failed(self) -> None:
-        """Takes note of a failed Metadata request."""
+        """Records a failed Metadata request."""
         self._has_failed = True
 
     def on_success(self) -> None:
-        """Resets the recovery, because metadata has arrived."""
+        """Resets the timer, because metadata has arrived."""
         self._since = None
         self._has_failed = False

@@ -183,9 +183,9 @@ class Cluster:
                 self.racks[each.node] = each.rack
 
     def update_leader(self, hint: LeaderHint) -> bool:
-        """Applies a leader; returns False if its broker is unknown, or if it is not new.
+        """Applies the leader of `hint`; returns False if its broker is unknown or the epoch is old.
 
-        It is new if its leader epoch is above the known one (KIP-320).
+        The hint applies if its leader epoch is above the known one (KIP-320).
         """
         info = self.topics.get(hint.topic)
         known = None if info is None else info.partitions.get(hint.partition)
@@ -206,7 +206,7 @@ class Cluster:
         self.topics.clear()
 
     def forget(self, topics: Iterable[str]) -> None:
-        """Drops topics whose leaders have changed."""
+        """Drops topics, so that their metadata is requested again."""
         for name in topics:
             self.topics.pop(name, None)
 
@@ -233,7 +233,7 @@ class Cluster:
 
 
 def no_leader_error(topics: Iterable[TopicInfo], topic: str, partition: int) -> BrokerResponseError:
-    """Returns the error for a partition without a leader, by a Metadata response."""
+    """Returns the error for a partition without a leader in a Metadata response with `topics`."""
     code = _NO_SUCH_PARTITION
     for info in topics:
         if info.name == topic:
@@ -243,7 +243,7 @@ def no_leader_error(topics: Iterable[TopicInfo], topic: str, partition: int) -> 
 
 
 def format_partitions(tps: Iterable[TopicPartition]) -> str:
-    """Formats partitions for a message: `orders[0], orders[1]`, and the first ones of many."""
+    """Formats partitions for a message: `orders[0], orders[1]`; names the first 10 of them."""
     names = [f"{topic}[{partition}]" for topic, partition in sorted(tps)]
     more = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -162,7 +162,7 @@ class ClusterView:
     async def connection(
         self, broker: int | None = None, *, owner: object = None
     ) -> BrokerConnection:
-        """Returns the connection to the broker of that node id, or to any; see `Client.connection`.
+        """Returns the connection to node `broker`, or to any broker; see `Client.connection`.
 
         With `owner` no other caller uses the connection: its requests may wait at the broker.
         """
@@ -351,7 +351,10 @@ class ClusterView:
         return self._received_at.get(name, float("-inf")) >= at
 
     async def ensure_metadata(self, names: Iterable[str]) -> None:
-        """Requests metadata of unknown topics in one request, if there are several."""
+        """Requests missing or old metadata of several topics in one request.
+
+        Does nothing for a single topic, whose metadata `topic` requests.
+        """
         unknown = {name for name in names if not self.has_current_metadata(name)}
         if len(unknown) > 1:
             await self.refresh(unknown)
@@ -463,7 +466,8 @@ class ClusterView:
         The time runs from `started_at` on, in seconds of the clock; without it from now. Lost
         connections, timeouts and, with `responses`, retriable error codes are retried; any other
         error is raised at once. The last attempt starts at the deadline. An attempt that is still
-        running at the deadline is cancelled: it raises the last error, or RequestTimeoutError.
+        running at the deadline is cancelled: then the call raises the last error, or
+        RequestTimeoutError.
         """
         started_at = self.clock.monotonic() if started_at is None else started_at
         limit_ms: int = getattr(self.settings, limited_by)
@@ -507,8 +511,8 @@ class ClusterView:
     ) -> list[T]:
         """Calls `send(node, its partitions)` for all leaders concurrently; returns the results.
 
-        After a retriable error it refreshes the leaders and asks all of them again, within
-        `api_timeout_ms`. Raises the errors of `leader`, and the first error of `send`.
+        After a retriable error it refreshes the leaders and calls `send` for all of them again,
+        within `api_timeout_ms`. Raises the errors of `leader`, and the first error of `send`.
         """
         partitions = list(partitions)
         attempts = Attempts(self.settings, started_at=self.clock.monotonic())

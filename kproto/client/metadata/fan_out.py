@@ -333,7 +333,7 @@ def _merge_level(
 
 
 def _position(order: dict[_Identity, int], identities: Sequence[_Identity]) -> int:
-    """Returns the position of the element with one of these identities; a new one gets the next.
+    """Returns the position of the element with one of these identities, or the next free one.
 
     Afterwards all of its identities map to that position.
     """

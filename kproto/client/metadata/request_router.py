@@ -2,7 +2,8 @@
 
 `routing` determines the brokers, and `fan_out` splits a request for several brokers; the parts are
 sent concurrently. If a broker is not the leader, coordinator or controller any more, the router
-drops that knowledge, so that the next call finds the right broker. The router retries no request.
+drops the outdated metadata, so that the next call finds the right broker. The router retries no
+request.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ R = TypeVar("R", bound=Response)
 T = TypeVar("T")
 
 
-#: Routes with brokers that the caller names: if such a broker does not exist, the caller is wrong.
+#: Routes whose brokers the caller names: a broker that does not exist is a ConfigurationError.
 _NAMED_BY_CALLER: Final = (Route.NAMED, Route.RESOURCES)
 
 #: Routes that need metadata of topics.

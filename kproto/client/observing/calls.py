@@ -29,7 +29,7 @@ class CompletedBatch(Protocol):
 
     @property
     def count(self) -> int:
-        """The number of its records."""
+        """The number of records of the batch."""
         ...
 
     def record_at(self, position: int) -> ProducerRecord:
@@ -48,8 +48,8 @@ class CompletedBatch(Protocol):
 class HookCalls:
     """The overridden hooks; hooks that are not overridden are None.
 
-    `failures` counts the exceptions of hooks. The first exception of each kind is logged with its
-    traceback, later ones at DEBUG, because a hook may be called for each request.
+    `failures` counts the exceptions of hooks. The first exception of each class from a hook is
+    logged with its traceback, later ones at DEBUG, because a hook may be called for each request.
     """
 
     def __init__(self, hooks: Hooks | None) -> None:

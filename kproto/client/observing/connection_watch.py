@@ -103,8 +103,8 @@ class ConnectionWatch:
     def lost(self, error: KprotoError, *, had_requests: bool, was_closed_here: bool) -> None:
         """Reports the end of the connection: requests in flight get no response.
 
-        It may be called again. `had_requests` is False if the requests in flight are sent again;
-        `was_closed_here` is True if the client closed the connection itself.
+        Later calls have no effect. `had_requests` is False if the requests in flight are sent
+        again; `was_closed_here` is True if the client closed the connection itself.
         """
         in_flight = len(self._written)
         while self._written:

@@ -42,8 +42,8 @@ def format_target(topic: str | None, partition: int | None) -> str:
     return topic if partition is None else f"{topic}[{partition}]"
 
 
-#: After this many seconds without an error no operation is retried any more, because retries are at
-#: most `retry_backoff_max_ms` apart: the caller has abandoned it.
+#: If operations had no error for this many seconds, their partitions no longer wait for a retry:
+#: retries are at most `retry_backoff_max_ms` apart, so the callers have abandoned them.
 _FORGOTTEN_S: Final = 60.0
 
 

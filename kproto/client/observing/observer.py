@@ -27,7 +27,8 @@ _FENCED = frozenset({"INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
 
 
 #: The most addresses with counts. Brokers in containers may get a new address at each start, and a
-#: broker may invent addresses: neither must fill the memory of a client that runs for months.
+#: faulty broker may return ever new addresses: neither must fill the memory of a client that runs
+#: for months.
 MAX_ADDRESSES: Final = 1_000
 
 
@@ -80,7 +81,7 @@ class Observer:
         self._is_closed = False
 
     def close(self) -> None:
-        """Stops to report retries, because the client is closing."""
+        """Stops reporting retries, because the client is closing."""
         self._is_closed = True
 
     # Connections and the cluster
