@@ -1,6 +1,6 @@
-"""Defines an error class for each error code that callers decide by, as Kafka's clients do.
+"""Defines the exception classes of error codes that callers catch, as in Kafka's clients.
 
-Any other code is a plain `BrokerResponseError`. Each class is found by the name of its code.
+Any other code is a plain `BrokerResponseError`. `BROKER_ERRORS` maps the name of a code to a class.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class OffsetOutOfRangeError(BrokerResponseError):
 
 
 class UnknownTopicOrPartitionError(BrokerResponseError):
-    """UNKNOWN_TOPIC_OR_PARTITION (3)."""
+    """UNKNOWN_TOPIC_OR_PARTITION (3): it does not exist, or the broker does not know it yet."""
 
 
 class UnknownTopicIdError(BrokerResponseError):
@@ -82,7 +82,7 @@ class NotLeaderOrFollowerError(BrokerResponseError):
 class NotEnoughReplicasError(BrokerResponseError):
     """NOT_ENOUGH_REPLICAS (19), NOT_ENOUGH_REPLICAS_AFTER_APPEND (20): see min.insync.replicas.
 
-    After the second one the leader has the records.
+    After NOT_ENOUGH_REPLICAS_AFTER_APPEND the leader has stored the records.
     """
 
 
@@ -95,7 +95,7 @@ class InvalidTopicError(BrokerResponseError):
 
 
 class TopicExistsError(BrokerResponseError):
-    """TOPIC_ALREADY_EXISTS (36)."""
+    """TOPIC_ALREADY_EXISTS (36): the cluster has a topic of that name."""
 
 
 class NotControllerError(BrokerResponseError):
@@ -119,7 +119,7 @@ class UnknownMemberIdError(BrokerResponseError):
 
 
 class RebalanceInProgressError(BrokerResponseError):
-    """REBALANCE_IN_PROGRESS (27)."""
+    """REBALANCE_IN_PROGRESS (27): the group rebalances, and the member must rejoin."""
 
 
 class GroupIdNotFoundError(BrokerResponseError):

@@ -16,7 +16,11 @@ _WORD: Final = re.compile(r"\w+")
 
 
 class _Shape(NamedTuple):
-    """Tells whether a struct has an error code, and which fields hold structs with one."""
+    """The error codes of a struct class.
+
+    `has_code` is True if it has the field `error_code`. The structs in `struct_fields` have that
+    field, or contain structs that have it.
+    """
 
     has_code: bool
     struct_fields: tuple[str, ...]
@@ -40,7 +44,7 @@ def error_codes_in(message: Message) -> Iterator[int]:
 
 @lru_cache(maxsize=1024)  # more than there are structs in all responses
 def _shape_of(kind: type[Struct]) -> _Shape:
-    """Derives the shape from the annotations of the generated class."""
+    """Derives the `_Shape` of a struct class from the annotations of the generated class."""
     made = kind._generated()
     types = vars(sys.modules[made.__module__])
     names = made._names()

@@ -2,7 +2,7 @@
 
 `ClientConnection` encodes requests into frames and reads the responses; `ServerConnection` reads
 requests (`read_request`) and encodes the responses. On a connection, responses come in the order of
-the requests, as Kafka guarantees. A proxy uses the reading halves of both.
+the requests, as Kafka guarantees. A proxy uses the methods of both that read.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ def _generated_name(cls: type[Message]) -> str:
 
 
 def expects_response(request: Message, version: int) -> bool:
-    """Returns False for the requests that no broker answers.
+    """Returns False for a request that no broker answers.
 
-    These are a Produce with acks=0, and an AddPartitionsToTxn without a transaction in a version
-    that allows several.
+    No broker answers Produce with acks=0, and AddPartitionsToTxn from v4 on without any element in
+    `transactions`.
     """
     name = _UNANSWERED.get(request.API_KEY)
     if name is None or _generated_name(type(request)) != name:
@@ -109,7 +109,7 @@ class ClientConnection:
     def send(self, request: Request[R], version: int, context: object = None) -> tuple[int, bytes]:
         """Returns the correlation id of `request` and its frame; frames must be written in order.
 
-        `context` is kept with the pending request.
+        `context` is stored with the pending request.
 
         Raises EncodeError, and ConfigurationError for a request that the user defined in a package
         without its response. The request is then not pending.
@@ -151,9 +151,7 @@ class ClientConnection:
         body: Sequence[bytes],
         context: object,
     ) -> bytes:
-        """Returns the frame of a request with the next correlation id; adds it to the pending
-        ones.
-        """
+        """Returns the frame of a request with the next correlation id; adds it to `pending`."""
         correlation_id = self._next_correlation_id
         prefix, suffix = self._heads.get((cls, version)) or self._head(cls, version)
         data = frame(prefix, _CORRELATION_ID.pack(correlation_id), suffix, *body)
@@ -199,7 +197,7 @@ def _refuse_unanswerable(
 
 
 class ReceivedRequest(NamedTuple):
-    """A request; `message` is None when no definition knows its api key or version.
+    """A request; `message` is None if no definition has its api key and version.
 
     `size` is that of the frame, in bytes; `trailing` are the bytes after its body. `header_tags`
     are unknown tagged fields of the header; `body` is the received body, or all bytes after the

@@ -1,6 +1,6 @@
 """Looks up error codes of responses, and converts them to exceptions.
 
-An unknown code is converted like others. Knows no message and no request.
+An unknown code is converted, too, under the name UNKNOWN_CODE_<n>.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Reads and writes frames: an int32 size in bytes, then that many bytes. Does not read their
-content.
+"""Reads and writes frames: an int32 with the size in bytes, then as many bytes.
 
 `FrameReader` provides the memory for reads from a socket, so that a large frame is read directly
 into its own pieces and copied once, into the `bytes` for the decoder. A piece is allocated only
@@ -20,19 +19,20 @@ from ..wire.limits import MAX_LENGTH
 __all__ = ["DEFAULT_MAX_FRAME_BYTES", "FrameReader", "frame"]
 
 #: Largest frame that is accepted, in bytes. Kafka's brokers refuse requests over 100 MiB
-#: (socket.request.max.bytes); a response may hold that much records too.
+#: (socket.request.max.bytes); a response may have as many bytes of records.
 DEFAULT_MAX_FRAME_BYTES: Final = 104_857_600
 
 #: Size in bytes of the buffer that small frames share: a few typical responses fit at once.
 SHARED_BUFFER_BYTES: Final = 65_536
 
-#: Pieces are kept up to this size in bytes, all of them together: those of a fetch by the client's
-#: defaults.
+#: The pieces that are kept for the next frame have at most this size in bytes, all together: enough
+#: for a fetch with the client's defaults.
 REUSED_BYTES: Final = 1_048_576
 
-#: glibc returns freed blocks to the system, at the cost of page faults, if they are larger than all
-#: blocks freed before: freeing one block of this size, which is never written to and so takes no
-#: memory, makes it keep the two blocks of a fetch, the frame and its records, for the next one.
+#: glibc returns a freed block to the system if it is larger than all blocks freed before; to
+#: allocate it again costs page faults. So one block of this size is allocated and freed once: it
+#: takes no memory, because nothing is written to it. Afterwards glibc keeps the two blocks of a
+#: fetch, the frame and its records, for the next fetch.
 _UNTOUCHED_BYTES: Final = 4 * REUSED_BYTES
 
 _SIZE = struct.Struct(">i")
@@ -60,8 +60,9 @@ class FrameReader:
         self._shared = bytearray(SHARED_BUFFER_BYTES)
         self._start = 0  # of the bytes in `_shared` that are in no frame yet
         self._end = 0
-        # Of a frame that the shared buffer cannot hold: its size, 0 without one; received bytes;
-        # pieces, of which the last is being filled; the filled and allowed length of that one.
+        # A frame that is larger than the shared buffer: its size (0 without one), the number of
+        # received bytes, and its pieces; the last piece is filled up to `_filled`, at most to
+        # `_piece_limit`.
         self._large_size = 0
         self._received = 0
         self._pieces: list[bytes | bytearray] = []
@@ -77,7 +78,7 @@ class FrameReader:
 
     @property
     def first_bytes(self) -> bytes:
-        """Returns the first bytes that are in no frame yet, eight at most, for a diagnosis."""
+        """Returns the first bytes that are in no frame yet, eight at most, for error messages."""
         first = self._pieces[0] if self._pieces else self._shared[self._start : self._end]
         return bytes(first[:8])
 
@@ -107,7 +108,7 @@ class FrameReader:
         return [done]
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Takes bytes; returns the complete frames."""
+        """Adds received bytes; returns the frames that are complete now."""
         frames: list[bytes] = []
         view = memoryview(data)
         while view:

@@ -1,8 +1,8 @@
 """Reads and writes request and response headers, and chooses their versions.
 
-The version of a header follows from the api key and version alone. Two exceptions are Kafka's:
-an ApiVersions response always has header v0, so that a client can read it before it knows what
-the broker speaks (KIP-511), and ControlledShutdown v0 has a request header without client id.
+The version of a header follows from the api key and version alone. Kafka has two exceptions: an
+ApiVersions response always has header v0, so that a client can read it before it knows what the
+broker speaks (KIP-511), and ControlledShutdown v0 has a request header without client id.
 """
 
 from __future__ import annotations
@@ -83,9 +83,7 @@ def response_header_version(cls: type[Message], version: int) -> int:
 def encode_request_header(
     cls: type[Message], version: int, correlation_id: int, client_id: str | None
 ) -> bytes:
-    """Returns the header of a request of class `cls`. Raises EncodeError on a client id too
-    long.
-    """
+    """Returns the header of a request. Raises EncodeError for a client id that is too long."""
     assert cls.API_KEY is not None
     header_version = request_header_version(cls, version)
     return request_header(header_version, cls.API_KEY, version, correlation_id, client_id)

@@ -1,6 +1,6 @@
 """Maps api keys to classes of requests and responses: Kafka's, and those of a user's own packages.
 
-kproto-codegen generates packages. Knows no bytes.
+kproto-codegen generates these packages.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ __all__ = ["KAFKA_MESSAGES", "MessageClasses", "missing_half", "response_of"]
 
 
 class MessageClasses:
-    """Holds the requests and responses that one side of a connection knows, by api key.
+    """Holds the requests and responses that one side of a connection can read, by api key.
 
-    They are Kafka's, then those of `packages`, then `requests` with their responses; for the same
-    api key the later wins. Raises ConfigurationError for a package that is not generated, and for a
-    request without its response, or the reverse.
+    They are Kafka's, those of `packages`, and `requests` with their responses. For the same api key
+    `requests` override `packages`, a later package an earlier one, and all of them Kafka's. Raises
+    ConfigurationError for a package that is not generated, and for a request without its response,
+    or the reverse.
     """
 
     def __init__(self, *packages: ModuleType, requests: Iterable[type[Request[Any]]] = ()) -> None:
@@ -94,7 +95,7 @@ def response_of(request: type[Request[Any]]) -> type[Response] | None:
         return answer
 
 
-#: The results of `response_of`, by request: every sent request needs its own.
+#: The results of `response_of`, cached by request class: every sent request needs one.
 _response_classes: Final[dict[Any, type[Response] | None]] = {}
 
 

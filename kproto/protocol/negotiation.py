@@ -69,8 +69,8 @@ def fallback_version(answer: ApiVersionsResponse) -> int:
     """Returns the version for a second ApiVersions request, after error 35 (KIP-511).
 
     Such a response has the layout of v0. A well-formed one has the versions of ApiVersions that the
-    broker supports. Some brokers send others, which cannot be read and so have no versions: the
-    result is then v0, which every broker supports.
+    broker supports. Some brokers send malformed responses, which have no versions: then the result
+    is v0, which every broker supports.
     """
     broker_range = broker_ranges(answer).get(ApiVersionsResponse.API_KEY)
     if broker_range is None:

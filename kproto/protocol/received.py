@@ -54,8 +54,8 @@ _REFUSAL: Final = ApiVersionsResponse(error_code=UNSUPPORTED_VERSION)
 class ReceivedResponse(NamedTuple):
     """Holds a response; `version` is that of its bytes, `trailing` are the bytes after its body.
 
-    `message` is None if no definition knows the api key or version of the request. `size` is that
-    of the frame, in bytes. `header_tags` are unknown tagged fields of the header; `body` is the
+    `message` is None if no definition has the api key and version of the request. `size` is that of
+    the frame, in bytes. `header_tags` are unknown tagged fields of the header; `body` is the
     received body, or all bytes after the correlation id if `message` is None; `cls` is the class of
     the api key; `head` is the received header.
     """
@@ -226,7 +226,7 @@ def read_response(
 def read_response_of(
     cls: type[Response] | None, data: BytesLike, api_key: int, version: int
 ) -> ReceivedResponse:
-    """Reads a response like `read_response`, if its class is known."""
+    """Reads a response as `read_response` does, by its class `cls`; None is unknown."""
     if type(data) is not bytes:
         data = copy_octets(data, name_of(cls, api_key))
     if len(data) < _CORRELATION_ID.size:
@@ -284,9 +284,10 @@ def copy_octets(data: object, name: str) -> bytes:
 
 
 def _can_be_read(cls: type[Response], version: int, data: bytes) -> bool:
-    """Returns whether the definitions know the layout of the response.
+    """Returns True if the layout of the response is known.
 
-    They know it for error 35 to a future version of ApiVersions, which has the layout of v0.
+    It is also known for error 35 to an unknown version of ApiVersions: the response has the layout
+    of v0.
     """
     if version in cls.VALID_VERSIONS:
         return True
@@ -298,7 +299,7 @@ def _is_unsupported(data: bytes, start: int) -> bool:
 
 
 def _unsupported_api_versions(correlation_id: int, data: bytes, start: int) -> ReceivedResponse:
-    """Reads error 35, in the layout of v0 or in no layout (see `negotiation.fallback_version`)."""
+    """Reads error 35, in the layout of v0 or malformed (see `negotiation.fallback_version`)."""
     body = data[start:]
     try:
         message, end = ApiVersionsResponse.decode_from(body, 0, 0)

@@ -1,14 +1,14 @@
 """Implements SASL for both sides: PLAIN (RFC 4616), SCRAM (RFC 5802), OAUTHBEARER (RFC 7628).
 
 An exchange object answers the peer's tokens; other modules carry the tokens (in SaslAuthenticate,
-or in bare frames after SaslHandshake v0). A client's loop is the same for all:
+or in bare frames after SaslHandshake v0). A client's loop is the same for all mechanisms:
 
     exchange = client_exchange("SCRAM-SHA-256", Credentials("alice", "secret"))
     token = exchange.first()
     while not exchange.done:
         token = exchange.next(await send(token))
 
-No socket, no clock. Random values are drawn unless the caller passes them.
+Exchanges use no socket and no clock. They draw random nonces unless the caller passes them.
 """
 
 from .credentials import (

@@ -1,8 +1,8 @@
 """Holds the credentials of a user on each side of a SASL exchange.
 
 A client holds `Credentials`: name and password. A server needs only a `SaltedCredential`, from
-which the password cannot be recovered. Both hide secrets from their repr. Knows the key derivation
-of SCRAM (RFC 5802, 3), and no message of any mechanism.
+which the password cannot be recovered. Both hide secrets from their repr. The functions derive the
+keys of SCRAM (RFC 5802, 3).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ __all__ = [
 #: Fewest PBKDF2 rounds: the minimum of RFC 7677, 4, and of Kafka's client and broker.
 MIN_ITERATIONS: Final = 4096
 
-#: The same answer for an unknown user and a wrong password, so that it does not reveal which.
+#: The error for an unknown user and for a wrong password: it does not reveal which of them.
 INVALID_CREDENTIALS: Final = "invalid user name or password"
 
 #: Bytes of a new random salt.
 SALT_BYTES: Final = 16
 
-#: Salted passwords that are kept per user: all brokers of a cluster have the same, and each change
-#: of the password makes a new one.
+#: The number of cached salted passwords per user: all brokers of a cluster have the same salt, and
+#: each change of the password adds one.
 MAX_CACHED_PASSWORDS: Final = 4
 
 
@@ -50,7 +50,7 @@ class Credentials:
     With `prepare_strings` SCRAM applies SASLprep (RFC 4013) to both first, as RFC 5802 requires.
     Kafka's own classes do not, and use the UTF-8 unchanged; the two differ only for text that
     SASLprep changes or refuses, such as compatibility characters. Such a password needs
-    `prepare_strings=False` on a broker that salted it unchanged.
+    `prepare_strings=False` if the broker has salted it unchanged.
 
     Raises `ConfigurationError` for an empty name or password, or one with a NUL.
     """
@@ -121,7 +121,7 @@ class SaltedCredential:
     def from_salted_password(
         cls, salted: bytes, *, hash_name: str, iterations: int, salt: bytes
     ) -> SaltedCredential:
-        """Derives it from a SaltedPassword, as AlterUserScramCredentials carries it (KIP-554)."""
+        """Returns the credential of a SaltedPassword in AlterUserScramCredentials (KIP-554)."""
         return cls(
             hash_name=hash_name,
             iterations=iterations,
@@ -131,7 +131,7 @@ class SaltedCredential:
         )
 
     def matches(self, password: str, *, prepare_strings: bool = True) -> bool:
-        """Returns whether this is the password; compared in constant time.
+        """Returns True if `password` is the user's; compares in constant time.
 
         Raises `AuthenticationError` for a password that SASLprep does not allow.
         """
@@ -169,15 +169,15 @@ def salted_password(hash_name: str, password: bytes, salt: bytes, iterations: in
     return hashlib.pbkdf2_hmac(hash_name, password, salt, iterations)
 
 
-#: Makes a SaltedPassword: name of the hash, password, salt, iterations.
+#: Returns the SaltedPassword by name of the hash, password, salt and iterations.
 Salting: TypeAlias = Callable[[str, bytes, bytes, int], bytes]
 
 
 class SaltedPasswords:
     """Salts one user's password, and keeps the last results, so that reconnecting costs no time.
 
-    May be called by several threads at once; the second waits for the first. Copies and pickles
-    begin empty.
+    Several threads may call it at once; one waits for the other. Copies and pickles have no
+    results.
     """
 
     def __init__(self) -> None:

@@ -12,8 +12,9 @@ __all__ = ["ClientExchange", "ServerExchange"]
 
 
 class ClientExchange(Protocol):
-    """Defines a client's side of one authentication. Raises `AuthenticationError`, then stays
-    failed.
+    """Defines a client's side of one authentication.
+
+    `first` and `next` raise `AuthenticationError`; after it the exchange stays failed.
     """
 
     @property
@@ -23,23 +24,25 @@ class ClientExchange(Protocol):
 
     @property
     def done(self) -> bool:
-        """Returns whether the server has sent its last token."""
+        """Returns True if the server has accepted the client: no token follows."""
         ...
 
     def first(self) -> bytes:
-        """Returns the token that opens the exchange; to be called once."""
+        """Returns the client's first token. Call it once, before `next`."""
         ...
 
     def next(self, challenge: bytes) -> bytes:
-        """Returns the answer to the server's token; it is empty and need not be sent once
-        `done`.
+        """Returns the answer to the server's token `challenge`.
+
+        If `done` is True after the call, the answer is empty and need not be sent.
         """
         ...
 
 
 class ServerExchange(Protocol):
-    """Defines a server's side of one authentication. Raises `AuthenticationError`, then stays
-    failed.
+    """Defines a server's side of one authentication.
+
+    `next` raises `AuthenticationError`; after it the exchange stays failed.
     """
 
     @property
@@ -49,7 +52,7 @@ class ServerExchange(Protocol):
 
     @property
     def done(self) -> bool:
-        """Returns whether the client is authenticated."""
+        """Returns True if the client is authenticated."""
         ...
 
     @property
@@ -58,5 +61,8 @@ class ServerExchange(Protocol):
         ...
 
     def next(self, response: bytes) -> bytes:
-        """Returns the answer to the client's token, to be sent also when `done`."""
+        """Returns the answer to the client's token `response`.
+
+        Send the answer even if `done` is True after the call: the client waits for it.
+        """
         ...

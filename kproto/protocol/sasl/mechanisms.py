@@ -1,6 +1,6 @@
-"""Lists the mechanisms, with the functions that make the two sides of each.
+"""Lists the mechanisms that use passwords, with the classes of both sides.
 
-Knows no token of any of them.
+OAUTHBEARER is not among them, because it uses a token: see `oauthbearer`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = ["MECHANISMS", "Mechanism", "client_exchange", "server_exchange"]
 
 
 class Mechanism(NamedTuple):
-    """Holds the functions that make the two sides of a mechanism."""
+    """Holds the functions that create the client's and the server's side of a mechanism."""
 
     client: Callable[[Credentials], ClientExchange]
     server: Callable[[CredentialLookup], ServerExchange]
 
 
-#: Every known mechanism, by its name in SaslHandshake.
+#: The mechanisms, by their names in SaslHandshake.
 MECHANISMS: Final[Mapping[str, Mechanism]] = MappingProxyType(
     {
         "PLAIN": Mechanism(PlainClient, PlainServer),

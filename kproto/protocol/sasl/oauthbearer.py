@@ -1,7 +1,7 @@
 """Implements OAUTHBEARER (RFC 7628, KIP-255) for both sides: a token and extensions in one message.
 
-Knows that message, the server's refusal, and no other mechanism. The server's validator reads the
-token. Moves no bytes, reads no clock.
+The server passes the token to a validator, which the caller supplies. Sans-IO: it uses no socket
+and no clock.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class BearerToken:
 
 @dataclass(frozen=True, slots=True)
 class BearerIdentity:
-    """Holds the principal of a token and its end, in ms since the epoch; None for no end."""
+    """Holds the principal of a token and its expiry, in ms since 1970; None for no expiry."""
 
     principal: str
     expires_at_ms: int | None = None
@@ -111,7 +111,10 @@ class OAuthBearerClient:
         return f"n,,{_SEPARATOR}{text}{_SEPARATOR}".encode("ascii")
 
     def next(self, challenge: bytes) -> bytes:
-        """Takes the server's answer: empty for success; acknowledges a refusal, then raises it."""
+        """Processes the server's answer: an empty one accepts the token.
+
+        For a refusal it returns the acknowledgement to send; the next call raises the refusal.
+        """
         if not self._started or self._done:
             raise AuthenticationError("OAUTHBEARER: unexpected message of the server")
         if self._refusal is not None:
@@ -146,14 +149,14 @@ class OAuthBearerServer:
 
     @property
     def expires_at_ms(self) -> int | None:
-        """Returns the end of the token, in ms since the epoch; None until it was found valid."""
+        """Returns the expiry of the token, in ms since 1970; None until it was found valid."""
         return None if self._identity is None else self._identity.expires_at_ms
 
     def next(self, response: bytes) -> bytes:
-        """Checks the client's token; sends a refusal as JSON, and raises it after the client's
-        answer.
+        """Checks the client's token; returns an empty answer if it is valid.
 
-        Raises `AuthenticationError` for a broken message at once.
+        For an invalid token it returns the refusal as JSON; the next call, with the client's
+        acknowledgement, raises it. Raises `AuthenticationError` at once for a malformed message.
         """
         if self._refusal is not None:
             raise AuthenticationError(self._refusal)

@@ -1,7 +1,4 @@
-"""Implements PLAIN (RFC 4616) for both sides: name and password in one token.
-
-Knows that token and no other mechanism. Moves no bytes, reads no clock.
-"""
+"""Implements PLAIN (RFC 4616) for both sides: name and password in one token. Sans-IO."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ __all__ = ["PlainClient", "PlainServer"]
 
 
 class PlainClient:
-    """Implements a client of PLAIN: one token with name and password, readable, so it needs TLS.
+    """Implements a client of PLAIN: one token with a readable password, so it needs TLS.
 
     Raises `ConfigurationError` for a delegation token, which Kafka accepts only over SCRAM.
     """
@@ -44,7 +41,7 @@ class PlainClient:
         return b"\0" + name + b"\0" + password
 
     def next(self, challenge: bytes) -> bytes:
-        """Takes the server's answer and ignores its content; Kafka's is empty."""
+        """Ends the exchange; ignores the server's answer, which is empty in Kafka."""
         if not self._started or self._done:
             raise AuthenticationError("PLAIN: unexpected message of the server")
         self._done = True
@@ -77,7 +74,7 @@ class PlainServer:
         return self._username
 
     def next(self, response: bytes) -> bytes:
-        """Checks the client's one token; the answer to a right one is empty."""
+        """Checks the client's only token; returns an empty answer if the password is right."""
         if self._started:
             raise AuthenticationError("PLAIN: unexpected message of the client")
         self._started = True

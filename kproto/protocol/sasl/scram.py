@@ -1,7 +1,7 @@
 """Implements SCRAM (RFC 5802, RFC 7677) for both sides: the order of messages, and the proofs.
 
-Knows keys and the order of messages; `scram_messages` has their text. Moves no bytes, reads no
-clock. The derivation of the key takes milliseconds at usual iteration counts, and is bounded by
+`scram_messages` reads and writes the messages. Sans-IO: it uses no socket and no clock. The
+derivation of the key takes milliseconds at usual iteration counts, and is bounded by
 `MAX_ITERATIONS`; a caller that must not block so long may call `next` in a thread.
 """
 
@@ -39,8 +39,8 @@ __all__ = [
     "ScramSha512Server",
 ]
 
-#: Most PBKDF2 rounds of a client for a server, which may be hostile: sixteen times the most that
-#: Kafka stores (16384), and about a quarter of a second with SHA-512.
+#: The most PBKDF2 rounds that a client computes, because a server may be hostile: sixteen times
+#: Kafka's maximum (16,384), about a quarter of a second with SHA-512.
 MAX_ITERATIONS: Final = 262_144
 
 #: Random bytes of a nonce; 18 make 24 characters without padding.
@@ -48,8 +48,9 @@ NONCE_BYTES: Final = 18
 
 
 class _Step(Enum):
-    """Names the state of an exchange. A failed exchange stays failed; each connection needs a new
-    one.
+    """Names the next step of an exchange.
+
+    A failed exchange stays failed; each authentication needs a new exchange.
     """
 
     FIRST = auto()
@@ -94,7 +95,7 @@ class ScramClient:
 
     @property
     def done(self) -> bool:
-        """Returns whether both sides have proved themselves."""
+        """Returns True if both sides have proved that they know the password or its keys."""
         return self._step is _Step.DONE
 
     def first(self) -> bytes:
@@ -175,13 +176,13 @@ class ScramClient:
 class ScramServer:
     """Implements the server: `next()` for each message of the client until `done`.
 
-    `lookup` finds a user's credential for this very mechanism, `token_lookup` that of a
-    delegation token by its id (a client says with `tokenauth=true` which it means); without it
-    no token is known. `nonce` is for tests. With `prepare_strings` names go through SASLprep
-    before they are looked up.
+    `lookup` returns a user's credential for this mechanism. `token_lookup` returns that of a
+    delegation token by its id, if the client sends `tokenauth=true`; without `token_lookup` such a
+    client is refused. `nonce` is for tests. With `prepare_strings` names go through SASLprep before
+    they are looked up.
 
-    `next` raises `AuthenticationError` for a broken message, an unknown user (at once, as
-    Kafka's broker does) and a wrong password; SaslAuthenticate carries that as error code 58.
+    `next` raises `AuthenticationError` for a broken message, an unknown user (at once, as Kafka's
+    broker does) and a wrong password; SaslAuthenticate reports that as error code 58.
     """
 
     mechanism = ""
@@ -212,12 +213,12 @@ class ScramServer:
 
     @property
     def username(self) -> str | None:
-        """Returns the user, or the id of the delegation token; None until it is proved."""
+        """Returns the user, or the id of the delegation token; None until `done`."""
         return self._username if self.done else None
 
     @property
     def token_auth(self) -> bool:
-        """Returns whether `username` is the id of a delegation token; False until it is proved."""
+        """Returns True if `username` is the id of a delegation token; False until `done`."""
         return self.done and self._client_first is not None and self._client_first.token_auth
 
     def next(self, response: bytes) -> bytes:

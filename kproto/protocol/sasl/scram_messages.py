@@ -1,9 +1,8 @@
-"""Reads and writes the four messages of SCRAM (RFC 5802, 5 and 7): text in, fields out, and back.
+"""Reads and writes the four messages of SCRAM (RFC 5802, 5 and 7), between text and fields.
 
-Knows the grammar, and no keys, users or order of messages. A message that was read keeps its text,
-because both sides sign the exact characters. Unknown extensions are skipped, as the RFC requires,
-except after `m=`, which marks a mandatory one. Errors name the attribute, and quote only the
-server's own error value.
+A message that was read keeps its text, because both sides sign the exact characters. Unknown
+extensions are skipped, as the RFC requires, except after `m=`, which marks a mandatory one. Errors
+name the attribute, and quote only the server's own error value.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ DELEGATION_EXTENSION: Final = "tokenauth"
 #: Characters of a server's error value that an error quotes.
 MAX_ERROR_VALUE_CHARACTERS: Final = 100
 
-#: Channel binding: not offered by the client, or by the server as far as the client knows.
-#: The third form, `p=…`, demands it, which only the -PLUS mechanisms have.
+#: The flags for no channel binding: the client does not support it (n), or assumes that the server
+#: does not (y). The flag `p=…` demands it, which only the -PLUS mechanisms have.
 _NO_CHANNEL_BINDING: Final = ("n", "y")
 
-# RFC 5802, 7: printable = %x21-2B / %x2D-7E, all of ASCII that shows but the comma.
+# RFC 5802, 7: printable = %x21-2B / %x2D-7E, all visible ASCII characters except the comma.
 _NONCE: Final = re.compile(r"[\x21-\x2b\x2d-\x7e]+")
 # The RFC gives attributes one letter; Kafka's extensions have names of several.
 _ATTRIBUTE: Final = re.compile(r"([A-Za-z]+)=([^\0]+)")
-# posit-number, as far as an int32 can hold it.
+# posit-number, with at most the ten digits of an int32.
 _ITERATIONS: Final = re.compile(r"[1-9][0-9]{0,9}")
 _ESCAPE: Final = re.compile(r"=(2C|3D)?")
 
@@ -40,7 +39,7 @@ _Attributes: TypeAlias = list[tuple[str, str]]
 
 
 def is_nonce(text: str) -> bool:
-    """Returns whether SCRAM can carry this as a nonce."""
+    """Returns True if SCRAM allows `text` as a nonce."""
     return _NONCE.fullmatch(text) is not None
 
 
@@ -61,7 +60,7 @@ class ClientFirst:
 
     @classmethod
     def build(cls, username: str, nonce: str, *, token_auth: bool) -> ClientFirst:
-        """Returns the message of a client without channel binding and without another identity."""
+        """Returns the message of a client without channel binding and authorization id."""
         bare = f"n={_escape(username)},r={nonce}"
         if token_auth:
             bare += f",{DELEGATION_EXTENSION}=true"
@@ -108,7 +107,7 @@ class ServerFirst:
 
     @classmethod
     def parse(cls, token: bytes) -> ServerFirst:
-        """Parses the message. Raises `AuthenticationError`, also for an `e=` in its place."""
+        """Parses the message. Raises `AuthenticationError`, also for an error (`e=`)."""
         where = "the server's first SCRAM message"
         text = decode_text(token, where)
         attributes = _attributes(text, where)
@@ -172,8 +171,8 @@ class ServerFinal:
 
     @classmethod
     def parse(cls, token: bytes) -> ServerFinal:
-        """Parses the message. Raises `AuthenticationError`, also for an `e=`, the server's
-        refusal.
+        """Parses the message. Raises `AuthenticationError`, also for a refusal of the server
+        (`e=`).
         """
         where = "the server's final SCRAM message"
         attributes = _attributes(decode_text(token, where), where)

@@ -1,8 +1,7 @@
 """Encodes, decodes and prepares text in SASL: UTF-8 and SASLprep (RFC 4013).
 
-Knows characters, and neither a mechanism nor a message. The text may be a password, so no error
-shows any of it: neither in its message, nor in a chained exception, because Python's Unicode errors
-hold the whole string.
+The text may be a password, so no error shows any part of it: neither in its message, nor in a
+chained exception, because Python's Unicode errors hold the whole string.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import stringprep
 from contextlib import suppress
 from typing import Final
 
-# The tables of stringprep are those of Unicode 3.2, and so must its normal form be.
+# SASLprep uses Unicode 3.2, as the tables of stringprep do: its normal form must be of 3.2, too.
 from unicodedata import ucd_3_2_0 as unicode_3_2
 
 from ...wire.buffers import octets
@@ -19,8 +18,8 @@ from ...wire.errors import AuthenticationError
 
 __all__ = ["MAX_TOKEN_BYTES", "decode_text", "encode_text", "printable", "saslprep"]
 
-#: Longest SASL token read, in bytes; the default of Kafka's `sasl.server.max.receive.size`.
-#: Real tokens have a few hundred bytes, so this only keeps a hostile peer from costing much.
+#: Longest SASL token read, in bytes; the default of Kafka's `sasl.server.max.receive.size`. Real
+#: tokens have a few hundred bytes, so it only limits the cost of a hostile peer.
 MAX_TOKEN_BYTES: Final = 524_288
 
 #: Characters of a peer's own text that an error quotes.
@@ -108,8 +107,9 @@ def _fault(prepared: str, *, stored: bool) -> str | None:
 
 
 def _bidirectional_text_is_whole(prepared: str) -> bool:
-    """Checks RFC 3454, 6: no left-to-right with right-to-left text, and right-to-left at both
-    ends.
+    """Returns True if the text obeys RFC 3454, 6.
+
+    Right-to-left text has no left-to-right characters, and begins and ends right-to-left.
     """
     if not any(map(stringprep.in_table_d1, prepared)):
         return True

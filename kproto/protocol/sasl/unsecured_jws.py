@@ -1,7 +1,7 @@
 """Makes and checks tokens without a signature (KIP-255): JSON Web Signatures of `alg` none.
 
 They are for tests: any client can make one. Kafka's broker accepts them for OAUTHBEARER until a
-validator is configured. Knows no exchange, and reads no clock by itself.
+validator is configured. The caller passes in the time.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ def unsecured_token(
     lifetime_ms: int = LIFETIME_MS,
     claims: Mapping[str, Any] | None = None,
 ) -> str:
-    """Returns a token for `principal`, issued at `now_ms` (since the epoch), with extra
-    `claims`.
-    """
+    """Returns a token for `principal`, issued at `now_ms` (since 1970), with extra `claims`."""
     body = {"sub": principal, "iat": now_ms / 1000, "exp": (now_ms + lifetime_ms) / 1000}
     return f"{_encode({'alg': 'none'})}.{_encode({**body, **(claims or {})})}."
 
@@ -41,9 +39,10 @@ def unsecured_token(
 def unsecured_validator(
     now_ms: Callable[[], int], *, principal_claim: str = "sub", clock_skew_ms: int = 0
 ) -> BearerValidator:
-    """Returns a validator of such tokens: `exp` is in the future, and `iat`, if present, is past.
+    """Returns a validator of unsecured tokens: `exp` is in the future, and `iat`, if any, is past.
 
-    It raises `AuthenticationError` for others, which shows nothing of the token.
+    For other tokens the validator raises `AuthenticationError`, whose text shows nothing of the
+    token.
     """
 
     def validate(token: BearerToken) -> BearerIdentity:
