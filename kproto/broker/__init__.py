@@ -4,7 +4,7 @@
         broker.create_topic("greetings", partitions=3)
         async with kproto.Client(broker.bootstrap) as client: ...
 
-`Cluster` has several nodes, whose leaders move when one is stopped.
+`Cluster` has several nodes. If a node is stopped, another node leads its partitions.
 
 Each supported API has a module in `handlers`, whose docstring describes its versions and its
 differences from Kafka.

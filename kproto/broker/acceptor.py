@@ -1,7 +1,4 @@
-"""Accepts the connections of one listening socket until it is closed, with TLS or without.
-
-Knows sockets alone: `new_session` creates the protocol of each connection.
-"""
+"""Accepts the connections of one listening socket, with or without TLS."""
 
 from __future__ import annotations
 
@@ -24,13 +21,13 @@ __all__ = ["Acceptor", "ListenerTls", "address_of", "listen", "listen_on_reserve
 
 logger = logging.getLogger("kproto.broker")
 
-#: Pending connections of a listening socket: Kafka's socket.listen.backlog.size.
+#: Maximum connections that wait to be accepted: Kafka's socket.listen.backlog.size.
 _BACKLOG: Final = 50
 
-#: Seconds until accepting is retried after an error, as asyncio's Server does.
+#: Seconds until accepting is retried after an error, as in asyncio's Server.
 _ACCEPT_RETRY_S: Final = 1.0
 
-#: Seconds for a client's TLS close_notify; many clients send none.
+#: Maximum seconds to wait for a client's TLS close_notify, which many clients do not send.
 _SHUTDOWN_S: Final = 1.0
 
 #: Seconds that a failed TLS handshake stays open, so that the client can read the alert.
@@ -39,14 +36,14 @@ _LINGER_S: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class ListenerTls:
-    """The TLS context of a listener, and the timeout of its handshakes in seconds."""
+    """Holds the TLS context of a listener, and the timeout of its handshakes in seconds."""
 
     context: ssl.SSLContext
     handshake_s: float
 
 
 def address_of(host: str, port: int) -> str:
-    """Returns `host:port` as clients write it, an IPv6 address in brackets."""
+    """Returns `host:port`, with an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -68,9 +65,9 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def reserve_port(host: str, port: int) -> socket.socket | None:
-    """Binds a port without listening until `listen_on_reserved`; None if it is not available.
+    """Returns a socket that is bound to a port, but does not listen; None if the port is in use.
 
-    Otherwise the system may use the free port for another connection.
+    It keeps the system from giving the port to another process until `listen_on_reserved`.
     """
     reserved = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
@@ -84,7 +81,10 @@ def reserve_port(host: str, port: int) -> socket.socket | None:
 
 
 def listen_on_reserved(reserved: socket.socket) -> socket.socket:
-    """Listens on a reserved port. Raises BrokerConnectionError if another process listens on it."""
+    """Listens on the socket of `reserve_port`, and returns it.
+
+    Raises BrokerConnectionError if another process listens on the port.
+    """
     try:
         reserved.listen(_BACKLOG)
     except OSError as error:
@@ -97,11 +97,11 @@ def listen_on_reserved(reserved: socket.socket) -> socket.socket:
 
 
 class Acceptor:
-    """Creates a session for each connection to `listener` until it is closed.
+    """Calls `new_session` for the protocol of each connection to `listener`, until it is closed.
 
-    Unlike asyncio's Server, it loses no connection: Server, and a cancelled `loop.sock_accept`,
-    leak the socket of a connection that is accepted at the moment of closing. Here a plain call
-    accepts the socket, which is tracked until a transport owns it.
+    asyncio's Server, and a cancelled `loop.sock_accept`, leak the socket of a connection that is
+    accepted while they close. This class calls `accept` itself, and tracks each accepted socket
+    until a transport owns it.
     """
 
     def __init__(
@@ -122,7 +122,10 @@ class Acceptor:
         self._watch()
 
     def close(self) -> set[asyncio.Task[None]]:
-        """Stops at once; returns the tasks of connections that are being set up, to be awaited."""
+        """Stops accepting, and cancels the tasks of connections that are being set up.
+
+        Returns these tasks; callers await them.
+        """
         self._loop.remove_reader(self._listener)
         if self._retry_timer is not None:
             self._retry_timer.cancel()
@@ -141,8 +144,7 @@ class Acceptor:
             return  # the client has disconnected already
         except OSError as error:  # for example too many open files
             logger.warning("cannot accept a connection: %s", error)
-            # The listener stays readable: while it is watched, accepting would be retried without
-            # end.
+            # The listener stays readable, so that the event loop would call `_accept` without end.
             self._loop.remove_reader(self._listener)
             self._retry_timer = self._clock.call_later(_ACCEPT_RETRY_S, self._watch)
             return
@@ -163,12 +165,14 @@ class Acceptor:
         )
 
     def _delay_close(self, connected: socket.socket, fault: ssl.SSLError) -> None:
-        """Keeps the connection of a failed handshake open until its alert is sent."""
+        """Shuts the connection of a failed handshake down after `_LINGER_S`, when the client has
+        got the alert.
+        """
         timer = self._clock.call_later(_LINGER_S, partial(_shut_down, connected))
         self._faults[connected] = fault, timer
 
     def _on_connected(self, connected: socket.socket, peer: str, task: asyncio.Task[None]) -> None:
-        """Closes the socket unless a transport owns it: the task may not even have started."""
+        """Closes the socket if the task failed or was cancelled, so that no transport owns it."""
         self._accepting.discard(task)
         fault, timer = self._faults.pop(connected, (None, None))
         if timer is not None:
@@ -184,6 +188,6 @@ class Acceptor:
 
 
 def _shut_down(connected: socket.socket) -> None:
-    """Shuts a connection down, so that its transport notices; does nothing if it is closed."""
+    """Shuts a connection down, so that its transport closes; does nothing if it is closed."""
     with suppress(OSError):
         connected.shutdown(socket.SHUT_RDWR)

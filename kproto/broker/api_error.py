@@ -1,4 +1,4 @@
-"""Errors of handlers and decisions: one of Kafka's error codes and a message."""
+"""Creates errors with one of Kafka's error codes and a message."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from ..wire.errors import BrokerResponseError
 
 __all__ = ["api_error"]
 
-#: Maximum length of a message in characters. It quotes names of clients, which may have 32,767
-#: bytes, and a response may carry it as a string of the same limit.
+#: Maximum length of a message in characters. A message may quote a name that a client sent, of up
+#: to 32,767 bytes, and must itself fit into a response string of 32,767 bytes.
 _MOST_CHARACTERS: Final = 1000
 
 
 def api_error(name: str, detail: str) -> BrokerResponseError:
-    """Returns the error to raise.
-
-    `name` is Kafka's name of the code, such as OFFSET_OUT_OF_RANGE.
-    """
+    """Returns the error to raise; `name` is Kafka's error name, such as OFFSET_OUT_OF_RANGE."""
     if len(detail) > _MOST_CHARACTERS:
         detail = f"{detail[:_MOST_CHARACTERS]}..."
     return error_of_code(code_of(name), detail)

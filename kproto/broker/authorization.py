@@ -1,6 +1,6 @@
-"""Authorization checks of handlers, made by the cluster's authorizer.
+"""Checks for handlers whether the cluster's authorizer allows an operation.
 
-Without an authorizer, all requests are allowed.
+Without an authorizer, all operations are allowed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def allows_cluster(context: Context, operation: Operation) -> bool:
 
 
 def allows_any(context: Context, operation: Operation, resource_type: ResourceType) -> bool:
-    """Returns whether `operation` is allowed on any resource of the type (KIP-679)."""
+    """Returns whether `operation` is allowed on at least one resource of the type (KIP-679)."""
     authorizer = context.cluster.authorizer
     return authorizer is None or authorizer.allows_any(
         str(context.principal), context.host, operation, resource_type
@@ -55,15 +55,17 @@ def allows_any(context: Context, operation: Operation, resource_type: ResourceTy
 
 
 def check(context: Context, operation: Operation, resource_type: ResourceType, name: str) -> None:
-    """Raises the authorization error of the resource type, such as TOPIC_AUTHORIZATION_FAILED."""
+    """Raises the error of the resource type, such as TOPIC_AUTHORIZATION_FAILED, if the principal
+    may not perform `operation`.
+    """
     if not allows(context, operation, resource_type, name):
         raise _denial(context, operation, resource_type, repr(name))
 
 
 def check_topic_of_id(context: Context, operation: Operation, topic: Topic) -> None:
-    """Raises TOPIC_AUTHORIZATION_FAILED for a topic that the request names by its topic id.
+    """Raises TOPIC_AUTHORIZATION_FAILED if the principal may not perform `operation`.
 
-    The error names the topic only if the principal may describe it.
+    For requests with a topic id: the error names the topic only if the principal may describe it.
     """
     if not allows(context, operation, ResourceType.TOPIC, topic.name):
         may_hear = allows(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
@@ -74,10 +76,10 @@ def check_topic_of_id(context: Context, operation: Operation, topic: Topic) -> N
 def authorized_topic(
     context: Context, operation: Operation, name: str, topic_id: bytes, *, by_id: bool
 ) -> Topic:
-    """Returns the topic that a request names, by name or since some version by topic id.
+    """Returns the topic of a request, by `topic_id` if `by_id` is set, else by `name`.
 
-    An unauthorized client does not learn whether a name exists, or which name a topic id has.
-    Raises UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED.
+    The errors do not reveal to an unauthorized client whether a name exists, or which name a topic
+    id has. Raises UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED.
     """
     if by_id:
         found = context.cluster.topics.with_id(topic_id)
@@ -88,14 +90,14 @@ def authorized_topic(
 
 
 def check_cluster(context: Context, operation: Operation) -> None:
-    """Raises CLUSTER_AUTHORIZATION_FAILED."""
+    """Raises CLUSTER_AUTHORIZATION_FAILED if the principal may not perform `operation`."""
     check(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def check_group_request(context: Context, group_id: str) -> None:
-    """Checks a request of a group member as Kafka does, before the request is handled.
+    """Checks authorization and group id of a member's request, in this order as in Kafka.
 
-    Raises GROUP_AUTHORIZATION_FAILED, then INVALID_GROUP_ID for an empty group id.
+    Raises GROUP_AUTHORIZATION_FAILED, and INVALID_GROUP_ID for an empty group id.
     """
     check(context, Operation.READ, ResourceType.GROUP, group_id)
     if not group_id:
@@ -113,7 +115,7 @@ def _denial(
 
 
 def required_authorizer(context: Context) -> Authorizer:
-    """Returns the authorizer for a request about ACLs. Raises SECURITY_DISABLED without one."""
+    """Returns the cluster's authorizer. Raises SECURITY_DISABLED if there is none."""
     authorizer = context.cluster.authorizer
     if authorizer is None:
         raise api_error("SECURITY_DISABLED", "no authorizer is configured on the broker")
@@ -121,7 +123,7 @@ def required_authorizer(context: Context) -> Authorizer:
 
 
 def authorized_operations(context: Context, resource_type: ResourceType, name: str) -> int:
-    """Returns the authorized operations of a resource, one bit per operation (KIP-430)."""
+    """Returns the operations that the principal may perform, one bit per operation (KIP-430)."""
     return sum(
         1 << operation
         for operation in SUPPORTED_OPERATIONS[resource_type]
@@ -130,7 +132,7 @@ def authorized_operations(context: Context, resource_type: ResourceType, name: s
 
 
 def cluster_operations(context: Context) -> int:
-    """Returns the authorized operations of the cluster, 0 if the principal may not describe it."""
+    """Returns the authorized operations on the cluster; 0 if the principal may not describe it."""
     if not allows_cluster(context, Operation.DESCRIBE):
         return 0
     return authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -1,4 +1,4 @@
-"""`Broker`: an embedded cluster of one broker."""
+"""Defines `Broker`: an embedded cluster of one node."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ __all__ = ["Broker"]
 
 
 class Broker(EmbeddedCluster, BrokerHandle):
-    """A Kafka broker in memory, for `async with`; `Cluster` has several.
+    """Runs a Kafka broker in memory, within `async with`; `Cluster` runs several.
 
-    The four settings that tests change most may be given here and override `settings`. All
-    timestamps and timeouts use `clock`. `apis` are the APIs that the broker serves, perhaps a
-    user's own; the later of two APIs with one API key counts. Raises ConfigurationError for invalid
-    settings, and for an API whose response is not defined.
+    `host`, `port`, `num_partitions` and `auto_create_topics` override `settings` if they are set.
+    All timestamps and timeouts use `clock`. `apis` are the APIs that the broker serves, which may
+    include a user's own; of two with the same API key, it serves the later.
+
+    Raises ConfigurationError for invalid settings, and for an API whose response is not defined.
     """
 
     def __init__(
@@ -55,9 +56,10 @@ class Broker(EmbeddedCluster, BrokerHandle):
         request: type[Request[Any]] | None = None,
         times: int | None = None,
     ) -> Control:
-        """Calls `function` with each request, or those of class `request`, before it is handled.
+        """Calls `function` with each request, or only those of class `request`, before its handler.
 
-        It returns None to handle the request normally, or a response, `Delay` or `Close`. After
-        `times` decisions it is not called any more. Returns the control for `remove_control`.
+        `function` returns None to handle the request normally, a response to send instead, or
+        another outcome of `kproto.broker.faults`. It is removed after `times` outcomes that are not
+        None. Returns the control for `remove_control`.
         """
         return self._control(function, request, times, self._nodes)

@@ -1,4 +1,4 @@
-"""`Cluster`: several embedded brokers in one process."""
+"""Defines `Cluster`: several embedded brokers in one process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .settings import BrokerSettings
 
 __all__ = ["Cluster"]
 
-#: The key types by the names that `coordinator` takes.
+#: The key types by the values of `kind` in `Cluster.coordinator`.
 _KINDS: Final[Mapping[str, CoordinatorType]] = MappingProxyType(
     {
         "group": CoordinatorType.GROUP,
@@ -33,13 +33,15 @@ _KINDS: Final[Mapping[str, CoordinatorType]] = MappingProxyType(
 
 
 class Cluster(EmbeddedCluster):
-    """A Kafka cluster in memory, for `async with`: each node listens on a port of its own.
+    """Runs a Kafka cluster in memory, within `async with`; each node listens on its own port.
 
-    Node ids count up from `settings.node_id`; with a port that is set, so do the ports. `racks` are
-    the racks of the nodes, `release` is the release whose versions they support, as in `settings`.
-    The nodes share one state: a record that the leader appends is at all replicas at once, so that
-    a stopped broker loses nothing. `clock` and `apis` are as in `Broker`. Raises ConfigurationError
-    for invalid settings.
+    Node ids count up from `settings.node_id`, and so do ports that are not 0. `racks` has the rack
+    of each node. `release` overrides `settings.release`. `clock` and `apis` are as in `Broker`.
+
+    All nodes share one log for each partition, so that a record is on all replicas as soon as the
+    leader has appended it, and a stopped broker loses no records.
+
+    Raises ConfigurationError for invalid settings.
     """
 
     def __init__(
@@ -78,43 +80,44 @@ class Cluster(EmbeddedCluster):
 
     @property
     def bootstrap(self) -> str:
-        """Returns `host:port` of every node, stopped or not, comma-separated as bootstrap.servers.
+        """Returns `host:port` of all nodes, comma-separated as for bootstrap.servers.
 
-        Raises ConfigurationError while the cluster does not listen.
+        Stopped nodes are included. Raises ConfigurationError while the cluster does not listen.
         """
         return ",".join(member.bootstrap for member in self._members.values())
 
     def bootstrap_of(self, listener: str) -> str:
-        """Returns `bootstrap` of a listener; raises ConfigurationError for an unknown one, too."""
+        """Returns `bootstrap` for the listener with the name `listener`.
+
+        Raises ConfigurationError for an unknown listener, and while the cluster does not listen.
+        """
         return ",".join(member.bootstrap_of(listener) for member in self._members.values())
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """Returns the ids of the nodes in order, stopped or not."""
+        """Returns the ids of all nodes in order, including stopped nodes."""
         return tuple(self._nodes)
 
     def broker(self, node: int) -> BrokerHandle:
-        """Returns a node: its addresses and connections.
-
-        Raises ConfigurationError for an unknown one.
-        """
+        """Returns the node with the id `node`. Raises ConfigurationError for an unknown id."""
         self._check_node(node)
         return self._members[node]
 
     @property
     def connections(self) -> int:
-        """Returns the number of connected clients of all nodes."""
+        """Returns the number of client connections of all nodes."""
         return sum(member.connections for member in self._members.values())
 
     @property
     def controller(self) -> int:
-        """Returns the id of the controller that clients see; -1 if all nodes are stopped."""
+        """Returns the node id of the controller; -1 if all nodes are stopped."""
         return self._cluster.controller_id
 
     def coordinator(self, key: str, kind: str = "group") -> int:
-        """Returns the id of the node that coordinates a group; -1 if there is none.
+        """Returns the node id of the coordinator of a group; -1 if there is none.
 
-        `kind` may be `transaction` for a transactional id, or `share` for a share partition.
+        With the `kind` `transaction`, `key` is a transactional id; with `share`, a share partition.
+        Raises ConfigurationError for another kind.
         """
         found = _KINDS.get(kind)
         if found is None:
@@ -124,10 +127,10 @@ class Cluster(EmbeddedCluster):
     # Actions of tests
 
     async def stop_broker(self, node: int) -> None:
-        """Stops a node as a controlled shutdown does: other replicas become leaders first.
+        """Stops a node as a controlled shutdown does: in-sync replicas lead its partitions first.
 
-        Then its connections end, and no client can connect to its port, which stays reserved. Does
-        nothing if it is stopped already. Raises ConfigurationError for an unknown node.
+        Then it closes the node's connections. Its port stays reserved, and clients cannot connect.
+        Does nothing if the node is stopped. Raises ConfigurationError for an unknown node.
         """
         self._check_node(node)
         if self._nodes[node].is_listening:
@@ -135,10 +138,10 @@ class Cluster(EmbeddedCluster):
             await self._nodes[node].close(keep_ports=True)
 
     async def start_broker(self, node: int) -> None:
-        """Starts a stopped node on its port again; it joins the ISRs at once.
+        """Starts a stopped node on the same port; it joins the ISRs at once.
 
-        Raises ConfigurationError for an unknown node and while the cluster does not listen,
-        BrokerConnectionError if another process uses the port.
+        Does nothing if the node is not stopped. Raises ConfigurationError for an unknown node and
+        while the cluster does not listen, BrokerConnectionError if another process uses the port.
         """
         self._check_node(node)
         if not self._is_started:
@@ -148,16 +151,16 @@ class Cluster(EmbeddedCluster):
             self._cluster.start(node)
 
     def move_leader(self, topic: str, partition: int, node: int) -> None:
-        """Makes another in-sync replica the leader.
+        """Makes the in-sync replica `node` the leader of a partition, and bumps the leader epoch.
 
-        Raises the leader epoch unless it leads already. Fetches that wait at the old leader are
-        answered NOT_LEADER_OR_FOLLOWER. Raises BrokerResponseError for an unknown partition, and
-        for a node that cannot lead it.
+        Delayed Fetches at the former leader get NOT_LEADER_OR_FOLLOWER. Does nothing if `node` is
+        the leader. Raises BrokerResponseError for an unknown partition, and for a node that is
+        stopped or not in sync.
         """
         self._cluster.move_leader(topic, partition, node)
 
     def move_controller(self, node: int) -> None:
-        """Makes another node the controller. Raises ConfigurationError if it is stopped."""
+        """Makes a node the controller. Raises ConfigurationError if it is unknown or stopped."""
         self._cluster.move_controller(node)
 
     def control(
@@ -168,9 +171,9 @@ class Cluster(EmbeddedCluster):
         times: int | None = None,
         node: int | None = None,
     ) -> Control:
-        """Adds a control as `Broker.control`, for all nodes or one.
+        """Adds a control as `Broker.control` does, for all nodes, or only for `node`.
 
-        `times` counts over all of them.
+        `times` counts the decisions on all nodes together.
         """
         if node is not None:
             self._check_node(node)
@@ -184,7 +187,7 @@ class Cluster(EmbeddedCluster):
 
 
 def _settings_of(settings: BrokerSettings, number: int, rack: str | None) -> BrokerSettings:
-    """Returns the settings of the node with that number from 0; ports that are set count up."""
+    """Returns the settings of node `number`, counted from 0, with its node id, rack and ports."""
     listeners = tuple(_listener_of(each, number) for each in settings.listeners)
     advertised = settings.advertised_port
     return replace(

@@ -1,6 +1,6 @@
-"""The state that all nodes of a cluster share: nodes, topics, groups, users, ACLs and quotas.
+"""Holds the state that all nodes of a cluster share: nodes, topics, groups, users, ACLs, quotas.
 
-Handlers decide on it; it knows neither asyncio nor messages.
+Handlers read and change it through `Context.cluster`.
 """
 
 from __future__ import annotations
@@ -45,19 +45,23 @@ __all__ = ["ClusterState"]
 
 logger = logging.getLogger("kproto.broker")
 
-#: Default replication factor, if the cluster has as many brokers.
+#: Replication factor of internal topics, and default of others, if there are as many brokers.
 _INTERNAL_REPLICATION_FACTOR: Final = 3
 
 
 class ClusterState:
-    """The state of one cluster; uses those settings that are the same for all nodes."""
+    """Holds the state of one cluster; `settings` are those of any node.
+
+    It reads only settings that are equal on all nodes.
+    """
 
     def __init__(self, settings: BrokerSettings) -> None:
         self._settings = settings
         self.cluster_id = settings.cluster_id or str(Uuid.random())
         self.topics = Topics()
         self.storage_limit = StorageLimit(settings.max_stored_bytes)
-        #: The quotas, and the partition mutations of users and clients.
+        #: The quotas of the cluster, and the usage of controller_mutation_rate; the controller
+        #: measures mutations, and each node the other usage (`quota_manager_of`).
         self.quota_manager = self._new_metering(QuotaTable())
         self._quota_managers: dict[int, ClientQuotaManager] = {}
         #: None if the cluster has no authorizer.
@@ -71,12 +75,12 @@ class ClusterState:
         )
         self._endpoints: dict[int, dict[str, Endpoint]] = {}
         self._stopped: set[int] = set()
-        #: The controller, once it is not the first node any more.
+        #: The node id of the controller; None for the first node that is alive.
         self._controller: int | None = None
-        #: Dynamic configs of single groups, which override broker settings.
+        #: Dynamic configs of groups, which override broker settings.
         self.group_configs = GroupConfigManager(settings)
         consumer_limits = _consumer_limits(settings)
-        #: The groups that their coordinators have loaded.
+        #: The groups that are loaded from `__consumer_offsets`, of all coordinators.
         self.groups = GroupMetadataManager(
             ClassicGroupLimits(
                 settings.group_initial_rebalance_delay_ms,
@@ -100,7 +104,7 @@ class ClusterState:
     # Nodes
 
     def join(self, endpoint: Endpoint) -> None:
-        """Adds a node, or updates an endpoint of it."""
+        """Adds or replaces the endpoint of a node for a listener."""
         self._endpoints.setdefault(endpoint.node_id, {})[endpoint.listener] = endpoint
 
     @property
@@ -118,7 +122,10 @@ class ClusterState:
         return node in self._endpoints and node not in self._stopped
 
     def endpoints(self, listener: str, *, stopped_too: bool = False) -> list[Endpoint]:
-        """Returns the endpoints of the nodes for a listener, in the order of node ids."""
+        """Returns the endpoints of the live nodes for a listener, in the order of node ids.
+
+        With `stopped_too` those of stopped nodes are included.
+        """
         return [
             self._endpoints[node][listener]
             for node in (self.nodes if stopped_too else self.alive)
@@ -126,13 +133,17 @@ class ClusterState:
         ]
 
     def endpoint_of(self, node: int, listener: str) -> Endpoint | None:
-        """Returns the endpoint of a node for a listener; None if clients cannot reach it there."""
+        """Returns the endpoint of a node for a listener.
+
+        None if the node is stopped or does not have the listener.
+        """
         return self._endpoints[node].get(listener) if self.is_alive(node) else None
 
     def stop(self, node: int) -> None:
-        """Stops a node: it leaves the ISRs, and other replicas become leaders of its partitions.
+        """Marks a node as stopped: it leaves the ISRs, and in-sync replicas lead its partitions.
 
-        Raises ConfigurationError for an unknown node.
+        If it was the controller, the live node with the lowest id becomes the controller. Raises
+        ConfigurationError for an unknown node.
         """
         self._check_node(node)
         if node in self._stopped:
@@ -148,7 +159,7 @@ class ClusterState:
                 self._set_controller(alive[0])
 
     def start(self, node: int) -> None:
-        """Starts a node again: it joins the ISRs, and leads partitions that have no leader.
+        """Marks a stopped node as alive: it joins ISRs, and may lead partitions without a leader.
 
         Raises ConfigurationError for an unknown node.
         """
@@ -167,7 +178,7 @@ class ClusterState:
             )
 
     def _change(self, decide: Callable[[LeaderAndIsr], LeaderAndIsr]) -> None:
-        """Applies a decision to all partitions."""
+        """Replaces leader and ISR of every partition by the result of `decide`."""
         moved = left = 0
         for topic in self.topics:
             for partition in topic.partitions:
@@ -179,7 +190,7 @@ class ClusterState:
             logger.info("the leaders of %d partitions changed; %d now have none", moved, left)
 
     def quota_manager_of(self, node: int) -> ClientQuotaManager:
-        """Returns the quota manager of a node: as in Kafka, each node measures on its own."""
+        """Returns the quota manager of a node. As in Kafka, each node measures its own usage."""
         if node not in self._quota_managers:
             self._quota_managers[node] = self._new_metering(self.quota_manager.table)
         return self._quota_managers[node]
@@ -196,13 +207,13 @@ class ClusterState:
 
     @property
     def controller_id(self) -> int:
-        """Returns the id of the controller that clients see; -1 if all nodes are stopped."""
+        """Returns the node id of the controller; -1 if all nodes are stopped."""
         if self._controller is not None:
             return self._controller
         return next(iter(self.alive), NO_LEADER)
 
     def move_controller(self, node: int) -> None:
-        """Makes another node the controller. Raises ConfigurationError if it is not alive."""
+        """Makes a node the controller. Raises ConfigurationError if it is unknown or stopped."""
         self._check_node(node)
         if node in self._stopped:
             raise ConfigurationError(f"broker {node} is stopped; start it first")
@@ -213,9 +224,10 @@ class ClusterState:
         logger.info("the controller is broker %d", node)
 
     def coordinator(self, kind: CoordinatorType, key: str) -> int:
-        """Returns the coordinator of a group or another key; NO_LEADER if there is none.
+        """Returns the node id of the coordinator of `key`; NO_LEADER if there is none.
 
-        The first lookup of a group creates `__consumer_offsets`.
+        `kind` says whether the key is a group, a transactional id or a share partition. The first
+        lookup of a group creates `__consumer_offsets`.
         """
         if not self.alive:
             return NO_LEADER
@@ -238,10 +250,10 @@ class ClusterState:
     # Partitions
 
     def move_leader(self, topic: str, partition: int, node: int) -> None:
-        """Makes another in-sync replica the leader.
+        """Makes the in-sync replica `node` the leader, and bumps the leader epoch.
 
-        Raises the leader epoch unless it leads already. Raises BrokerResponseError for an unknown
-        partition and for a node that cannot lead.
+        Does nothing if it is the leader already. Raises BrokerResponseError for an unknown
+        partition, and for a node that is stopped or not in sync.
         """
         found = self.topics.named(topic).partition(partition)
         if found.update_leader_and_isr(elect_leader(found.leader_and_isr, node, self.alive)):
@@ -249,9 +261,10 @@ class ClusterState:
             logger.info("%s-%d: broker %d leads, epoch %d", topic, partition, node, epoch)
 
     def truncate(self, topic: str, partition: int, offset: int) -> int:
-        """Truncates a log to end before `offset`; returns its new end, and raises the leader epoch.
+        """Truncates a log at `offset`, and bumps the leader epoch; returns the new end offset.
 
-        Raises BrokerResponseError for an unknown partition.
+        The batch that contains `offset` is lost as a whole. Raises BrokerResponseError for an
+        unknown partition or an offset outside of the log.
         """
         found = self.topics.named(topic).partition(partition)
         end = found.truncate(offset)
@@ -260,7 +273,7 @@ class ClusterState:
         return end
 
     def new_producer_id(self) -> int:
-        """Returns a new producer id."""
+        """Returns a producer id that no producer of the cluster has got before."""
         producer_id = self._next_producer_id
         self._next_producer_id += 1
         return producer_id
@@ -273,9 +286,10 @@ class ClusterState:
         assignments: Mapping[int, Iterable[int]] | None = None,
         configs: Mapping[str, str | None] | None = None,
     ) -> Topic:
-        """Returns a new topic that is not added yet; -1 stands for the cluster's default.
+        """Validates a new topic and returns it; the caller adds it to `topics`.
 
-        Raises BrokerResponseError as Kafka's controller does.
+        -1 stands for the default of `settings`. `assignments` are node ids by partition. Raises
+        BrokerResponseError as Kafka's controller does.
         """
         self.topics.check_new_name(name)
         most = self._settings.max_partitions
@@ -285,9 +299,9 @@ class ClusterState:
         return self._new_topic(name, replicas, configs or {})
 
     def plan_automatic_topic(self, name: str) -> Topic:
-        """Returns a topic for auto-creation; `__consumer_offsets` gets Kafka's own configs.
+        """Returns a topic for auto-creation, as `plan_topic` does, and raises the same errors.
 
-        Raises as `plan_topic` does.
+        `__consumer_offsets` gets the configs and partition count of Kafka's internal topic.
         """
         if name != OFFSETS_TOPIC:
             return self.plan_topic(name)
@@ -308,7 +322,7 @@ class ClusterState:
         return Topic(name, replicas, config, self.storage_limit, elect=elect)
 
     def delete_topic(self, topic: Topic, now: ClockReading) -> None:
-        """Deletes a topic, its records, and its committed offsets."""
+        """Deletes a topic, its records, and the offsets that groups have committed for it."""
         self.topics.remove(topic)
         self.group_coordinator.on_topic_deleted(topic, now)
 
@@ -339,7 +353,7 @@ class ClusterState:
 
 
 def _consumer_limits(settings: BrokerSettings) -> ConsumerGroupConfig:
-    """Returns the config of groups of the consumer protocol."""
+    """Returns the config of groups of the consumer protocol, without dynamic configs."""
     return ConsumerGroupConfig(
         settings.group_consumer_session_timeout_ms,
         settings.group_consumer_heartbeat_interval_ms,
@@ -353,7 +367,7 @@ def _consumer_limits(settings: BrokerSettings) -> ConsumerGroupConfig:
 
 
 def _with_overrides(limits: ConsumerGroupConfig, configs: Mapping[str, str]) -> ConsumerGroupConfig:
-    """Returns the config of a group with its own dynamic configs."""
+    """Returns `limits` with the dynamic configs of one group."""
     overrides: dict[str, Any] = {
         GROUP_SETTINGS[name].field: int(text) for name, text in configs.items()
     }

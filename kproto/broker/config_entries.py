@@ -1,6 +1,7 @@
-"""The config entries of DescribeConfigs: Kafka's names, types and defaults as tables.
+"""Lists the config entries of DescribeConfigs: Kafka's names, types and defaults as tables.
 
-Source: the responses of brokers of Kafka 4.4.0. Has those broker configs that `BrokerSettings` has.
+Source: the responses of brokers of Kafka 4.4.0. Of broker configs, it has those that correspond to
+a setting of `BrokerSettings`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __all__ = [
 
 
 class ConfigType(IntEnum):
-    """The type of a config (KIP-569)."""
+    """Names the types of configs (KIP-569)."""
 
     BOOLEAN = 1
     STRING = 2
@@ -38,7 +39,7 @@ class ConfigType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """The source of a config's value (KIP-226)."""
+    """Names the sources of a config's value (KIP-226)."""
 
     TOPIC = 1
     BROKER = 4
@@ -47,7 +48,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigSynonym(NamedTuple):
-    """A config that the value may come from; the first of several counts."""
+    """Holds one of the configs that determine a value; the first synonym is effective."""
 
     name: str
     value: str | None
@@ -55,7 +56,7 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """A config with its value and the value's source."""
+    """Holds a config with its value and the value's source, for DescribeConfigs."""
 
     name: str
     value: str | None
@@ -74,7 +75,7 @@ _BOOLEAN, _STRING, _INT, _LONG, _LIST = (
     ConfigType.LIST,
 )
 
-#: The topic configs: their types, and the broker configs that they default to (empty for none).
+#: The type of each topic config, and the broker config that is its default (empty for none).
 _TOPIC: Final[Mapping[str, tuple[ConfigType, str]]] = MappingProxyType(
     {
         "cleanup.policy": (ConfigType.LIST, "log.cleanup.policy"),
@@ -117,12 +118,15 @@ _TOPIC: Final[Mapping[str, tuple[ConfigType, str]]] = MappingProxyType(
     }
 )
 
-#: Broker configs in another unit than their topic configs.
+#: Defaults of broker configs whose unit differs from that of the topic config.
 _OTHER_UNITS: Final = MappingProxyType({"log.retention.hours": "168"})
 
 
 class _Row(NamedTuple):
-    """A broker config; `default` is None if Kafka has none."""
+    """Describes a broker config; `value` returns it from the settings.
+
+    `default` is Kafka's default, None if Kafka has none.
+    """
 
     name: str
     type: ConfigType
@@ -291,7 +295,7 @@ _BROKER: Final = (
 
 
 def topic_entries(config: TopicConfig, settings: BrokerSettings) -> list[ConfigEntry]:
-    """Returns all configs of a topic."""
+    """Returns all configs of a topic, with the broker configs and defaults as synonyms."""
     entries = []
     for name, (kind, broker_config) in _TOPIC.items():
         synonyms: list[ConfigSynonym] = []
@@ -310,7 +314,7 @@ def topic_entries(config: TopicConfig, settings: BrokerSettings) -> list[ConfigE
 
 
 def group_entries(configs: Mapping[str, str], settings: BrokerSettings) -> list[ConfigEntry]:
-    """Returns the configs of a group with those that were set for it (`configs`)."""
+    """Returns all configs of a group; `configs` are those that were set for the group."""
     entries = []
     for name, row in GROUP_SETTINGS.items():
         value = row.value(settings)
@@ -326,7 +330,7 @@ def group_entries(configs: Mapping[str, str], settings: BrokerSettings) -> list[
 
 
 def broker_entries(settings: BrokerSettings) -> list[ConfigEntry]:
-    """Returns the configs of a broker by Kafka's names; secrets have no value."""
+    """Returns all configs of a broker; the value of a secret is None."""
     return [_broker_entry(row, settings) for row in _BROKER]
 
 
@@ -351,7 +355,7 @@ def _broker_entry(row: _Row, settings: BrokerSettings) -> ConfigEntry:
 
 
 def _text(value: object) -> str | None:
-    """Returns a value as Kafka writes it."""
+    """Returns a config value in Kafka's text format; None if it is not set."""
     if value is None:
         return None
     if isinstance(value, tuple):

@@ -1,6 +1,6 @@
-"""Validates the settings of consumer-protocol groups (KIP-848).
+"""Validates the settings of groups of the consumer protocol (KIP-848).
 
-Defines the names of the assignors and of the migration policies. Knows no group.
+Defines the names of the assignors and of the migration policies.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _FIRST_WITH_CONSUMER: Final = "4.0.0"
 
 
 class MigrationPolicy(Enum):
-    """The allowed conversions of groups with members (group.consumer.migration.policy).
+    """Names the allowed conversions of groups with members (group.consumer.migration.policy).
 
-    An upgrade is from classic to consumer, a downgrade from consumer to classic.
+    An upgrade converts the classic to the consumer protocol, a downgrade the reverse.
     """
 
     DISABLED = "disabled"
@@ -51,7 +51,7 @@ class MigrationPolicy(Enum):
 
 
 class ConsumerGroupSettingsProtocol(Protocol):
-    """The settings that are validated together; times are in ms."""
+    """Describes the settings that `check_consumer_groups` validates; times are in ms."""
 
     @property
     def group_coordinator_rebalance_protocols(self) -> tuple[str, ...] | None: ...
@@ -130,7 +130,7 @@ def _check_between(name: str, least: int, value: int, most: int) -> None:
 
 
 def rebalance_protocols(given: tuple[str, ...] | None, release: Release | None) -> tuple[str, ...]:
-    """Returns the enabled protocols: `given`, or those of the release if it is None."""
+    """Returns `given`, or the protocols that `release` enables by default if `given` is None."""
     if given is not None:
         return given
     if isinstance(release, str):

@@ -1,7 +1,4 @@
-"""The context of a request: the client, the endpoint, the clock and the cluster.
-
-Plain data, as Kafka's RequestContext. Knows no connection and no handler.
-"""
+"""Defines the context of a request, as Kafka's RequestContext: client, endpoint, clock, cluster."""
 
 from __future__ import annotations
 
@@ -24,13 +21,13 @@ __all__ = ["ANONYMOUS", "Context", "Principal", "read_clock"]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The context of one request.
+    """Holds the context of one request.
 
-    `endpoint` is the endpoint that the client connected to, `host` the address of the client,
-    `client_id` its client id or None. `versions` are the versions that this node supports, by api
-    key. `token_authenticated` is True if the client authenticated by a delegation token;
-    `security_protocol` is that of the listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
-    `fetch_sessions` are those of this node. `refuse` is the error that a test injects here.
+    `endpoint` is the endpoint that the client connected to, `host` the address of the client.
+    `versions` are the versions that ApiVersions lists, by API key. `token_authenticated` is True if
+    the client authenticated by a delegation token. `security_protocol` is that of the listener:
+    PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL. `fetch_sessions` are those of this node. `refuse` is
+    an error that a test injects and that the handler sets in its response; None for no error.
     """
 
     cluster: ClusterState
@@ -58,11 +55,11 @@ class Context:
 
     @property
     def now(self) -> ClockReading:
-        """Returns the current time by both clocks of the node."""
+        """Returns the current time by the monotonic clock and the wall clock."""
         return read_clock(self.clock)
 
     def deadline(self, ms: int) -> float:
-        """Returns the monotonic time in seconds that is `ms` from now, for a `DelayedResponse`."""
+        """Returns the monotonic time `ms` from now, in seconds, for a `DelayedResponse`."""
         return self.clock.monotonic() + ms / 1000
 
     def check_consumer_protocol(self) -> None:
@@ -74,5 +71,5 @@ class Context:
 
 
 def read_clock(clock: Clock) -> ClockReading:
-    """Returns the current time by both clocks."""
+    """Returns the current time by the monotonic clock and the wall clock, in ms."""
     return ClockReading(round(clock.monotonic() * 1000), clock.now_ms())

@@ -1,9 +1,10 @@
-"""Maps keys to partitions of internal topics, and finds the coordinators of topics without a log.
+"""Maps keys to partitions of internal topics, and finds their coordinators.
 
-As in Kafka, the leader of a partition of an internal topic coordinates the keys that hash to it
-(KIP-98, KIP-932). `__consumer_offsets` is a real topic (`groups.group_coordinator`). The topics of
-transactions and shares have no log and are not listed, since nothing is stored yet. Their
-partitions have replicas, ISRs and leaders, which move as those of all partitions do.
+As in Kafka, a key hashes to a partition of an internal topic, and the leader of that partition
+coordinates the key (KIP-98, KIP-932). `__consumer_offsets` is a real topic
+(`groups.group_coordinator`). `__transaction_state` and `__share_group_state` exist only here:
+their partitions have replicas, ISRs and leaders, but no log, because nothing is stored in them yet.
+Metadata does not list them.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ __all__ = [
     "partition_of",
 ]
 
-#: Partitions of each topic without a log: Kafka's default (transaction.state.log.num.partitions,
-#: share.coordinator.state.topic.num.partitions).
+#: Partition count of the topics without a log: Kafka's default
+#: (transaction.state.log.num.partitions, share.coordinator.state.topic.num.partitions).
 INTERNAL_PARTITIONS: Final = 50
 
 _PARTS_OF_SHARE_KEY: Final = 3
@@ -35,7 +36,7 @@ _LEAST_INT: Final = -0x8000_0000
 
 
 class CoordinatorType(IntEnum):
-    """The key types of FindCoordinator."""
+    """Names the key types of FindCoordinator."""
 
     GROUP = 0
     TRANSACTION = 1
@@ -43,26 +44,29 @@ class CoordinatorType(IntEnum):
 
 
 class InternalTopicCoordinators:
-    """The leaders of internal topics without a log; created by `place_replicas` at first use."""
+    """Holds leader and ISR of the partitions of the internal topics without a log.
+
+    Calls `place_replicas` with the partition count at the first use of each topic.
+    """
 
     def __init__(self, place_replicas: Callable[[int], list[LeaderAndIsr]]) -> None:
         self._place_replicas = place_replicas
         self._partitions: dict[CoordinatorType, list[LeaderAndIsr]] = {}
 
     def of(self, kind: CoordinatorType, key: str) -> int:
-        """Returns the id of the coordinator node, NO_LEADER if there is none."""
+        """Returns the node id of the coordinator of `key`; NO_LEADER if there is none."""
         if kind not in self._partitions:
             self._partitions[kind] = self._place_replicas(INTERNAL_PARTITIONS)
         return self._partitions[kind][partition_of(key, INTERNAL_PARTITIONS)].leader
 
     def change(self, elect: Callable[[LeaderAndIsr], LeaderAndIsr]) -> None:
-        """Applies a leader election to each partition."""
+        """Replaces leader and ISR of every partition by the result of `elect`."""
         for kind, leader_and_isr in self._partitions.items():
             self._partitions[kind] = [elect(each) for each in leader_and_isr]
 
 
 def java_hash(text: str) -> int:
-    """Returns Java's `String.hashCode`: an int32 over the UTF-16 code units."""
+    """Returns the result of Java's `String.hashCode`, an int32."""
     units = text.encode("utf-16-be", "surrogatepass")
     value = 0
     for at in range(0, len(units), 2):
@@ -71,13 +75,13 @@ def java_hash(text: str) -> int:
 
 
 def partition_of(key: str, partitions: int) -> int:
-    """Returns the partition of an internal topic that a key belongs to."""
+    """Returns the index of the partition that `key` hashes to, of `partitions` partitions."""
     value = java_hash(key)
     return 0 if value == _LEAST_INT else abs(value) % partitions
 
 
 def check_share_key(key: str) -> None:
-    """Raises INVALID_REQUEST unless it is `group:topicId:partition`."""
+    """Raises INVALID_REQUEST unless `key` has the format `group:topicId:partition`."""
     parts = key.split(":")
     good = len(parts) == _PARTS_OF_SHARE_KEY and bool(parts[0].strip())
     if good:

@@ -1,4 +1,4 @@
-"""The base of `Broker` and `Cluster`: nodes that share one state, and what tests do with them."""
+"""Defines the base classes of `Broker` and `Cluster`, with their methods for tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["BrokerHandle", "EmbeddedCluster"]
 
 
 class BrokerHandle:
-    """One node of an embedded cluster, for tests."""
+    """Gives tests the addresses and connections of one node."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -38,19 +38,19 @@ class BrokerHandle:
 
     @property
     def is_listening(self) -> bool:
-        """Returns whether clients can connect now."""
+        """Returns whether the node listens, so that clients can connect."""
         return self._node.is_listening
 
     @property
     def bootstrap(self) -> str:
-        """Returns `host:port` for clients, as advertised.
+        """Returns the advertised `host:port` of the first listener.
 
         Raises ConfigurationError while the broker does not listen.
         """
         return self._node.bootstrap
 
     def bootstrap_of(self, listener: str) -> str:
-        """Returns `host:port` of a listener for clients; `bootstrap` is that of the first listener.
+        """Returns the advertised `host:port` of the listener with the name `listener`.
 
         Raises ConfigurationError for an unknown listener, and while the broker does not listen.
         """
@@ -58,21 +58,21 @@ class BrokerHandle:
 
     @property
     def listens_at(self) -> str:
-        """Returns `host:port` that the broker is bound to, for a proxy or a forwarded port.
+        """Returns `host:port` that the first listener is bound to, for a proxy or a forwarded port.
 
-        It equals `bootstrap` unless another host or port is advertised; of several listeners it is
-        the first. Raises ConfigurationError while the broker does not listen.
+        It differs from `bootstrap` if the listener advertises another host or port. Raises
+        ConfigurationError while the broker does not listen.
         """
         return self._node.listens_at
 
     @property
     def connections(self) -> int:
-        """Returns the number of connected clients."""
+        """Returns the number of client connections."""
         return self._node.connections
 
 
 class EmbeddedCluster:
-    """Nodes of one cluster, each with its own settings; for `async with`."""
+    """Runs the nodes of one cluster, each with its own settings, within `async with`."""
 
     def __init__(
         self, settings: Sequence[BrokerSettings], clock: Clock, apis: Iterable[Api]
@@ -102,9 +102,10 @@ class EmbeddedCluster:
         await self.close()
 
     async def start(self) -> None:
-        """Starts all nodes. Raises BrokerConnectionError if an address is not available.
+        """Starts all nodes. If a node cannot start, closes those that have started.
 
-        Then none runs.
+        Raises BrokerConnectionError if an address is not available, and ConfigurationError for an
+        unreadable certificate.
         """
         started: list[Node] = []
         was_started, self._is_started = self._is_started, True
@@ -122,8 +123,8 @@ class EmbeddedCluster:
     async def close(self) -> None:
         """Stops listening and closes every connection.
 
-        Topics and groups stay, and `start` serves them. If it is cancelled, it closes all the same
-        but does not wait for the end.
+        Topics and groups remain, and `start` serves them again. If `close` is cancelled, it still
+        closes all connections, but does not wait until they have ended.
         """
         self._is_started = False
         self._cluster.group_coordinator.unload()
@@ -144,7 +145,10 @@ class EmbeddedCluster:
 
     @property
     def topics(self) -> dict[str, Topic]:
-        """Returns a copy of the topics by name."""
+        """Returns the topics by name, after retention was applied.
+
+        The dict is a copy: to change it changes no topic of the cluster.
+        """
         return {topic.name: topic for topic in self._topics_after_retention()}
 
     def end_offset(self, topic: str, partition: int = 0) -> int:
@@ -152,7 +156,7 @@ class EmbeddedCluster:
         return self._topics_after_retention().named(topic).partition(partition).log.end_offset
 
     def records(self, topic: str, partition: int = 0) -> list[Record]:
-        """Returns every record of a partition, decoded.
+        """Returns all records of a partition, decoded, without control records.
 
         Raises BrokerResponseError for an unknown partition, CorruptBatchError, MissingCodecError.
         """
@@ -165,7 +169,7 @@ class EmbeddedCluster:
         ]
 
     def _topics_after_retention(self) -> Topics:
-        """Returns the topics after retention was applied."""
+        """Applies retention to all topics, and returns the topics."""
         self._cluster.topics.apply_retention(self._clock.now_ms())
         return self._cluster.topics
 
@@ -179,9 +183,9 @@ class EmbeddedCluster:
         *,
         replication_factor: int | None = None,
     ) -> Topic:
-        """Creates a topic, with the default partitions and replicas unless they are given.
+        """Creates a topic; for None, `num_partitions` and the default replication factor apply.
 
-        Raises BrokerResponseError, as a client would get it.
+        Raises BrokerResponseError with the error code that CreateTopics would return.
         """
         topic = self._cluster.plan_topic(
             name,
@@ -193,32 +197,44 @@ class EmbeddedCluster:
         return topic
 
     def delete_topic(self, name: str) -> None:
-        """Deletes a topic. Raises BrokerResponseError."""
+        """Deletes a topic. Raises BrokerResponseError for an unknown topic."""
         now = read_clock(self._clock)
         self._cluster.delete_topic(self._cluster.topics.named(name), now)
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
-        """Moves the log start offset to `before`. Raises BrokerResponseError."""
+        """Moves the log start offset to `before`, unless it is higher already.
+
+        Raises BrokerResponseError for an unknown partition, and if `before` is beyond the log end.
+        """
         self._cluster.topics.named(topic).partition(partition).log.delete_before(before)
 
     def truncate(self, topic: str, partition: int, offset: int) -> int:
-        """Truncates a log at `offset`, as an unclean leader election does.
+        """Truncates a log at `offset`, as an unclean leader election does; returns its new end.
 
-        Returns its new end offset. Whole batches are lost, and the leader epoch rises. Raises
-        BrokerResponseError.
+        The batch that contains `offset` is lost as a whole, and the leader epoch rises by one.
+        Raises BrokerResponseError for an unknown partition or an offset outside of the log.
         """
         return self._cluster.truncate(topic, partition, offset)
 
     def leader(self, topic: str, partition: int = 0) -> int:
-        """Returns the id of the leader; -1 if there is none. Raises BrokerResponseError."""
+        """Returns the node id of a partition's leader; -1 if there is none.
+
+        Raises BrokerResponseError for an unknown partition.
+        """
         return self._cluster.topics.named(topic).partition(partition).leader_and_isr.leader
 
     def leader_epoch(self, topic: str, partition: int = 0) -> int:
-        """Returns the leader epoch, which starts at 0. Raises BrokerResponseError."""
+        """Returns the leader epoch of a partition, which starts at 0.
+
+        Raises BrokerResponseError for an unknown partition.
+        """
         return self._cluster.topics.named(topic).partition(partition).log.epochs.current
 
     def in_sync(self, topic: str, partition: int = 0) -> tuple[int, ...]:
-        """Returns the ids of the nodes in the ISR. Raises BrokerResponseError."""
+        """Returns the node ids in the ISR of a partition.
+
+        Raises BrokerResponseError for an unknown partition.
+        """
         return self._cluster.topics.named(topic).partition(partition).leader_and_isr.in_sync
 
     def _control(
@@ -228,7 +244,7 @@ class EmbeddedCluster:
         times: int | None,
         nodes: Iterable[int],
     ) -> Control:
-        """Adds one control to several nodes: its `times` count over all of them."""
+        """Adds one control to several nodes; `times` counts its decisions on all nodes together."""
         control: Control | None = None
         for node in nodes:
             if control is None:
@@ -239,6 +255,6 @@ class EmbeddedCluster:
         return control
 
     def remove_control(self, control: Control) -> None:
-        """Removes a control function."""
+        """Removes a control that `control` returned, from all nodes."""
         for controls in self._controls.values():
             controls.remove(control)

@@ -1,12 +1,13 @@
-"""Fetch sessions (KIP-227): a client names its partitions once, and later only changes.
+"""Implements fetch sessions (KIP-227): a client names its partitions once, and then only changes.
 
-    full            names all partitions; epoch 0 creates a session
-    incremental     epochs 1, 2, 3 …: names changed partitions, and gets the partitions that have
-                    changed on the broker
-    closing         epoch -1: names all partitions, like a full request, and ends the session
+The session epoch in a Fetch request has three ranges:
 
-Plain decisions: knows neither topics nor logs; times are parameters. A broker has one
-`FetchSessionCache` for all of its clients.
+    0           a full request: names all partitions, and creates a session
+    1, 2, 3 …   an incremental request: names the partitions that the client changes; the response
+                has the partitions that have changed on the broker
+    -1          a full request that creates no session, and ends the session that it names
+
+A broker has one `FetchSessionCache` for all of its clients. Times are parameters, in ms.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ __all__ = [
 NO_SESSION: Final = 0
 #: The epoch of a request that creates a session.
 INITIAL_EPOCH: Final = 0
-#: The epoch of a request without a session, or of one that closes it.
+#: The epoch of a request without a session, or of a request that ends its session.
 FINAL_EPOCH: Final = -1
 
 _LAST_EPOCH: Final = 2**31 - 1
@@ -47,12 +48,13 @@ _SLOTS: Final = 1000
 _EVICTION_MS: Final = 120_000
 _RANDOM: Final = random.SystemRandom()
 
-#: The key of a partition in a session: topic, topic id and index. Either name or id is empty.
+#: The key of a partition in a session: topic name, topic id and partition index. Either the name is
+#: empty or the topic id is zero.
 _Key: TypeAlias = tuple[str, Uuid, int]
 
 
 def next_epoch(epoch: int) -> int:
-    """Returns the next epoch: 1 to 2**31 - 1, then 1 again; -1 stays."""
+    """Returns the epoch after `epoch`: after 2**31 - 1 it is 1 again; after -1 it is -1."""
     if epoch < INITIAL_EPOCH:
         return FINAL_EPOCH
     return 1 if epoch == _LAST_EPOCH else epoch + 1
@@ -60,10 +62,10 @@ def next_epoch(epoch: int) -> int:
 
 @dataclass(slots=True, eq=False)
 class CachedPartition:
-    """A partition of a fetch request, and the offsets that the client last received for it.
+    """Holds a partition of a Fetch, and the offsets that the client last received for it.
 
-    `topic` is the topic's name, empty if the client uses `topic_id`. In that case `name` is the
-    name of the topic id at its first lookup, None before.
+    `topic` is the topic's name, empty if the client uses `topic_id`. With a topic id, `name` is the
+    topic's name when the id was first looked up, and None before.
     """
 
     topic: str
@@ -79,7 +81,11 @@ class CachedPartition:
         return self.topic, self.topic_id, self.requested.partition
 
     def is_changed(self, data: PartitionData) -> bool:
-        """Returns whether the response must include `data`: records, changed offsets, an error."""
+        """Returns whether the response must include `data`.
+
+        It must if `data` has records, an error, a preferred replica or a diverging epoch, or if the
+        high watermark or log start offset differs from what the client last received.
+        """
         return (
             bool(data.records)
             or data.error_code != 0
@@ -90,9 +96,9 @@ class CachedPartition:
         )
 
     def mark_sent(self, data: PartitionData) -> None:
-        """Records the offsets that the client received.
+        """Stores the offsets of `data`, which the client receives.
 
-        After an error, the next response includes the offsets.
+        After an error they are unknown, so that the next response includes the partition.
         """
         self.high_watermark = _UNKNOWN if data.error_code else data.high_watermark
         self.log_start_offset = data.log_start_offset
@@ -100,10 +106,10 @@ class CachedPartition:
 
 @dataclass(slots=True, eq=False)
 class _FetchSession:
-    """A cached session of one client; `epoch` is that of the next request.
+    """Holds a session of one client; `epoch` is the epoch of the next request.
 
-    `size` is its number of partitions at the last use, `is_evictable` whether it was then older
-    than the eviction time.
+    `size` is the number of partitions at its last use. `is_evictable` tells whether it was then
+    older than the eviction time.
     """
 
     session_id: int
@@ -116,7 +122,7 @@ class _FetchSession:
     is_evictable: bool = False
 
     def update(self, requested: Iterable[CachedPartition], forgotten: Iterable[_Key]) -> None:
-        """Applies the changes of a request."""
+        """Adds or changes the `requested` partitions, and removes the `forgotten` ones."""
         for cached in requested:
             known = self.partitions.setdefault(cached.key, cached)
             known.requested = cached.requested
@@ -125,7 +131,7 @@ class _FetchSession:
 
 
 class FetchContextResponse(NamedTuple):
-    """The content of a response: a top-level error or None, the session id, and the partitions."""
+    """Holds a response: the name of a top-level error or None, the session id, the partitions."""
 
     error: str | None
     session_id: int
@@ -134,10 +140,7 @@ class FetchContextResponse(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class FetchContext:
-    """The context of one request.
-
-    The partitions to read, and then those to include in the response.
-    """
+    """Holds the partitions that one request reads, and selects those of the response."""
 
     partitions: list[CachedPartition]
     _sessions: FetchSessionCache
@@ -149,7 +152,11 @@ class FetchContext:
     def answer(
         self, read: list[tuple[CachedPartition, PartitionData]], now_ms: int
     ) -> FetchContextResponse:
-        """Returns the content of the response for the fetched partitions, in their order."""
+        """Returns the response for the partitions that were read, in the order of `read`.
+
+        A full request gets all of them and perhaps a new session; an incremental request gets those
+        that have changed.
+        """
         session = self._session
         if session is None:
             session_id = NO_SESSION
@@ -157,7 +164,7 @@ class FetchContext:
                 session_id = self._sessions.create_session(read, by_id=self._by_id, now_ms=now_ms)
             return FetchContextResponse(None, session_id, read)
         if session.epoch != self._epoch:
-            # Another request of the session was answered while this one waited.
+            # Another request of the session arrived while this request waited.
             return FetchContextResponse("INVALID_FETCH_SESSION_EPOCH", session.session_id, [])
         changed = []
         for cached, data in read:
@@ -166,7 +173,8 @@ class FetchContext:
                 continue
             known.mark_sent(data)
             if data.records:
-                # The next fetch reads the other partitions first, so that a full one starves none.
+                # The next fetch reads the other partitions first: a partition that fills each
+                # response must not starve them.
                 session.partitions[cached.key] = session.partitions.pop(cached.key)
             changed.append((cached, data))
         return FetchContextResponse(None, session.session_id, changed)
@@ -178,13 +186,18 @@ def _random_id() -> int:
 
 @dataclass(slots=True, eq=False)
 class FetchSessionCache:
-    """The fetch sessions of one broker, at most `slots` of them.
+    """Holds the fetch sessions of one broker.
 
-    `slots` is max.incremental.fetch.session.cache.slots. If the cache is full, the least recently
-    used session is evicted if it was not used for `eviction_ms`
-    (min.incremental.fetch.session.eviction.ms); else the smallest of the evictable sessions, if it
-    is smaller than the new one; else no session is created, and the client names all partitions
-    each time. `new_id` generates ids, 1 to 2**31 - 1. Sessions of followers are not privileged.
+    `slots` is the maximum number (max.incremental.fetch.session.cache.slots). If the cache is full,
+    a new session evicts
+
+    1. the least recently used session, if it was not used for `eviction_ms`
+       (min.incremental.fetch.session.eviction.ms);
+    2. else the smallest evictable session, if it has fewer partitions than the new session.
+
+    If neither exists, no session is created, so that the client names all partitions each time.
+    Unlike in Kafka, sessions of followers are not privileged. `new_id` generates session ids from 1
+    to 2**31 - 1.
     """
 
     slots: int = _SLOTS
@@ -197,9 +210,9 @@ class FetchSessionCache:
         return len(self._by_id)
 
     def partitions_of(self, session_id: int) -> list[tuple[str, int]]:
-        """Returns the topics and partitions of a session.
+        """Returns the topic names and partitions of a session; none for an unknown session.
 
-        The name is empty for an unknown topic id.
+        The name is empty if the topic id has not been looked up.
         """
         session = self._by_id.get(session_id)
         partitions = () if session is None else session.partitions.values()
@@ -208,7 +221,8 @@ class FetchSessionCache:
     def new_context(self, request: FetchRequest, *, by_id: bool, now_ms: int) -> FetchContext:
         """Returns the context of a request; `by_id` says whether its version has topic ids.
 
-        If a partition is named twice, the last entry counts. Raises FETCH_SESSION_ID_NOT_FOUND,
+        Applies an incremental request to its session, and ends a session without partitions. If a
+        partition is named twice, the last entry is effective. Raises FETCH_SESSION_ID_NOT_FOUND,
         INVALID_FETCH_SESSION_EPOCH and FETCH_SESSION_TOPIC_ID_ERROR.
         """
         requested = _requested_partitions(request, by_id)
@@ -244,9 +258,9 @@ class FetchSessionCache:
     def create_session(
         self, read: Iterable[tuple[CachedPartition, PartitionData]], *, by_id: bool, now_ms: int
     ) -> int:
-        """Creates a session with the partitions of the response.
+        """Creates a session with the partitions of a response; returns the session id.
 
-        Returns its id, or NO_SESSION if the cache is full.
+        Returns NO_SESSION if the cache is full and no session can be evicted.
         """
         partitions = {}
         for cached, data in read:
@@ -264,9 +278,10 @@ class FetchSessionCache:
         return session_id
 
     def on_throttled(self, request: FetchRequest, response: FetchResponse) -> int:
-        """Returns the session id of a throttled response, which is sent without its partitions.
+        """Returns the session id for a throttled `response`, which is sent without its partitions.
 
-        A session that the request would have created is discarded.
+        The session's next response includes these partitions again. If `request` created the
+        session, the session is removed, and NO_SESSION is returned.
         """
         session = self._by_id.get(response.session_id)
         if session is None or request.session_epoch == INITIAL_EPOCH:

@@ -1,7 +1,6 @@
-"""Dynamic configs of single groups of the consumer protocol (KIP-848).
+"""Holds and validates the dynamic configs of groups of the consumer protocol (KIP-848).
 
-They override broker settings. The order of checks and the messages are those of Kafka 4.4.0. Knows
-no group.
+They override broker settings. The order of checks and the messages are those of Kafka 4.4.0.
 """
 
 from __future__ import annotations
@@ -16,14 +15,15 @@ from .settings import BrokerSettings
 
 __all__ = ["GROUP_SETTINGS", "AlterOp", "GroupConfigManager", "GroupSetting"]
 
-#: Bounds without a setting in the embedded broker: Kafka's defaults.
+#: Bounds of consumer.assignment.interval.ms in ms: Kafka's defaults. The embedded broker has no
+#: setting for them.
 _ASSIGNMENT_BOUNDS_MS: Final = 0, 15_000
 
 _MOST: Final = 0x7FFF_FFFF
 
 
 class AlterOp:
-    """The operations of IncrementalAlterConfigs (KIP-339)."""
+    """Names the operations of IncrementalAlterConfigs (KIP-339)."""
 
     SET: Final = 0
     DELETE: Final = 1
@@ -32,9 +32,11 @@ class AlterOp:
 
 
 class GroupSetting(NamedTuple):
-    """A group config; `broker_config` is the broker config, `default` Kafka's default of it, in ms.
+    """Describes a group config; all values are in ms.
 
-    `field` is its field in `ConsumerGroupConfig`.
+    `field` is its field in `ConsumerGroupConfig`. `broker_config` is the broker config that it
+    overrides, `default` Kafka's default of that, `value` the broker's setting. `least` and `bounds`
+    limit the value; Kafka has different errors for the two.
     """
 
     field: str
@@ -87,7 +89,7 @@ GROUP_SETTINGS: Final[Mapping[str, GroupSetting]] = MappingProxyType(
 
 
 class GroupConfigManager:
-    """The configs of each group by name, in the text in which they were set."""
+    """Holds the dynamic configs of each group: values as text by config name."""
 
     def __init__(self, settings: BrokerSettings) -> None:
         self._settings = settings
@@ -100,9 +102,10 @@ class GroupConfigManager:
     def altered(
         self, group_id: str, changes: Iterable[tuple[str, int, str | None]]
     ) -> Mapping[str, str]:
-        """Returns the configs of a group after changes: names, operations and values.
+        """Returns the configs of a group after `changes`, without storing them.
 
-        Raises INVALID_REQUEST and INVALID_CONFIG.
+        Each change is a config name, an `AlterOp` and a value. Raises INVALID_REQUEST and
+        INVALID_CONFIG.
         """
         changes = list(changes)
         if not group_id:
@@ -128,7 +131,7 @@ class GroupConfigManager:
         return {name: str(value) for name, value in self._checked(configs).items()}
 
     def replace(self, group_id: str, configs: Mapping[str, str]) -> None:
-        """Replaces the configs of a group."""
+        """Stores the configs of a group in place of the former configs."""
         if configs:
             self._configs[group_id] = configs
         else:

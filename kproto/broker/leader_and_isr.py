@@ -1,4 +1,4 @@
-"""The leader and the in-sync replicas of a partition. Plain data."""
+"""Defines the leader and the in-sync replicas (ISR) of a partition."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ NO_LEADER: Final = -1
 
 @dataclass(slots=True)
 class LeaderAndIsr:
-    """A partition's replicas, its leader (a node id or NO_LEADER) and its ISR (`in_sync`).
+    """Holds the node ids of a partition's replicas, leader (or NO_LEADER) and ISR (`in_sync`).
 
-    The log has the leader epoch: see `LeaderEpochCache`.
+    The leader epoch is stored with the log: see `LeaderEpochCache`.
     """
 
     replicas: Replicas
@@ -26,5 +26,7 @@ class LeaderAndIsr:
 
     @classmethod
     def first(cls, replicas: Replicas) -> LeaderAndIsr:
-        """Returns the state of a new partition: the first replica leads, and all are in sync."""
+        """Returns the state of a new partition whose first replica leads and whose ISR is all
+        replicas.
+        """
         return cls(replicas, replicas[0], replicas)

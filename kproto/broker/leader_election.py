@@ -1,10 +1,12 @@
-"""Leader election when nodes stop and start: decisions on plain data, applied by the cluster.
+"""Elects leaders and updates ISRs when nodes stop and start; `cluster_state` applies the results.
 
-The rules are those of Kafka's controller in KRaft mode: the first replica of the assignment that is
-in sync and alive leads, and a current leader stays. The leader epoch rises with each change of the
-leader, also from or to no leader; since metadata version 3.6 it does not rise if only the ISR
-changes (KAFKA-15021). Left out: eligible leader replicas (KIP-966), automatic unclean elections,
-and the election of preferred leaders, which Kafka does within five minutes.
+The rules are those of Kafka's controller in KRaft mode. The leader stays while it is alive and in
+sync; else the first replica of the assignment that is both becomes the leader. The leader epoch
+rises with each change of the leader, also from or to no leader. It does not rise if only the ISR
+changes, as in Kafka since metadata version 3.6 (KAFKA-15021).
+
+Left out: eligible leader replicas (KIP-966), automatic unclean elections, and the election of
+preferred leaders, which Kafka does within five minutes.
 """
 
 from __future__ import annotations
@@ -26,9 +28,9 @@ __all__ = [
 
 
 def initial_leader_and_isr(replicas: Replicas, alive: Container[int]) -> LeaderAndIsr:
-    """Returns the state of a new partition.
+    """Returns the state of a new partition: the ISR is its live replicas, and the first leads.
 
-    Live replicas are in sync, and the first of them leads.
+    Without a live replica, there is no leader, and the ISR is the first replica.
     """
     in_sync = tuple(node for node in replicas if node in alive)
     if not in_sync:
@@ -37,9 +39,10 @@ def initial_leader_and_isr(replicas: Replicas, alive: Container[int]) -> LeaderA
 
 
 def after_broker_stop(current: LeaderAndIsr, node: int, alive: Container[int]) -> LeaderAndIsr:
-    """Returns the state after `node` left the `alive` nodes.
+    """Returns the state after `node` has stopped; `alive` does not contain it any more.
 
-    The last replica in sync stays in the ISR, so that no records are lost when it starts again.
+    The last node of an ISR stays in the ISR, so that only it can become the leader again, and no
+    records are lost.
     """
     if node not in current.in_sync:
         return current
@@ -48,16 +51,17 @@ def after_broker_stop(current: LeaderAndIsr, node: int, alive: Container[int]) -
 
 
 def after_broker_start(current: LeaderAndIsr, node: int, alive: Container[int]) -> LeaderAndIsr:
-    """Returns the state after `node` joined the `alive` nodes and has caught up.
+    """Returns the state after `node` has started and caught up with the leader.
 
-    If there is no leader and `node` was not in sync, it cannot catch up, and stays out of the ISR.
+    If no in-sync replica is alive, there is no leader to catch up with, and `node` does not join
+    the ISR.
     """
     if node not in current.replicas:
         return current
     current = _elected(current, alive)
     if current.leader == NO_LEADER:
         return current
-    # A leader that starts again finds the live followers waiting, and adds them to the ISR.
+    # If `node` is the new leader, all live followers catch up with it and join the ISR.
     in_sync = tuple(each for each in current.replicas if each in current.in_sync or each in alive)
     return replace(current, in_sync=in_sync)
 
@@ -65,7 +69,7 @@ def after_broker_start(current: LeaderAndIsr, node: int, alive: Container[int]) 
 def elect_leader(current: LeaderAndIsr, node: int, alive: Container[int]) -> LeaderAndIsr:
     """Returns the state with `node` as the leader.
 
-    Raises INVALID_REQUEST if it holds no replica, and ELIGIBLE_LEADERS_NOT_AVAILABLE if it is
+    Raises INVALID_REQUEST if `node` has no replica, and ELIGIBLE_LEADERS_NOT_AVAILABLE if it is
     stopped or not in sync.
     """
     if node not in current.replicas:
@@ -83,10 +87,11 @@ def elect_leader(current: LeaderAndIsr, node: int, alive: Container[int]) -> Lea
 
 
 def alternate_racks(nodes: Sequence[int], racks: Sequence[str | None]) -> list[int]:
-    """Returns the nodes in an order that alternates racks as far as possible.
+    """Returns the nodes in an order in which adjacent nodes are in different racks, if possible.
 
-    `racks` are those of `nodes`. With racks of one size, each run of as many nodes as there are
-    racks has one node of each, so that adjacent replicas survive the failure of a rack (KIP-36).
+    `racks` has the rack of each node. If all racks have the same size, any N adjacent nodes are in
+    N different racks, up to the number of racks. So the replicas of a partition, which are adjacent
+    nodes, survive the failure of a rack (KIP-36).
     """
     by_rack: dict[str | None, list[int]] = {}
     for node, rack in zip(nodes, racks, strict=True):

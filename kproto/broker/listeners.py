@@ -1,4 +1,4 @@
-"""Listeners of a broker, with their security protocol, and the endpoints that they advertise."""
+"""Defines a broker's listeners, and the endpoints that they advertise."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _PROTOCOLS: Final = {
 
 
 class Endpoint(NamedTuple):
-    """The advertised address of a node for one listener; the port is known once the node listens.
+    """Holds the address that a node advertises for one listener.
 
-    Responses name the endpoints of the listener that the client connected to.
+    `port` may be 0 until the node listens. Responses contain the endpoints for the listener that
+    the client connected to.
     """
 
     node_id: int
@@ -41,17 +42,18 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A listener. Raises ConfigurationError for invalid settings.
+    """Configures a listener. Raises ConfigurationError for invalid settings.
 
-    With `tls` it uses TLS, with `mechanisms` clients authenticate by SASL: PLAIN, SCRAM-SHA-256,
-    SCRAM-SHA-512, OAUTHBEARER. Its clients get its endpoints in all responses.
+    If `tls` is set, it uses TLS. If `mechanisms` is not empty, clients must authenticate by one of
+    these SASL mechanisms: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. Responses to its
+    clients contain the addresses that this listener advertises.
     """
 
     #: The listener name: one of Kafka's four security protocols, or a name of your own.
     name: str = PLAINTEXT
     #: The address to listen on. A broker for tests is local, so the default is this machine only.
     host: str = "127.0.0.1"
-    #: 0 lets the system choose a free port; `Broker.bootstrap_of` then names it.
+    #: The port to listen on; 0 lets the system choose a free port, see `Broker.bootstrap_of`.
     port: int = 0
     #: The host that clients connect to; None for `host`.
     advertised_host: str | None = None
@@ -91,12 +93,12 @@ class Listener:
 
     @property
     def security_protocol(self) -> str:
-        """Returns the security.protocol of clients of this listener."""
+        """Returns the value of security.protocol that clients of this listener need."""
         return _PROTOCOLS[self.tls is not None, bool(self.mechanisms)]
 
 
 def check_names(listeners: tuple[Listener, ...]) -> None:
-    """Raises ConfigurationError for two listeners of one name."""
+    """Raises ConfigurationError if two listeners have the same name."""
     names = [listener.name for listener in listeners]
     for name in names:
         if names.count(name) > 1:

@@ -1,4 +1,4 @@
-"""Makes text of clients safe for one line of the log, and checks that UTF-8 can encode it."""
+"""Escapes text from clients for the log, and checks that UTF-8 can encode text."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ __all__ = ["is_encodable", "log_safe"]
 
 
 def is_encodable(text: str) -> bool:
-    """Returns whether UTF-8 can encode the text: it has no lone surrogate."""
+    """Returns whether UTF-8 can encode `text`, which it cannot if there is a lone surrogate."""
     return not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def log_safe(value: object) -> str:
-    r"""Returns `value` as text in one line: characters that are not printable are escaped, as `\n`.
+    r"""Returns `value` as text whose characters that are not printable are escaped, such as `\n`.
 
-    Client ids and the names of users and certificates may be any UTF-8. Without escapes, a client
-    could forge lines of the log or steer the terminal that shows it.
+    Client ids, user names and certificate subjects may contain any character. Without escapes, a
+    client could forge lines of the log, or control the terminal that shows the log.
     """
     text = str(value)
     if text.isprintable():

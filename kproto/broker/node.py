@@ -1,4 +1,4 @@
-"""One node of a cluster: its listeners, and the sessions of the connected clients."""
+"""Defines one node of a cluster, with its listeners and the sessions of its clients."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ from .settings import BrokerSettings
 
 __all__ = ["Node"]
 
-#: Threads of a node that validate bearer tokens: the maximum of asyncio's default executor.
+#: Maximum threads of a node that validate bearer tokens, as in asyncio's default executor.
 _VALIDATORS: Final = 32
 
 
 @dataclass(slots=True)
 class _BoundListener:
-    """A listener and its address.
+    """Holds a listener, its advertised endpoint, and its bound or configured port.
 
-    It has an acceptor while it listens, else perhaps a reserved port.
+    `acceptor` is set while it listens. `reserved_socket` is set while the node is stopped and keeps
+    the port.
     """
 
     listener: Listener
@@ -54,7 +55,7 @@ class _BoundListener:
 
 
 class Node:
-    """A node of `cluster` that serves `apis` and applies the control functions of `controls`."""
+    """Serves `apis` as a node of `cluster`, and applies the control functions of `controls`."""
 
     def __init__(
         self,
@@ -122,21 +123,21 @@ class Node:
 
     @property
     def is_listening(self) -> bool:
-        """Returns whether clients can connect."""
+        """Returns whether the node listens, so that clients can connect."""
         return self._first_listener.acceptor is not None
 
     @property
     def bootstrap(self) -> str:
-        """Returns `host:port` for clients.
+        """Returns the advertised `host:port` of the first listener.
 
         Raises ConfigurationError if no port is bound or reserved.
         """
         return self.bootstrap_of(self._first_listener.listener.name)
 
     def bootstrap_of(self, listener: str) -> str:
-        """Returns `host:port` of a listener for clients.
+        """Returns the advertised `host:port` of the listener with the name `listener`.
 
-        Raises ConfigurationError if it is unknown.
+        Raises ConfigurationError for an unknown listener, and as `bootstrap` does.
         """
         self._check_listening()
         bound_listener = self._bound_listeners.get(listener)
@@ -158,14 +159,14 @@ class Node:
 
     @property
     def connections(self) -> int:
-        """Returns the number of connected clients."""
+        """Returns the number of client connections."""
         return len(self._sessions)
 
     def start(self) -> None:
-        """Starts to listen. Raises BrokerConnectionError if an address is not available.
+        """Starts to listen on all listeners; after an error none listens.
 
-        Raises ConfigurationError for certificates that cannot be read. After an error no listener
-        listens.
+        Raises BrokerConnectionError if an address is not available, and ConfigurationError if the
+        node listens already or a certificate cannot be read.
         """
         if self._first_listener.acceptor is not None:
             raise ConfigurationError(f"the broker listens at {self.listens_at} already")
@@ -223,8 +224,8 @@ class Node:
     async def close(self, *, keep_ports: bool = False) -> None:
         """Stops listening and closes all sessions.
 
-        `start` listens again, on the same ports with `keep_ports`. If `close` is cancelled, it
-        still closes the sessions, but does not wait for their end.
+        With `keep_ports` the ports stay reserved, and the next `start` uses them again. If `close`
+        is cancelled, it still closes the sessions, but does not wait until they have ended.
         """
         arriving = self.abort(keep_ports=keep_ports)
         try:
@@ -236,13 +237,13 @@ class Node:
             self._end_validators()
 
     def _end_validators(self) -> None:
-        """Shuts the threads down; a thread that is blocked ends later."""
+        """Shuts down the threads that validate tokens, without waiting for a blocked thread."""
         validators, self._validators = self._validators, None
         if validators is not None:
             validators.shutdown(wait=False, cancel_futures=True)
 
     def abort(self, *, keep_ports: bool = False) -> set[asyncio.Task[None]]:
-        """Closes at once without waiting.
+        """Stops listening and aborts all sessions, without waiting.
 
         Returns the tasks of connections that are being set up.
         """
@@ -279,7 +280,7 @@ class Node:
         )
 
     def _sasl_authenticator(self, listener: Listener) -> SaslAuthenticator | None:
-        """Returns the authenticator of a new connection, None for a listener without SASL."""
+        """Returns an authenticator for a new connection; None for a listener without SASL."""
         if not listener.mechanisms:
             return None
         authentication = SaslSession(

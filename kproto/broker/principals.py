@@ -1,4 +1,4 @@
-"""Principals of requests, as Kafka's KafkaPrincipal. Plain data."""
+"""Defines the principal of a request, as Kafka's KafkaPrincipal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ USER: Final = "User"
 
 
 class Principal(NamedTuple):
-    """An authenticated principal; as text `User:alice`."""
+    """Holds a principal's type (`kind`) and name; its text is `User:alice`."""
 
     kind: str
     name: str

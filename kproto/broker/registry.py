@@ -1,8 +1,9 @@
-"""APIs of the broker: the request class, the versions, the handler, and the handler's result.
+"""Defines an API of the broker: its request class, its versions, and its handler.
 
-A handler returns a response, None for no response, or a `DelayedResponse`, as Kafka's delayed
-operations in purgatory; it raises `CloseConnection` to close the connection. Plain data: `session`
-calls the handlers and waits for delayed responses. `handlers.KAFKA_APIS` has Kafka's APIs.
+A handler returns a response, None for no response, or a `DelayedResponse`, which corresponds to a
+delayed operation in Kafka's purgatory. It raises `CloseConnection` to close the connection.
+`session` calls the handlers and waits for delayed responses. `handlers.KAFKA_APIS` has Kafka's
+APIs.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DelayedResponse:
-    """A response that is not complete yet.
+    """Describes a response that is not complete yet.
 
-    `try_complete` is called with False when something in `watched` changes, and with True at the
-    `deadline`, in seconds of the clock's `monotonic` (`Context.deadline`). It returns the response,
-    the same `DelayedResponse` to keep waiting (not at the deadline), or another one. It is not
-    called after the end of the connection.
+    `try_complete` is called with False when an object in `watched` changes, and with True at the
+    `deadline`, in seconds of the monotonic clock (`Context.deadline`). It returns the response, the
+    same `DelayedResponse` to keep waiting, or a new `DelayedResponse`. At the deadline it must not
+    return the same. It is not called after the connection has ended.
     """
 
     deadline: float
@@ -54,15 +55,15 @@ Decision: TypeAlias = Response | DelayedResponse | None
 
 
 class CloseConnection(Exception):  # noqa: N818 - an instruction, not an error
-    """Raised by a handler to close the connection, as Kafka does; the text is the reason."""
+    """Raised by a handler to close the connection; the text is the reason, for the log."""
 
 
 class Api(NamedTuple):
-    """One API: its request class, the supported versions, and the handler.
+    """Describes an API: its request class, the supported versions, and the handler.
 
-    The handler gets the context, the request, and the version of both the request and the response.
-    `fallback` answers any other version, in the form of v0; without it, such a request closes the
-    connection.
+    `handle` gets the context, the request, and the version of the request and its response.
+    `fallback` returns the response to a request of an unsupported version, which is encoded as v0;
+    if it is None, such a request closes the connection.
     """
 
     request: type[Request[Any]]
@@ -76,7 +77,7 @@ def handles(
     versions: range,
     fallback: Callable[[Context], Response] | None = None,
 ) -> Callable[[Callable[[Context, Q, int], Decision]], Api]:
-    """Returns a decorator that makes an `Api` of the handler of `request` in `versions`."""
+    """Returns a decorator that replaces a handler of `request` by its `Api`."""
 
     def make(handle: Callable[[Context, Q, int], Decision]) -> Api:
         return Api(request, versions, handle, fallback)
@@ -90,7 +91,11 @@ def by_key(apis: Iterable[Api]) -> dict[int, Api]:
 
 
 def served_apis(apis: Iterable[Api], settings: BrokerSettings) -> dict[int, Api]:
-    """Returns the APIs by API key, with the versions that a broker of these settings supports."""
+    """Returns the APIs by API key, with the versions that a broker with `settings` supports.
+
+    Versions are limited to those of `settings.release`. An API without a supported version is
+    omitted.
+    """
     found = {}
     release_versions = None
     if settings.release is not None:
@@ -106,10 +111,7 @@ def served_apis(apis: Iterable[Api], settings: BrokerSettings) -> dict[int, Api]
 
 
 def served_versions(api: Api, settings: BrokerSettings) -> range:
-    """Returns the versions of `api` that a broker supports.
-
-    Unstable versions are included only if they are enabled.
-    """
+    """Returns the versions of `api`, without unstable versions unless `settings` enables them."""
     if settings.unstable_versions:
         return api.versions
     return range(api.versions.start, min(api.versions.stop, api.request.LATEST_STABLE + 1))
@@ -121,9 +123,9 @@ def respond_when_complete(
     pending: PendingResult[R],
     respond: Callable[[R], Response],
 ) -> Decision:
-    """Returns the response to a pending result of a group, delayed until the result is complete.
+    """Returns `respond` of a pending result, delayed until the result is complete.
 
-    Meanwhile the group's timeouts run at their deadlines.
+    While it waits, it runs the group's timeouts at their deadlines.
     """
 
     def decide() -> Decision:

@@ -1,6 +1,6 @@
-"""The API versions that a broker of each Kafka release supports.
+"""Determines the API versions that a broker of a Kafka release supports.
 
-`BrokerSettings.release` is the name of a release, or ranges of versions by API key.
+`BrokerSettings.release` is the name of a release, or a mapping of version ranges by API key.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from ..wire.errors import ConfigurationError
 
 __all__ = ["Release", "advertised_versions", "check_release", "supported_versions"]
 
-#: A release, or the versions by API key.
+#: The name of a release, or its version ranges by API key.
 Release: TypeAlias = str | Mapping[int, range]
 
 _PRODUCE: Final = 0
-#: Clusters of this release and later run in KRaft mode; for older releases, the table's versions of
-#: brokers with ZooKeeper count.
+#: The first release for which the versions of KRaft brokers apply. For older releases, those of
+#: brokers with ZooKeeper apply.
 _FIRST_WITHOUT_ZOOKEEPER: Final = "3.3.0"
 _LISTENERS_WITH_ZOOKEEPER: Final = frozenset({"broker", "zkBroker"})
 _LISTENERS_WITH_KRAFT: Final = frozenset({"broker"})
 
 
 def check_release(release: Release | None) -> None:
-    """Raises ConfigurationError for an unknown release, or for invalid ranges of versions."""
+    """Raises ConfigurationError for an unknown release, or for an invalid version range."""
     if isinstance(release, str):
         try:
             newest_release(release)
@@ -43,7 +43,10 @@ def check_release(release: Release | None) -> None:
 
 
 def supported_versions(release: Release, *, unstable: bool = False) -> Mapping[int, range]:
-    """Returns the versions that brokers of a release support, by API key."""
+    """Returns the versions that brokers of a release support, by API key.
+
+    With `unstable`, versions that are unstable in that release are included.
+    """
     if not isinstance(release, str):
         return release
     newest = newest_release(release)
@@ -60,10 +63,11 @@ def supported_versions(release: Release, *, unstable: bool = False) -> Mapping[i
 def advertised_versions(
     release: Release | None, implemented: Mapping[int, range]
 ) -> dict[int, range]:
-    """Returns the versions that ApiVersions lists, given the supported versions.
+    """Returns the versions that ApiVersions lists; `implemented` are those that have a handler.
 
-    Since 4.0 Kafka lists Produce from v0 on although it does not support the oldest versions, for
-    clients that would not send snappy otherwise (KAFKA-18659).
+    If `release` is the name of a release, Produce is listed from v0 on. Since 4.0 Kafka does so,
+    although it does not support the oldest versions, because librdkafka would not compress with
+    snappy otherwise (KAFKA-18659).
     """
     listed = dict(implemented)
     if isinstance(release, str) and _PRODUCE in listed:

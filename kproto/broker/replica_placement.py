@@ -1,4 +1,4 @@
-"""Places the replicas of new topics on nodes: a decision on plain numbers."""
+"""Places the replicas of new topics on nodes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,14 @@ def place_replicas(
     stopped: Sequence[int] = (),
     default_replication_factor: int = 1,
 ) -> list[Replicas]:
-    """Returns the replicas of each partition of a new topic; -1 stands for the default.
+    """Returns the replicas of each partition of a new topic.
 
-    `nodes` are the ids of the live nodes: without a manual assignment they lead in turn, and
-    adjacent nodes follow. Nodes that are `stopped` follow if there are too few live ones, as in
-    Kafka. Raises INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT,
+    `assignments` is a manual assignment: node ids by partition. Without it, the live `nodes` lead
+    the partitions in turn, and the next nodes in the list are followers. As in Kafka, `stopped`
+    nodes are used if there are too few live nodes. For `num_partitions` -1 and `replication_factor`
+    -1, the defaults apply. `most` is the maximum partition count.
+
+    Raises INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT,
     INVALID_REQUEST and POLICY_VIOLATION.
     """
     known = [*nodes, *stopped]
@@ -80,7 +83,9 @@ def _neighbours(index: int, count: int, nodes: Sequence[int]) -> Replicas:
 
 
 def _assigned(assignments: Mapping[int, Iterable[int]], nodes: Sequence[int]) -> list[Replicas]:
-    """Returns the manual assignment: distinct existing nodes, as many for each partition."""
+    """Returns the manual assignment as replicas. Raises INVALID_REPLICA_ASSIGNMENT unless all
+    partitions have the same number of distinct existing nodes.
+    """
     if sorted(assignments) != list(range(len(assignments))):
         raise api_error(
             "INVALID_REPLICA_ASSIGNMENT", "the partitions assigned must be 0, 1, 2 and so on"

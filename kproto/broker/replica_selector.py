@@ -1,7 +1,4 @@
-"""Replica selectors: the replica that a consumer should fetch from (KIP-392).
-
-Has the names of Kafka's selectors and what they select; plain functions on ISRs and racks.
-"""
+"""Selects the replica that a consumer should fetch from, as Kafka's replica selectors (KIP-392)."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ __all__ = ["LEADER_SELECTOR", "RACK_AWARE_SELECTOR", "check_selector", "preferre
 LEADER_SELECTOR: Final = "LeaderSelector"
 RACK_AWARE_SELECTOR: Final = "RackAwareReplicaSelector"
 
-#: The package of Kafka's selectors; the class name alone is accepted, too.
+#: The package of Kafka's selectors; the class name without the package is accepted, too.
 _PACKAGE: Final = "org.apache.kafka.common.replica."
 
 
@@ -32,17 +29,19 @@ def check_selector(name: str | None) -> None:
         )
 
 
-#: Gets the consumer's rack, the leader, and the racks of the replicas by node.
+#: Returns the node to fetch from; its arguments are the consumer's rack, the leader, and the rack
+#: of each replica.
 _Selector: TypeAlias = Callable[[str, int, Mapping[int, str | None]], int]
 
 
 def preferred_replica(
     selector: str, rack: str, leader_and_isr: LeaderAndIsr, endpoints: Iterable[Endpoint]
 ) -> int | None:
-    """Returns the preferred read replica of a consumer in `rack`; None for the leader.
+    """Returns the node id of the preferred read replica for a consumer in `rack`; None for the
+    leader.
 
-    `selector` is `BrokerSettings.replica_selector`. Only in-sync replicas with one of the
-    `endpoints` are considered.
+    `selector` is `BrokerSettings.replica_selector`. Considers only in-sync replicas that have an
+    endpoint in `endpoints`.
     """
     racks = {it.node_id: it.rack for it in endpoints if it.node_id in leader_and_isr.in_sync}
     chosen = _SELECTORS[selector.rpartition(".")[2]](rack, leader_and_isr.leader, racks)
@@ -54,7 +53,9 @@ def _leader(rack: str, leader: int, racks: Mapping[int, str | None]) -> int:
 
 
 def _same_rack(rack: str, leader: int, racks: Mapping[int, str | None]) -> int:
-    """Returns the leader if it is in the rack; else the replica in the rack with the highest id."""
+    """Returns the replica in `rack` with the highest node id; the leader if it is in the rack, too,
+    or if no replica is.
+    """
     in_rack = [node_id for node_id, its in racks.items() if rack and its == rack]
     if not in_rack or leader in in_rack:
         return leader

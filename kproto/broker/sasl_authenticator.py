@@ -1,8 +1,8 @@
 """Authenticates one connection of a listener with SASL, before its requests reach the handlers.
 
-Handles SaslHandshake, SaslAuthenticate and tokens without a header, and drives a `SaslSession`, as
-Kafka's SaslServerAuthenticator. Slow steps run in a thread, so that no other connection waits for
-them. Moves no bytes itself: `session` does.
+Handles SaslHandshake, SaslAuthenticate and tokens without a header, as Kafka's
+SaslServerAuthenticator; `SaslSession` decides on them. Slow steps run in a thread, so that they do
+not delay other connections. `session` reads and sends the bytes.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ _API_KEY: Final = struct.Struct(">h")
 
 
 class SaslAuthenticator:
-    """The authentication of one connection; `closing` is why it closes after its last response.
+    """Authenticates one connection. If `closing` is set, it is the reason for which the connection
+    must be closed after the response.
 
-    `validators` runs functions that validate bearer tokens. They may block: in the default threads
-    of the event loop, clients with such tokens would delay the other mechanisms.
+    `validators` runs a user's function that validates bearer tokens. The function may block, so
+    that in the default executor it would delay clients of other mechanisms.
     """
 
     def __init__(
@@ -51,16 +52,22 @@ class SaslAuthenticator:
 
     @property
     def identity(self) -> Identity | None:
-        """Returns the authenticated identity, None before."""
+        """Returns the identity of the client; None before it is authenticated."""
         return self._authentication.identity
 
     @property
     def expects_token_without_header(self) -> bool:
-        """Returns whether the next frame is a token without a header, as after SaslHandshake v0."""
+        """Returns whether the next frame is a token without a request header.
+
+        That is so after SaslHandshake v0.
+        """
         return self._authentication.phase is SaslState.TOKENS_WITHOUT_HEADER
 
     def check(self, data: bytes) -> None:
-        """Checks the API key of a request before the request is decoded. Raises CloseConnection."""
+        """Raises CloseConnection if the state of the connection does not allow the request.
+
+        `data` is the frame; only its API key is decoded.
+        """
         if len(data) < _API_KEY.size:
             return  # decoding it raises the error
         (api_key,) = _API_KEY.unpack_from(data)
@@ -69,7 +76,7 @@ class SaslAuthenticator:
             raise CloseConnection(f"{name_of(request_class(api_key), api_key)}: {reason}")
 
     async def answer(self, request: ReceivedRequest) -> Response | None:
-        """Returns the response to a SASL request, None for a request that a handler answers."""
+        """Returns the response to a SASL request; None for a request that has a handler."""
         message = request.message
         phase = self._authentication.phase
         if phase is SaslState.OPEN:
@@ -93,17 +100,17 @@ class SaslAuthenticator:
         return None
 
     def on_response(self, request: ReceivedRequest, response: Response | None) -> None:
-        """Notes a handler's response: an answered ApiVersions allows no second one."""
+        """Updates the state after a handler's response.
+
+        After a successful ApiVersions, a second one is not allowed before SaslHandshake.
+        """
         if request.api_key == ApiVersionsRequest.API_KEY and (
             isinstance(response, ApiVersionsResponse) and not response.error_code
         ):
             self._authentication.on_api_versions_response()
 
     async def take_token_without_header(self, token: bytes) -> bytes:
-        """Returns the response to a token without a header.
-
-        Raises CloseConnection if it is refused.
-        """
+        """Returns the response token. Raises CloseConnection if authentication fails."""
         answer = await self._evaluate_token(token)
         if self.closing is not None:
             raise CloseConnection(self.closing)

@@ -1,10 +1,9 @@
-"""One client connection: reads requests, calls their handlers, and sends the responses in order.
+"""Serves one client connection: reads requests, calls their handlers, and sends the responses.
 
-`kproto.protocol` decodes the frames, and a handler decides on each request. A `DelayedResponse` is
-awaited in the task of the connection, so that no wait outlives its client. As in Kafka, responses
-are sent in the order of the requests, because the next request is processed only after the response
-to the previous one: a delayed Fetch also delays later requests. Reading pauses while too many bytes
-are queued, and processing pauses while the client does not read its responses.
+As in Kafka, each request is processed only after the response to the previous request, so that a
+delayed Fetch also delays later requests. The task of the connection waits for a `DelayedResponse`,
+so that the wait ends with the connection. Reading pauses while too many bytes are queued, and
+processing pauses while the client does not read its responses.
 """
 
 from __future__ import annotations
@@ -43,21 +42,21 @@ __all__ = ["Session", "await_response"]
 
 logger = logging.getLogger("kproto.broker")
 
-#: Gathered responses of more bytes than this are written at once.
+#: Responses are collected while more requests are queued, and written when they exceed this size.
 _MAX_GATHERED_BYTES: Final = 65_536
 
-#: The approximate memory in bytes of a queued frame beside its content.
+#: Approximate memory of a queued frame in bytes, in addition to its content.
 _FRAME_WEIGHT: Final = 48
 
-#: Remaining times up to this many seconds count as expired: the settings count in ms.
+#: A timeout with at most this many seconds left counts as expired, because settings are in ms.
 _TIMER_TOLERANCE_S: Final = 0.001
 
 
 class Session(asyncio.BufferedProtocol):
-    """The broker's end of one connection.
+    """Implements the broker's side of one connection.
 
-    `closed` is done when the connection and its task have ended. Calls `on_connected` with itself
-    when it is connected, and `on_closed` at the end.
+    Calls `on_connected` with itself when the client has connected, and `on_closed` when the
+    connection and its task have ended. The future `closed` is then done.
     """
 
     def __init__(
@@ -100,12 +99,12 @@ class Session(asyncio.BufferedProtocol):
         self._gathered_bytes = 0
         self._last_active = 0.0
         self._handled_s = 0.0
-        #: Closes the connection: first when it is idle, later when the client does not read its
-        #: last bytes.
+        #: Closes the connection after the idle timeout: if no request comes, or, once the broker
+        #: closes it, if the client does not read its last responses.
         self._timer: Timer | None = None
 
     def abort(self) -> None:
-        """Closes the connection at once; responses that were not read yet are lost."""
+        """Closes the connection at once; responses that are not sent yet are lost."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -127,7 +126,10 @@ class Session(asyncio.BufferedProtocol):
         self._on_connected(self)
 
     def _set_certificate_principal(self, transport: asyncio.BaseTransport) -> None:
-        """Takes the principal from the client's certificate, unless the listener uses SASL."""
+        """Sets the principal to the subject of the client's certificate, if it has one.
+
+        Does nothing if the listener uses SASL. Closes the connection if the subject is unreadable.
+        """
         encrypted = transport.get_extra_info("ssl_object")
         certificate = None if encrypted is None else encrypted.getpeercert(binary_form=True)
         if certificate is not None and self._sasl_authenticator is None:
@@ -195,7 +197,7 @@ class Session(asyncio.BufferedProtocol):
     # Requests
 
     async def _process_requests(self) -> None:
-        """Answers requests until the connection ends; an error ends this connection alone."""
+        """Processes requests until the connection ends; an error closes only this connection."""
         try:
             while True:
                 data = await self._next_frame()
@@ -211,7 +213,7 @@ class Session(asyncio.BufferedProtocol):
             self._close("the broker failed")
 
     async def _next_frame(self) -> bytes:
-        """Returns the next request frame once the client reads its responses."""
+        """Waits for a request and until the client reads its responses; returns the frame."""
         while not self._queue:
             self._flush()
             self._frame_arrived.clear()
@@ -266,7 +268,9 @@ class Session(asyncio.BufferedProtocol):
             raise CloseConnection("a control function closed it")
 
     async def _decide_outcome(self, request: ReceivedRequest) -> RequestOutcome:
-        """Returns the decision of the control functions, after the delays that they requested."""
+        """Calls the control functions, waits for the delays that they request, and returns their
+        combined outcome.
+        """
         outcome = RequestOutcome()
         for decided in self._controls.outcomes(request, self._topic_lookup):
             if isinstance(decided, Delay):
@@ -279,12 +283,12 @@ class Session(asyncio.BufferedProtocol):
 
     @property
     def _topic_lookup(self) -> TopicLookup:
-        """Returns the lookup of topics and fetch sessions that control functions need."""
+        """Returns functions that look up topic ids and fetch sessions, for control functions."""
         context = self._context
         return TopicLookup(context.cluster.topics.name_of, context.fetch_sessions.partitions_of)
 
     async def _handle(self, request: ReceivedRequest, outcome: RequestOutcome) -> None:
-        """Handles a request and sends the response, as far as `outcome` allows it."""
+        """Calls the handler and sends its response, unless `outcome` replaces or suppresses it."""
         if outcome.answer is not None:
             response: Response | None = outcome.answer
             throttle_ms = outcome.throttle_ms
@@ -305,7 +309,10 @@ class Session(asyncio.BufferedProtocol):
     async def _handle_or_refuse(
         self, request: ReceivedRequest, refuse: Refuse | None
     ) -> Response | None:
-        """Returns the broker's response, with the errors that a control function requested."""
+        """Returns the response to a request, with the errors of `refuse`; None for no response.
+
+        The handler gets only those partitions, topics or groups that `refuse` does not name.
+        """
         message, version = request.message, request.version
         if refuse is None or message is None:
             return await self._handle_request(request)
@@ -324,7 +331,7 @@ class Session(asyncio.BufferedProtocol):
         return answer
 
     async def _mute(self, ms: int) -> None:
-        """Processes nothing on the connection for the throttle time of a quota (KIP-219)."""
+        """Processes no request of the connection for the throttle time `ms` (KIP-219)."""
         self._flush()
         await self._clock.sleep(ms / 1000)
         self._last_active = self._clock.monotonic()
@@ -332,14 +339,16 @@ class Session(asyncio.BufferedProtocol):
     async def _take_token_without_header(
         self, sasl_authenticator: SaslAuthenticator, data: bytes
     ) -> None:
-        """Answers a SASL token without a header by a token without a header."""
+        """Evaluates a SASL token without a request header, and sends the response token likewise
+        without a header.
+        """
         answer = frame(await sasl_authenticator.take_token_without_header(data))
         self._set_principal(sasl_authenticator)
         self._outgoing.append(answer)
         self._gathered_bytes += len(answer)
 
     def _set_principal(self, sasl_authenticator: SaslAuthenticator) -> None:
-        """Sets the principal once the client is authenticated."""
+        """Sets the principal and the usual frame limit if the client is authenticated."""
         identity = sasl_authenticator.identity
         if identity is not None:
             self._context = replace(
@@ -352,7 +361,10 @@ class Session(asyncio.BufferedProtocol):
     async def _handle_request(
         self, request: ReceivedRequest, refuse: Refuse | None = None
     ) -> Response | None:
-        """Calls the handler. Raises CloseConnection for requests that Kafka answers by closing."""
+        """Returns the response of the handler, after its delay; None for no response.
+
+        Raises CloseConnection for an unsupported API or version.
+        """
         self._handled_s = 0.0  # also if no handler is called
         api = self._apis.get(request.api_key)
         message = request.message
@@ -381,10 +393,7 @@ class Session(asyncio.BufferedProtocol):
         return decision
 
     def _update_context(self, request: ReceivedRequest) -> Context:
-        """Returns the context of a request.
-
-        That of the previous one unless the client id changed.
-        """
+        """Returns the context with the client id of `request`."""
         if request.client_id != self._context.client_id:
             self._context = replace(self._context, client_id=request.client_id)
         return self._context
@@ -406,12 +415,12 @@ class Session(asyncio.BufferedProtocol):
             self._flush()  # so that a client that does not read is noticed, and waited for
 
     def _has_fallback(self, request: ReceivedRequest) -> bool:
-        """Returns whether the API answers an unsupported version by its fallback."""
+        """Returns whether the version is unsupported and the API has a fallback for that."""
         api = self._apis.get(request.api_key)
         return api is not None and api.fallback is not None and request.version not in api.versions
 
     def _flush(self) -> None:
-        """Writes the responses that were gathered while more requests were queued."""
+        """Writes the responses that were collected while more requests were queued."""
         if self._outgoing and self._transport is not None:
             self._transport.write(b"".join(self._outgoing))
         self._outgoing.clear()
@@ -428,9 +437,9 @@ class Session(asyncio.BufferedProtocol):
         self._reading = should_read
 
     def _close(self, reason: str) -> None:
-        """Closes the connection once the gathered responses are written.
+        """Closes the connection after the collected responses are sent.
 
-        A client that does not read them is disconnected after the idle timeout.
+        If the client does not read them, aborts the connection after the idle timeout.
         """
         logger.info("%s closed: %s", self.peer, log_safe(reason))
         self._flush()
@@ -442,15 +451,15 @@ class Session(asyncio.BufferedProtocol):
 
 
 def _queued_size(frame: bytes) -> int:
-    """Returns what a frame counts in the queue: empty frames take memory, too."""
+    """Returns the approximate memory of a queued frame; empty frames take memory, too."""
     return len(frame) + _FRAME_WEIGHT
 
 
 async def await_response(decision: Decision, clock: Clock) -> Response | None:
-    """Waits until a decision is no `DelayedResponse` any more, and returns the response.
+    """Waits until `decision` is a response, and returns the response; None for no response.
 
-    Several changes within one iteration of the event loop call `try_complete` once. No watcher and
-    no timer stays behind if this is cancelled or `try_complete` raises.
+    Several changes within one iteration of the event loop call `try_complete` once. Watchers and
+    timer are removed even if this is cancelled or `try_complete` raises.
     """
     while isinstance(decision, DelayedResponse):
         decision = await _next_decision(decision, clock)

@@ -1,4 +1,4 @@
-"""The broker's settings with their defaults and the reasons for them."""
+"""Defines the broker's settings, with their defaults and the reasons for them."""
 
 from __future__ import annotations
 
@@ -76,32 +76,36 @@ _LEAST: Final = {
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """The settings of a `Broker`. Times are in ms, sizes in bytes. Raises ConfigurationError."""
+    """Configures a `Broker`. Times are in ms, sizes in bytes. Kafka's name is in parentheses.
+
+    Raises ConfigurationError for invalid or contradicting values.
+    """
 
     #: The address to listen on. A broker for tests is local, so the default is this machine only.
     host: str = "127.0.0.1"
-    #: 0 lets the system choose a free port; `Broker.bootstrap` then names it.
+    #: The port to listen on; 0 lets the system choose a free port, see `Broker.bootstrap`.
     port: int = 0
-    #: The host that clients connect to; None for `host`. Needed if `host` means all addresses of
-    #: the machine, because no client can connect to that.
+    #: The host that clients connect to; None for `host`. Required if `host` is a wildcard such as
+    #: 0.0.0.0, because no client can connect to that.
     advertised_host: str | None = None
-    #: The port that clients connect to; None for the bound port. Needed behind a proxy or with
-    #: forwarded ports, such as those of containers.
+    #: The port that clients connect to; None for the bound port. Required behind a proxy, and if a
+    #: container forwards another port.
     advertised_port: int | None = None
-    #: The listeners, each with its own security; empty for one plaintext listener at `host` and
-    #: `port` above. The first is `Broker.bootstrap`.
+    #: The listeners, each with its own security protocol; empty for one plaintext listener at
+    #: `host` and `port`. `Broker.bootstrap` is the address of the first.
     listeners: tuple[Listener, ...] = ()
     #: Passwords by user, for PLAIN and SCRAM.
     users: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
-    #: Validates a token of OAUTHBEARER and returns its identity, or raises AuthenticationError; it
-    #: runs in a thread. None for Kafka's unsecured tokens, which any client can make.
+    #: A function that validates an OAUTHBEARER token and returns its identity, or raises
+    #: AuthenticationError. It runs in a thread. None accepts Kafka's unsecured tokens, which any
+    #: client can create for any user.
     validate_token: BearerValidator | None = field(default=None, repr=False)
     #: How long a session lasts before the client must authenticate again, unless its credentials
     #: expire sooner; 0 for no limit (connections.max.reauth.ms).
     sasl_session_lifetime_ms: int = 0
-    #: Largest request before a client is authenticated (sasl.server.max.receive.size).
+    #: Largest request of a client that is not authenticated yet (sasl.server.max.receive.size).
     sasl_max_receive_bytes: int = MAX_TOKEN_BYTES
-    #: Timeout of a TLS handshake: a second is enough, slow machines take a few.
+    #: Timeout of a TLS handshake. A handshake takes less than a second, a few on a slow machine.
     tls_handshake_timeout_ms: int = 10_000
     #: The secret key of delegation tokens (delegation.token.secret.key); None disables them.
     delegation_token_secret_key: str | None = field(default=None, repr=False)
@@ -120,12 +124,12 @@ class BrokerSettings:
     cluster_id: str | None = None
     #: Default partitions of a topic (num.partitions).
     num_partitions: int = 1
-    #: Default replicas of a topic (default.replication.factor). None for three, or as many as there
-    #: are brokers. Kafka has 1: with that, each stopped broker leaves partitions without a leader,
-    #: which a test of several brokers seldom wants.
+    #: Default replication factor of a topic (default.replication.factor). None for three, or the
+    #: number of brokers if that is less. Kafka's default is 1: then each stopped broker leaves
+    #: partitions without a leader, which few tests need.
     default_replication_factor: int | None = None
-    #: Whether a client's metadata request creates a topic. Off, unlike Kafka's: in a test a
-    #: misspelt name should be an error.
+    #: Whether a Metadata request creates missing topics (auto.create.topics.enable). Kafka's
+    #: default is true; in a test, a misspelt name should be an error.
     auto_create_topics: bool = False
     #: Maximum partitions that one request may create; Kafka's controllers allow 10,000.
     max_partitions: int = 10_000
@@ -137,27 +141,28 @@ class BrokerSettings:
     #: (fetch.max.bytes).
     fetch_max_bytes: int = 57_671_680
     #: Maximum number of fetch sessions (KIP-227); a session takes about 0.5 KB per partition
-    #: (max.incremental.fetch.session.cache.slots). With 0, clients name all partitions each time.
+    #: (max.incremental.fetch.session.cache.slots). With 0, each Fetch names all its partitions.
     max_incremental_fetch_session_cache_slots: int = 1000
-    #: How long a fetch session cannot be evicted after it was created or used
+    #: How long after its creation or last use a fetch session cannot be evicted
     #: (min.incremental.fetch.session.eviction.ms).
     min_incremental_fetch_session_eviction_ms: int = 120_000
-    #: The replica selector: None, as in Kafka, lets consumers fetch from the leader,
-    #: RackAwareReplicaSelector from a replica in their rack (replica.selector.class).
+    #: The replica selector (replica.selector.class): None for the leader, as in Kafka;
+    #: RackAwareReplicaSelector for a replica in the consumer's rack.
     replica_selector: str | None = None
-    #: Maximum queued requests of one connection in bytes; above it, reading pauses.
+    #: Maximum bytes of a connection's queued requests; above it, the broker stops reading from the
+    #: connection.
     max_queued_bytes: int = 4_194_304
-    #: Maximum responses of one connection that the client has not read, in bytes; above it, the
-    #: next request waits.
+    #: Maximum bytes of a connection's responses that the client has not read; above it, the next
+    #: request is not processed.
     max_unsent_bytes: int = 4_194_304
-    #: Maximum memory of all logs together; a Produce beyond it is KAFKA_STORAGE_ERROR. 1 GiB is
+    #: Maximum memory of all logs together; above it, Produce returns KAFKA_STORAGE_ERROR. 1 GiB is
     #: more than tests store, and fits into the 4 GB of a continuous integration machine.
     max_stored_bytes: int = 1_073_741_824
-    #: How long a record stays in the log if it was older than retention.ms when it was appended:
-    #: Kafka, too, deletes it only at its next check (log.retention.check.interval.ms).
+    #: How long the log keeps a batch that was already older than retention.ms when it was appended.
+    #: Kafka also keeps it until its next check (log.retention.check.interval.ms).
     retention_check_interval_ms: int = 300_000
-    #: How long a partition remembers an idle idempotent producer (about 1.5 KB each): no producer
-    #: retries a batch for longer than a day (producer.id.expiration.ms).
+    #: How long a partition keeps the state of an idle idempotent producer, about 1.5 KB each
+    #: (producer.id.expiration.ms). No producer retries a batch for longer than a day.
     producer_id_expiration_ms: int = 86_400_000
     #: Partitions of `__consumer_offsets`, whose leaders coordinate groups
     #: (offsets.topic.num.partitions).
@@ -165,15 +170,15 @@ class BrokerSettings:
     #: How long committed offsets are kept after their group became empty or, for simple consumers,
     #: after the commit (offsets.retention.minutes, KIP-211): seven days.
     offsets_retention_minutes: int = 10_080
-    #: How long a group without members and offsets is kept: Kafka, too, deletes it only at its next
+    #: How long a group without members and offsets is kept. Kafka also keeps it until its next
     #: check (offsets.retention.check.interval.ms).
     offsets_retention_check_interval_ms: int = 600_000
-    #: Maximum length of a commit's metadata in characters, despite Kafka's name for the setting
-    #: (offset.metadata.max.bytes).
+    #: Maximum length of a commit's metadata (offset.metadata.max.bytes): as in Kafka, in UTF-16
+    #: units, not bytes.
     offset_metadata_max_bytes: int = 4096
-    #: How long the first rebalance of a group waits for more members, and again while members join
-    #: (group.initial.rebalance.delay.ms). Kafka has 3000, for services whose instances start one
-    #: after the other; a test would wait that long for each group.
+    #: How long the first rebalance of a group waits for more members; it waits again if a member
+    #: joined meanwhile (group.initial.rebalance.delay.ms). Kafka's default is 3000, for services
+    #: whose instances start one after the other; a test would wait that long for each group.
     group_initial_rebalance_delay_ms: int = 0
     #: Minimum session timeout of a member (group.min.session.timeout.ms).
     group_min_session_timeout_ms: int = 6_000
@@ -182,21 +187,21 @@ class BrokerSettings:
     group_max_session_timeout_ms: int = 1_800_000
     #: Maximum members of a group (group.max.size); Kafka's default has no limit either.
     group_max_size: int = 2_147_483_647
-    #: How long a new member may wait for its first generation, in which it cannot send heartbeats;
-    #: Kafka has these five minutes without a setting.
+    #: How long a new member may wait for its first generation; it cannot send heartbeats before.
+    #: Kafka has a constant of five minutes instead of a setting.
     group_new_member_join_timeout_ms: int = 300_000
     #: The group protocols that are enabled, `classic` and `consumer`
     #: (group.coordinator.rebalance.protocols); None for those of the release: both since 4.0.
     group_coordinator_rebalance_protocols: tuple[str, ...] | None = None
-    #: Session timeout of the consumer protocol (KIP-848), which the broker decides, not the member
-    #: (group.consumer.session.timeout.ms).
+    #: Session timeout of members of the consumer protocol, KIP-848
+    #: (group.consumer.session.timeout.ms). The broker sets it, not the member.
     group_consumer_session_timeout_ms: int = 45_000
     #: Minimum session timeout (group.consumer.min.session.timeout.ms).
     group_consumer_min_session_timeout_ms: int = 45_000
     #: Maximum session timeout (group.consumer.max.session.timeout.ms).
     group_consumer_max_session_timeout_ms: int = 60_000
-    #: Heartbeat interval of the consumer protocol, and so how soon members learn of a change
-    #: (group.consumer.heartbeat.interval.ms): less than a third of the session timeout.
+    #: Heartbeat interval of the consumer protocol, after which members get a new assignment at the
+    #: latest (group.consumer.heartbeat.interval.ms). It must be less than the session timeout.
     group_consumer_heartbeat_interval_ms: int = 5_000
     #: Minimum heartbeat interval (group.consumer.min.heartbeat.interval.ms).
     group_consumer_min_heartbeat_interval_ms: int = 5_000
@@ -207,38 +212,37 @@ class BrokerSettings:
     #: The server-side assignors; the first is the default of groups (group.consumer.assignors).
     group_consumer_assignors: tuple[str, ...] = ASSIGNORS
     #: Minimum time between two target assignments of a group
-    #: (group.consumer.assignment.interval.ms, KIP-1263). Kafka has 1000 since 4.3, to combine many
-    #: changes; a test would wait that long for each.
+    #: (group.consumer.assignment.interval.ms, KIP-1263). Kafka's default is 1000 since 4.3, to
+    #: combine many changes; a test would wait that long for each change.
     group_consumer_assignment_interval_ms: int = 0
-    #: How often regular expressions are matched against topics again, besides after topics were
-    #: created (group.consumer.regex.refresh.interval.ms).
+    #: How often subscribed regular expressions are matched against topics again, even if no topic
+    #: was created (group.consumer.regex.refresh.interval.ms).
     group_consumer_regex_refresh_interval_ms: int = 600_000
     #: The allowed conversions of groups that have members (group.consumer.migration.policy):
-    #: disabled, upgrade (to consumer), downgrade, bidirectional.
+    #: disabled, upgrade (classic to consumer), downgrade (consumer to classic), bidirectional.
     group_consumer_migration_policy: str = "bidirectional"
-    #: A connection that is idle for this long is closed (connections.max.idle.ms).
+    #: How long a connection may be idle before the broker closes it (connections.max.idle.ms).
     idle_timeout_ms: int = 600_000
-    #: Support only the versions of this release, such as "0.9", "3.9.2" or "4.4", or these by API
-    #: key; None for all. Before 0.10, brokers do not answer ApiVersions.
+    #: Support only the versions of a release, such as "0.9", "3.9.2" or "4.4", or the version
+    #: ranges of a mapping by API key; None for all. Brokers before 0.10 do not support ApiVersions.
     release: Release | None = field(default=None, hash=False)
     #: Whether to support the versions that the definitions mark as unstable.
     unstable_versions: bool = False
-    #: Whether to authorize requests, as Kafka's StandardAuthorizer (authorizer.class.name). Off, as
-    #: in Kafka.
+    #: Whether to authorize requests as Kafka's StandardAuthorizer does (authorizer.class.name).
     authorizer: bool = False
     #: Principals that may perform all operations, such as `User:admin` (super.users).
     super_users: tuple[str, ...] = ()
     #: The initial ACLs, as `Acl` or as text: `allow User:alice read topic orders`.
     acls: tuple[Acl | str, ...] = ()
-    #: Whether a resource without any ACL is open to all principals; Kafka's default is no (the
-    #: config `allow.everyone.if.no.acl.found`).
+    #: Whether all principals may perform all operations on a resource without ACLs (the config
+    #: `allow.everyone.if.no.acl.found`).
     allow_everyone_if_no_acl_found: bool = False
     #: Number of windows over which a quota measures a rate (quota.window.num).
     quota_window_num: int = 11
     #: Length of a window (quota.window.size.seconds).
     quota_window_size_seconds: int = 1
-    #: Maximum throttle time of a quota. Kafka has no such limit; a test that far exceeds a small
-    #: quota should still end within the timeouts of a client.
+    #: Maximum throttle time of a quota. Kafka has no limit. The limit keeps a test that far exceeds
+    #: a small quota within the client's timeouts.
     max_throttle_ms: int = 30_000
 
     def __post_init__(self) -> None:
@@ -298,15 +302,15 @@ class BrokerSettings:
 
     @property
     def rebalance_protocols(self) -> tuple[str, ...]:
-        """Returns the enabled group protocols: those that are set, or those of the release."""
+        """Returns the enabled group protocols: the configured ones, or else those of `release`."""
         return rebalance_protocols(self.group_coordinator_rebalance_protocols, self.release)
 
     @property
     def has_consumer_protocol(self) -> bool:
-        """Returns whether the consumer protocol is enabled (KIP-848)."""
+        """Returns whether the consumer group protocol (KIP-848) is enabled."""
         return "consumer" in self.rebalance_protocols
 
     @property
     def all_listeners(self) -> tuple[Listener, ...]:
-        """Returns the listeners: those that are set, or the one of `host` and `port`."""
+        """Returns `listeners`, or a plaintext listener at `host` and `port` if that is empty."""
         return self.listeners or (self._plain_listener(),)

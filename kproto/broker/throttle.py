@@ -1,7 +1,7 @@
 """Applies the client quotas of a request and its response (KIP-13, KIP-124, KIP-219).
 
-The response is sent at once and says the throttle time; the broker processes no request of the
-connection for that time. Only decides: `session` waits.
+The response is sent at once and contains the throttle time. Then `session` processes no request of
+the connection for that time.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ def apply_quotas(
     handled_s: float,
     least_ms: int = 0,
 ) -> tuple[Response | None, int]:
-    """Returns the response to send and the throttle time in ms, which is at least `least_ms`.
+    """Records the usage of a request; returns the response to send and the throttle time in ms.
 
-    `handled_s` is how long the handler ran. A throttled Fetch gets no records: they count when they
-    are sent. A Produce without a response counts its bytes alone.
+    The throttle time is at least `least_ms`. `handled_s` is how long the handler ran, for
+    request_percentage. A throttled Fetch response has no records, and does not count for
+    consumer_byte_rate. For a Produce without a response, only its bytes count.
     """
     quota_manager, now_ms = _quota_manager(context), context.clock.now_ms()
     user_and_client = context.principal.name, context.client_id or ""
@@ -55,7 +56,7 @@ def apply_quotas(
             if throttle_ms:
                 quota_manager.unrecord_fetch(*user_and_client, size, now_ms)
     if response is not None:
-        # A handler that applies a quota itself sets the throttle time in its response.
+        # A handler that applies controller_mutation_rate sets the throttle time in its response.
         answer: Any = response
         throttle_ms = max(throttle_ms, getattr(answer, "throttle_time_ms", 0))
         if throttle_ms:
@@ -76,7 +77,7 @@ def _quota_manager(context: Context) -> ClientQuotaManager:
 
 
 def limit_fetch_bytes(context: Context, most: int) -> int:
-    """Returns the most bytes that a Fetch may return within the quota."""
+    """Returns `most`, or fewer bytes if more would exceed consumer_byte_rate by themselves."""
     allowed = _quota_manager(context).max_fetch_bytes(
         context.principal.name, context.client_id or ""
     )
@@ -84,14 +85,20 @@ def limit_fetch_bytes(context: Context, most: int) -> int:
 
 
 def mutation_quota(context: Context, *, strict: bool) -> ControllerMutationQuota:
-    """Returns the quota on partition mutations for one request (KIP-599)."""
+    """Returns controller_mutation_rate for one request (KIP-599).
+
+    With `strict`, mutations above the quota are refused; else they only set the throttle time.
+    """
     return context.cluster.quota_manager.mutation_quota(
         context.principal.name, context.client_id or "", context.clock.now_ms(), strict=strict
     )
 
 
 def record_mutations(quota: ControllerMutationQuota, partitions: int) -> None:
-    """Counts created or deleted partitions. Raises THROTTLING_QUOTA_EXCEEDED."""
+    """Records created or deleted partitions.
+
+    Raises THROTTLING_QUOTA_EXCEEDED if a strict quota is exceeded.
+    """
     if not quota.record(partitions):
         raise api_error(
             "THROTTLING_QUOTA_EXCEEDED",

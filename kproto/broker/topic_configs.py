@@ -1,7 +1,7 @@
-"""The configs of topics under Kafka's names: a table of defaults, and their validation.
+"""Lists the topic configs with Kafka's names and defaults, and validates their values.
 
-Configs with an attribute in `TopicConfig` take effect. The others are stored and described but
-change nothing: there is no disk and no compaction. Source: Kafka 4.4, "Topic Configs".
+Configs with an attribute in `TopicConfig` take effect. The others are stored and described but have
+no effect, because there is no disk and no compaction. Source: Kafka 4.4, "Topic Configs".
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .api_error import api_error
 
 __all__ = ["DEFAULTS", "TopicConfig"]
 
-#: The values of compression.type with their codecs; None for that of the producer.
+#: The codec for each value of compression.type; None for the producer's codec.
 _CODECS: Final[Mapping[str, str | None]] = MappingProxyType(
     {
         "producer": None,
@@ -41,7 +41,8 @@ _PRODUCER_EXPIRATION_MS: Final = 86_400_000
 
 _NEVER: Final = "9223372036854775807"
 
-#: Kafka's defaults by name; that of max.message.bytes is the broker's message_max_bytes.
+#: Kafka's defaults by config name. `TopicConfig` replaces that of max.message.bytes by the broker's
+#: message_max_bytes.
 DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "cleanup.policy": "delete",
@@ -90,7 +91,7 @@ class _ConfigKind(NamedTuple):
     pattern: re.Pattern[str]
 
 
-#: The formats of values, recognized by the format of the default; the first match counts.
+#: The formats of values. A config has the first format that matches its default.
 _CONFIG_KINDS: Final = (
     _ConfigKind("a whole number", re.compile(r"-?[0-9]{1,19}")),
     _ConfigKind("a number", re.compile(r"-?[0-9]+\.[0-9]+")),
@@ -100,16 +101,23 @@ _CONFIG_KINDS: Final = (
 
 
 class TopicConfig:
-    """The configs of one topic. Raises INVALID_CONFIG for an unknown one.
+    """Holds the configs of one topic. Raises INVALID_CONFIG for an unknown name or invalid value.
 
-    `configs` holds the configs that were set, `max_message_bytes` the maximum batch size in bytes,
-    `log_append_time` whether the broker sets timestamps, `timestamp_after_max_ms` how far in the
-    future a timestamp may be, `requires_keys` whether records must have keys because the topic is
-    compacted, and `compression` the codec of stored batches at `compression_level`, None for the
-    producer's. `retention_bytes` and `retention_ms` limit a log, negative without limit, also if
-    the topic is compacted only. `retention_check_interval_ms` is how long records stay that are too
-    old when they are appended, `producer_id_expiration_ms` how long an idle producer is remembered.
-    `min_insync_replicas` is the minimum ISR for acks=-1.
+    `configs` are the configs to set; `overrides` has them afterwards. The attributes are:
+
+    max_message_bytes            maximum size of a batch
+    timestamp_after_max_ms       how far in the future a producer's timestamp may be
+    log_append_time              whether the broker sets the timestamps of records
+    min_insync_replicas          minimum size of the ISR for acks=-1
+    requires_keys                whether records must have keys, because the topic is compacted
+    retention_bytes              maximum size of a log; negative for no limit
+    retention_ms                 maximum age of a batch; negative for no limit
+    retention_check_interval_ms  how long the log keeps a batch that was too old when appended
+    producer_id_expiration_ms    how long the state of an idle producer is kept
+    compression                  the codec of stored batches; None for the producer's
+    compression_level            the level of that codec; None for its default
+
+    A topic that is only compacted has no retention limits.
     """
 
     def __init__(
@@ -171,7 +179,10 @@ class TopicConfig:
         return policies
 
     def _compression_level(self) -> int | None:
-        """Returns the level that was set for the codec; None for the codec's default."""
+        """Returns the level that is set for the codec; None for the codec's default.
+
+        Raises INVALID_CONFIG for a level that the codec does not have.
+        """
         name = f"compression.{self.compression}.level"
         if self.compression is None or name not in self.overrides:
             return None
@@ -182,7 +193,7 @@ class TopicConfig:
 
 
 def _check_kind(name: str, value: str) -> None:
-    """Raises INVALID_CONFIG if the value does not have the format of the default."""
+    """Raises INVALID_CONFIG if `value` does not have the format of the config's default."""
     kind = next(kind for kind in _CONFIG_KINDS if kind.pattern.fullmatch(DEFAULTS[name]))
     if not kind.pattern.fullmatch(value):
         raise api_error("INVALID_CONFIG", f"{name} is {value!r}; it must be {kind.name}")

@@ -1,6 +1,6 @@
-"""Topics by name and by id, and the validation of new topic names.
+"""Holds topics by name and by topic id, and validates new topic names.
 
-Knows no message; replicas are placed before.
+`replica_placement` places the replicas before a `Topic` is created.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["INTERNAL_TOPICS", "METADATA_LOG", "Topic", "Topics", "check_topic_na
 _MAX_NAME_LENGTH: Final = 249
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
-#: The log of the controllers, which clients may not create.
+#: The topic of the KRaft controllers' log, which clients may not create.
 METADATA_LOG: Final = "__cluster_metadata"
 
 #: Kafka's internal topics.
@@ -33,9 +33,10 @@ INTERNAL_TOPICS: Final = frozenset(
 
 
 class Topic:
-    """One topic; `replicas` are those of its partitions, numbered from 0.
+    """Holds a topic with its configs and partitions.
 
-    `elect` returns the first leader and ISR of a partition's replicas.
+    `replicas` has the replicas of each partition, from partition 0 on. `elect` returns the initial
+    leader and ISR of a partition for its replicas.
     """
 
     def __init__(
@@ -57,11 +58,11 @@ class Topic:
 
     @property
     def is_internal(self) -> bool:
-        """Returns whether the topic is internal."""
+        """Returns whether the topic is one of Kafka's internal topics."""
         return self.name in INTERNAL_TOPICS
 
     def partition(self, index: int) -> Partition:
-        """Returns a partition. Raises UNKNOWN_TOPIC_OR_PARTITION."""
+        """Returns a partition. Raises UNKNOWN_TOPIC_OR_PARTITION if it does not exist."""
         if not 0 <= index < len(self.partitions):
             raise api_error(
                 "UNKNOWN_TOPIC_OR_PARTITION",
@@ -70,20 +71,17 @@ class Topic:
         return self.partitions[index]
 
     def after_retention(self, index: int, now_ms: int) -> Partition:
-        """Returns a partition after retention was applied at `now_ms`.
-
-        Raises as `partition` does.
-        """
+        """Applies retention to a partition at `now_ms`, and returns it. Raises as `partition`."""
         partition = self.partition(index)
         apply_retention(partition.log, self.config, now_ms)
         return partition
 
     def check_leader(self, index: int, node_id: int, leader_epoch: int = -1) -> None:
-        """Checks that the node leads a partition, for requests that only the leader answers.
+        """Checks that the node leads a partition, for requests that only the leader handles.
 
-        `leader_epoch` is the client's current leader epoch, negative if it knows none (KIP-320); a
-        node without a replica does not check it. Raises UNKNOWN_LEADER_EPOCH, FENCED_LEADER_EPOCH
-        or NOT_LEADER_OR_FOLLOWER.
+        `leader_epoch` is the current leader epoch in the request, negative if the client has none
+        (KIP-320). It is checked only if the node has a replica. Raises UNKNOWN_LEADER_EPOCH,
+        FENCED_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER.
         """
         leader_and_isr = self.partition(index).leader_and_isr
         if node_id in leader_and_isr.replicas:
@@ -97,7 +95,10 @@ class Topic:
             )
 
     def check_in_sync(self, index: int) -> None:
-        """Raises NOT_ENOUGH_REPLICAS if the ISR is smaller than min.insync.replicas."""
+        """Raises NOT_ENOUGH_REPLICAS if the ISR is too small.
+
+        It must have min.insync.replicas nodes, or all replicas if there are fewer.
+        """
         leader_and_isr = self.partition(index).leader_and_isr
         least = min(self.config.min_insync_replicas, len(leader_and_isr.replicas))
         if len(leader_and_isr.in_sync) < least:
@@ -108,9 +109,9 @@ class Topic:
             )
 
     def check_epoch(self, index: int, leader_epoch: int) -> None:
-        """Checks the client's leader epoch, for requests that followers answer, too (KIP-392).
+        """Checks the leader epoch in a request, for requests that followers handle, too (KIP-392).
 
-        Raises UNKNOWN_LEADER_EPOCH or FENCED_LEADER_EPOCH.
+        A negative epoch is not checked. Raises UNKNOWN_LEADER_EPOCH or FENCED_LEADER_EPOCH.
         """
         current = self.partition(index).log.epochs.current
         if leader_epoch > current:
@@ -124,12 +125,13 @@ class Topic:
 
 
 class Topics:
-    """All topics by name and by id."""
+    """Holds all topics of a cluster."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
-        #: Number of topics created so far, deleted ones included; and number of deleted ones.
+        #: How many topics were created, including those that were deleted later; how many were
+        #: deleted.
         self.created_count = 0
         self.deleted_count = 0
 
@@ -140,37 +142,43 @@ class Topics:
         return len(self._by_name)
 
     def get(self, name: str) -> Topic | None:
-        """Returns the topic of that name; None if there is none."""
+        """Returns the topic with a name; None if there is none."""
         return self._by_name.get(name)
 
     def named(self, name: str) -> Topic:
-        """Returns the topic of that name. Raises UNKNOWN_TOPIC_OR_PARTITION."""
+        """Returns the topic with a name. Raises UNKNOWN_TOPIC_OR_PARTITION if there is none."""
         topic = self._by_name.get(name)
         if topic is None:
             raise api_error("UNKNOWN_TOPIC_OR_PARTITION", f"there is no topic {name!r}")
         return topic
 
     def with_id(self, topic_id: bytes) -> Topic:
-        """Returns the topic with that id. Raises UNKNOWN_TOPIC_ID."""
+        """Returns the topic with a topic id. Raises UNKNOWN_TOPIC_ID if there is none."""
         topic = self._by_id.get(topic_id)
         if topic is None:
             raise api_error("UNKNOWN_TOPIC_ID", f"there is no topic with id {Uuid(topic_id)}")
         return topic
 
     def name_of(self, topic_id: bytes) -> str:
-        """Returns the name of the topic with that id; empty if there is none."""
+        """Returns the name of the topic with a topic id; empty if there is none."""
         topic = self._by_id.get(topic_id)
         return "" if topic is None else topic.name
 
     def requested(self, name: str, topic_id: bytes, *, by_id: bool) -> Topic:
-        """Returns the topic of a request, which names it in older versions, else has its id.
+        """Returns the topic of a request, by `topic_id` if `by_id` is set, else by `name`.
 
-        Raises UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID.
+        Older versions of a request have the name, newer ones the topic id. Raises
+        UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID.
         """
         return self.with_id(topic_id) if by_id else self.named(name)
 
     def check_new_name(self, name: str) -> None:
-        """Raises INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS or INVALID_REQUEST."""
+        """Checks the name of a topic to create.
+
+        Raises INVALID_TOPIC_EXCEPTION for an invalid name and for one that differs from an existing
+        name only in dots and underscores; TOPIC_ALREADY_EXISTS; and INVALID_REQUEST for the
+        controllers' log.
+        """
         check_topic_name(name)
         if name == METADATA_LOG:
             raise api_error("INVALID_REQUEST", f"{name} is the log of the controllers")
@@ -185,19 +193,19 @@ class Topics:
                 )
 
     def add(self, topic: Topic) -> None:
-        """Adds a topic whose name was checked."""
+        """Adds a topic; the caller has called `check_new_name`."""
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
         self.created_count += 1
 
     def apply_retention(self, now_ms: int) -> None:
-        """Deletes records by the retention of their topics at `now_ms`."""
+        """Applies the retention of each topic to its logs at `now_ms`."""
         for topic in self:
             for partition in topic.partitions:
                 apply_retention(partition.log, topic.config, now_ms)
 
     def remove(self, topic: Topic) -> None:
-        """Deletes a topic and its records; wakes requests that wait for them."""
+        """Deletes a topic and its records, and notifies delayed requests of its partitions."""
         del self._by_name[topic.name]
         del self._by_id[topic.topic_id]
         self.deleted_count += 1
@@ -208,7 +216,7 @@ class Topics:
 
 
 def check_topic_name(name: str) -> None:
-    """Raises INVALID_TOPIC_EXCEPTION for a name that no topic can have."""
+    """Raises INVALID_TOPIC_EXCEPTION if `name` is not a valid topic name."""
     if name in ("", ".", "..") or len(name) > _MAX_NAME_LENGTH or not _LEGAL_NAME.fullmatch(name):
         raise api_error(
             "INVALID_TOPIC_EXCEPTION",

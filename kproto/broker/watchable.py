@@ -1,4 +1,4 @@
-"""Objects that notify watchers of their changes: logs, partitions and groups.
+"""Defines the base class of logs and groups, which notify watchers of their changes.
 
 `session` watches them for a `DelayedResponse`.
 """
@@ -11,7 +11,7 @@ __all__ = ["Watchable"]
 
 
 class Watchable:
-    """An object whose changes can be watched."""
+    """Notifies watchers of its changes."""
 
     def __init__(self) -> None:
         #: Called without arguments at each change.
