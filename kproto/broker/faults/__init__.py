@@ -1,7 +1,8 @@
-"""Fault injection: control functions of tests decide what happens to requests.
+"""Injects faults: a test's control functions decide what the broker does with requests.
 
-`controls` calls the control functions in order; `outcomes` are what they may return; `named` are
-ready faults such as `Slow(200)`; `error_responses` makes error responses of any API.
+`controls` calls the control functions in order. `outcomes` defines what they may return. `named`
+has ready control functions, such as `Slow(200)`. `error_responses` creates error responses of any
+API.
 """
 
 from .controls import Control, ControlFunction, Controls

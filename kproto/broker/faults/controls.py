@@ -1,7 +1,7 @@
-"""Control functions: functions of a test that see each request before it is handled.
+"""Calls control functions: a test's functions that get each request before its handler does.
 
-A control function gets the request and returns what happens to it: None for normal handling, a
-response, or another outcome. Plain decisions without asyncio.
+A control function returns None to handle the request normally, a response to send instead, or
+another outcome of `outcomes`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ ControlFunction: TypeAlias = Callable[[ReceivedRequest], Outcome]
 
 @dataclass(slots=True, eq=False)
 class Control:
-    """A registered control function; `times` is how often it may still decide, None for no limit.
+    """Holds a registered control function.
 
-    `fault` is the last exception that it raised, or the error of a wrong return value.
+    `times` is how many outcomes other than None it may still return, None for no limit. `fault` is
+    the last exception that it raised, or a ConfigurationError for an invalid return value.
     """
 
     function: ControlFunction
@@ -38,9 +39,10 @@ class Control:
     fault: Exception | None = None
 
     def decide(self, request: ReceivedRequest, topics: TopicLookup) -> Outcome:
-        """Returns the function's outcome; if it fails, the connection is closed.
+        """Returns the function's outcome, or `Close()` if the function fails.
 
-        Returns None if the function refuses something that the request does not contain.
+        Returns None if the function refuses topics, partitions or groups that the request does not
+        contain.
         """
         try:
             outcome: object = self.function(request)
@@ -64,7 +66,7 @@ class Control:
 
 
 class Controls:
-    """The control functions of a broker, in the order in which they are called."""
+    """Holds the control functions of a node, in the order in which they are called."""
 
     def __init__(self) -> None:
         self._controls: list[Control] = []
@@ -72,10 +74,11 @@ class Controls:
     def add(
         self, function: ControlFunction, request: type[Request[Any]] | None, times: int | None
     ) -> Control:
-        """Calls `function` with requests of that class, or all, until it has decided `times`.
+        """Registers `function` for requests of class `request`, or for all requests if it is None.
 
-        A fault with its own count, as `ErrorCode`, needs no `times`. Raises ConfigurationError for
-        arguments of wrong types or values.
+        It is removed after `times` outcomes other than None. If `times` is None, the attribute
+        `times` of the function applies, if it has one, as `ErrorCode` does. Raises
+        ConfigurationError for invalid arguments.
         """
         if not callable(function):
             raise ConfigurationError(
@@ -94,7 +97,7 @@ class Controls:
         return control
 
     def add_shared(self, control: Control) -> None:
-        """Adds a control that another node has, too; `times` counts for both."""
+        """Registers a control that other nodes have, too; `times` counts its outcomes on all."""
         self._controls.append(control)
 
     def remove(self, control: Control) -> None:
@@ -105,9 +108,10 @@ class Controls:
     def outcomes(
         self, request: ReceivedRequest, topics: TopicLookup = NO_TOPICS
     ) -> Iterator[Decided]:
-        """Yields what the controls decide about `request`, one after the other.
+        """Calls the control functions in order, and yields each outcome that is not None.
 
-        The caller stops at a final outcome. A function that fails has decided, too.
+        The caller stops the iteration at a final outcome, so that later functions are not called. A
+        failed function counts as one outcome.
         """
         for control in tuple(self._controls):
             if control.request is not None and request.api_key != control.request.API_KEY:

@@ -1,9 +1,9 @@
-"""Error responses of any API, by a table of the error code fields of each response.
+"""Creates error responses of any API, by a table of the error code fields of each response.
 
-Most responses have one top-level code. The others have one for each element of the request, which
-`_ERROR_CODE_PATHS` lists. Fetch, Metadata and OffsetFetch may return more elements than the request
-names: for them the handler refuses the elements, or the error codes are set in the response
-afterwards.
+Most responses have one top-level error code. `_ERROR_CODE_PATHS` lists the others, which have an
+error code for each element of the request (topic, partition, group, resource). Fetch, Metadata and
+OffsetFetch may return more elements than the request names. For Fetch the handler refuses them; for
+Metadata and OffsetFetch, `mark_refused` sets the error codes in the handler's response.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ __all__ = [
 
 
 class TopicLookup(NamedTuple):
-    """Data of the broker that a request does not contain.
+    """Looks up data that a request refers to by id.
 
-    `name_of` returns the name of a topic by its id, empty if there is none; `session_partitions`
-    returns the topics and partitions of a fetch session by its id.
+    `name_of` returns the name for a topic id, "" if there is none. `session_partitions` returns the
+    topic names and partitions of a fetch session.
     """
 
     name_of: Callable[[bytes], str]
@@ -51,9 +51,10 @@ NO_TOPICS: Final = TopicLookup(lambda topic_id: "", lambda session_id: ())
 
 
 class _Step(NamedTuple):
-    """Maps a list of the request to one of the response, whose elements are of class `struct`.
+    """Maps a list field of the request to the list field of the response.
 
-    `field` gets an element of the request that is no struct.
+    `struct` is the class name of the response's elements. If the request's elements are plain
+    values, such as names, `field` is the field of `struct` that gets the value.
     """
 
     request_field: str
@@ -63,10 +64,11 @@ class _Step(NamedTuple):
 
 
 class _ErrorCodePath(NamedTuple):
-    """The path to the error codes of one API in these versions.
+    """Describes where the response of an API has its error codes, in `versions`.
 
-    With `per_element`, a refusal of the whole request sets the top-level code, and one of elements
-    their codes. `has_message` allows an error message beside the code.
+    `per_element` is set if the response has also a top-level error code: a refusal of the whole
+    request sets the latter, and a refusal of elements their codes. `has_message` tells whether an
+    error message may be set.
     """
 
     steps: tuple[_Step, ...]
@@ -78,7 +80,7 @@ class _ErrorCodePath(NamedTuple):
 def _path(
     *steps: str, versions: range = range(2**15), per_element: bool = False, has_message: bool = True
 ) -> _ErrorCodePath:
-    """Parses steps of the form `request_field > response_field Struct field`."""
+    """Returns a path from steps of the format `request_field > response_field Struct [field]`."""
     read = []
     for step in steps:
         request_field, _, response_field = step.partition(" > ")
@@ -88,7 +90,7 @@ def _path(
 
 _RESOURCES: Final = "resources > responses AlterConfigsResourceResponse"
 
-#: By API key; other APIs and versions have a top-level code.
+#: The error code paths by API key. Other APIs and versions have a top-level error code.
 _ERROR_CODE_PATHS: Final[Mapping[int, tuple[_ErrorCodePath, ...]]] = {
     0: (  # Produce
         _path(
@@ -171,7 +173,7 @@ _ERROR_CODE_PATHS: Final[Mapping[int, tuple[_ErrorCodePath, ...]]] = {
     69: (_path("group_ids > groups DescribedGroup group_id"),),  # ConsumerGroupDescribe
 }
 
-#: Values of fields without a result, if 0 would be a result.
+#: The values that stand for "no result" in fields whose value 0 would be a valid result.
 _UNKNOWN: Final[Mapping[str, Any]] = {
     "base_offset": -1,
     "committed_offset": -1,
@@ -180,13 +182,14 @@ _UNKNOWN: Final[Mapping[str, Any]] = {
     "port": -1,
 }
 
-#: Requests whose handlers refuse the elements themselves.
+#: Requests that `applies_to` checks without a path: their responses may have more elements than the
+#: request.
 _REFUSED_BY_HANDLER: Final = (FetchRequest, MetadataRequest)
 
-#: Since this version one OffsetFetch can name many groups.
+#: The first version of OffsetFetch that can name several groups.
 _FIRST_VERSION_OF_MANY_GROUPS: Final = 8
 
-#: Error codes of a whole Fetch, not of its partitions.
+#: Error codes that a Fetch response has at its top level, not for a partition.
 _TOP_LEVEL_FETCH_ERRORS: Final = frozenset(
     {
         "FETCH_SESSION_ID_NOT_FOUND",
@@ -199,7 +202,7 @@ _TOP_LEVEL_FETCH_ERRORS: Final = frozenset(
 
 
 def applies_to(request: ReceivedRequest, refuse: Refuse, lookup: TopicLookup) -> bool:
-    """Returns whether a request contains anything that is refused.
+    """Returns whether `refuse` refuses the request, or a topic, partition or group in it.
 
     Raises ConfigurationError if the response of the API has no error code.
     """
@@ -223,7 +226,7 @@ def applies_to(request: ReceivedRequest, refuse: Refuse, lookup: TopicLookup) ->
 
 
 def _fetched_partitions(request: FetchRequest, lookup: TopicLookup) -> set[tuple[str, int]]:
-    """Returns the topics and partitions that a Fetch reads, with those of its session."""
+    """Returns the topics and partitions that a Fetch reads, including those of its session."""
     partitions: set[tuple[str, int]] = set()
     if request.session_epoch > 0:
         partitions.update(lookup.session_partitions(request.session_id))
@@ -239,7 +242,10 @@ def _fetched_partitions(request: FetchRequest, lookup: TopicLookup) -> set[tuple
 def _fetches_refused_partition(
     request: OffsetFetchRequest, version: int, refuse: Refuse, lookup: TopicLookup
 ) -> bool:
-    """Returns whether an OffsetFetch contains a refused partition, also if it names no topics."""
+    """Returns whether an OffsetFetch contains a refused group or partition.
+
+    Returns True if it requests all topics, because its response may contain a refused partition.
+    """
     groups: list[Any] = [request]
     if version >= _FIRST_VERSION_OF_MANY_GROUPS:
         groups = list(request.groups)
@@ -257,7 +263,10 @@ def _fetches_refused_partition(
 
 
 def is_refused_by_handler(request: Request[Any], refuse: Refuse) -> bool:
-    """Returns whether the handler refuses, or its response is marked afterwards."""
+    """Returns whether the handler gets the whole request.
+
+    It then applies `refuse` itself (Fetch), or `mark_refused` does so afterwards.
+    """
     if isinstance(request, OffsetFetchRequest):
         return bool(refuse.partitions)
     return isinstance(request, MetadataRequest) or (
@@ -266,16 +275,17 @@ def is_refused_by_handler(request: Request[Any], refuse: Refuse) -> bool:
 
 
 def is_top_level_error(refuse: Refuse) -> bool:
-    """Returns whether a code is a top-level error of Fetch."""
+    """Returns whether the error code is one that Fetch has at its top level."""
     return error_code(refuse.code).name in _TOP_LEVEL_FETCH_ERRORS
 
 
 def split_refused(
     request: Request[Any], version: int, refuse: Refuse, lookup: TopicLookup = NO_TOPICS
 ) -> tuple[Request[Any] | None, Response]:
-    """Splits a request into the rest to handle and the response to the refused part.
+    """Returns the request without its refused elements, and the response to the refused elements.
 
-    Returns None for an empty rest. Raises ConfigurationError.
+    The request is None if no element remains. Raises ConfigurationError if the response has no
+    error code.
     """
     answer_class = response_of(type(request))
     assert answer_class is not None, "the broker read it, so that it has a response"
@@ -292,7 +302,7 @@ def split_refused(
 
 
 def merge_refused(answer: Response, refused: Response, request: Request[Any], version: int) -> None:
-    """Merges the refused part into the response to the rest."""
+    """Adds the elements of `refused` to `answer`, the handler's response to the other elements."""
     path = _error_code_path(request, version, per_element=True)
     assert path is not None, "else there is no rest"
     first = path.steps[0]
@@ -307,7 +317,10 @@ def merge_refused(answer: Response, refused: Response, request: Request[Any], ve
 
 
 def mark_refused(answer: Response | None, refuse: Refuse, lookup: TopicLookup = NO_TOPICS) -> None:
-    """Sets the error of refused topics and partitions in Metadata and OffsetFetch responses."""
+    """Sets the error code of refused elements in a Metadata or OffsetFetch response.
+
+    Does nothing for other responses.
+    """
     if isinstance(answer, MetadataResponse):
         _mark_topics(answer, refuse)
     elif isinstance(answer, OffsetFetchResponse):
@@ -347,9 +360,10 @@ def _mark_topics(answer: MetadataResponse, refuse: Refuse) -> None:
 def _error_code_path(
     request: Request[Any], version: int, *, per_element: bool
 ) -> _ErrorCodePath | None:
-    """Returns the path to the codes of a whole request, or of some elements.
+    """Returns the path to the error codes; None for the top-level error code.
 
-    Returns None for a top-level code. Raises ConfigurationError.
+    `per_element` tells whether elements are refused, and not the whole request. Raises
+    ConfigurationError if the response has neither.
     """
     for path in _ERROR_CODE_PATHS.get(request.API_KEY, ()):
         if version in path.versions and per_element >= path.per_element:
@@ -378,7 +392,7 @@ def _are_refused(
 def _split(
     path: _ErrorCodePath, remaining: Any, answer: Any, refuse: Refuse, lookup: TopicLookup
 ) -> None:
-    """Moves the refused elements from `remaining` to `answer`."""
+    """Removes the refused elements from `remaining`, and adds their errors to `answer`."""
     steps, top = path.steps, type(answer)
     first = steps[0]
     kept_members = []
@@ -416,7 +430,7 @@ def _split(
 
 
 def _response_element(step: _Step, member: Any, top: type[Response]) -> Any:
-    """Returns the struct of the response for an element of the request."""
+    """Returns the element of the response for an element of the request, with equal fields."""
     response_struct = getattr(sys.modules[top._generated().__module__], step.struct)()
     if step.field:
         setattr(response_struct, step.field, member)

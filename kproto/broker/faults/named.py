@@ -1,4 +1,4 @@
-"""Named faults, each a control function: `broker.control(Slow(200), request=FetchRequest)`."""
+"""Defines ready control functions: `broker.control(Slow(200), request=FetchRequest)`."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Throttled:
 
 @dataclass(frozen=True, slots=True)
 class CutFrame:
-    """Closes the connection in the middle of a response, after `after_bytes` bytes of its frame.
+    """Handles the request, sends `after_bytes` bytes of the response frame, closes the connection.
 
-    None means half of the frame. The request is handled.
+    None means half of the frame.
     """
 
     after_bytes: int | None = None
@@ -60,7 +60,7 @@ class CutFrame:
 
 @dataclass(frozen=True, slots=True)
 class LoseAnswer:
-    """Handles the request without a response, and answers no later request of the connection."""
+    """Handles the request, but sends neither its response nor any later one on the connection."""
 
     def __call__(self, request: ReceivedRequest) -> Outcome:
         return Silence(after_handling=True)
@@ -68,22 +68,23 @@ class LoseAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SilentConnection:
-    """Keeps the connection open, but handles and answers nothing on it any more."""
+    """Keeps the connection open, but handles neither the request nor any later request on it."""
 
     def __call__(self, request: ReceivedRequest) -> Outcome:
         return Silence()
 
 
 class ErrorCode:
-    """Refuses requests with an error code, `times` times, without limit if that is None.
+    """Refuses `times` requests with an error code; without limit if `times` is None.
 
-    `error` is the name of a code, or a number. `topics` selects the refused topics, by name or by
-    name with partition indexes; without it, the whole request is refused. A topic is selected by
-    its name, even if a request has its topic id. The rest of a request is handled normally. The
-    response has the code for each partition, topic, group or resource of the request, or at the top
-    level, as its API does. A request without a selected topic is handled and does not count. An API
-    without an error code raises ConfigurationError, which closes the connection and is stored as
-    `Control.fault`.
+    `error` is Kafka's name of an error, or an error code. `topics` are the names of the topics to
+    refuse, or a mapping of names to partition indexes; if None, the whole request is refused. Names
+    also select topics that a request has by topic id. The rest of a request is handled normally. A
+    request that contains no selected topic is handled normally, and does not count.
+
+    The response has the error code for each refused partition, topic, group or resource, or at the
+    top level if its API has no other. If the response has no error code at all, the connection is
+    closed, and `Control.fault` is a ConfigurationError.
     """
 
     def __init__(
@@ -119,7 +120,10 @@ class ErrorCode:
 def _partitions_by_topic(
     topics: Mapping[str, Iterable[int]] | Iterable[str],
 ) -> dict[str, tuple[int, ...]]:
-    """Returns the partitions by topic; () means all of them. Raises ConfigurationError."""
+    """Returns the partition indexes by topic; () stands for all partitions.
+
+    Raises ConfigurationError for invalid or empty `topics`.
+    """
     if isinstance(topics, str) or not isinstance(topics, Iterable):
         raise ConfigurationError(f"topics is {topics!r}; give a list of names")
     if isinstance(topics, Mapping):

@@ -1,4 +1,4 @@
-"""The outcomes that a control function may return: plain data."""
+"""Defines the outcomes that a control function may return."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Delays the request by `ms`; then the next control decides.
+    """Delays the request by `ms`, and then calls the next control function.
 
-    Later requests of the connection wait, too. Raises ConfigurationError for an invalid time.
+    Later requests of the connection wait, too. Raises ConfigurationError for a negative time.
     """
 
     ms: int
@@ -39,7 +39,7 @@ class Delay:
 class Close(NamedTuple):
     """Closes the connection without a response.
 
-    With `after_handling`, the request is handled first.
+    With `after_handling`, the broker handles the request first.
     """
 
     after_handling: bool = False
@@ -47,10 +47,11 @@ class Close(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """Handles the request; its response has the throttle time `ms`, as for a quota (KIP-219).
+    """Handles the request, and throttles the client for `ms` as a quota does (KIP-219).
 
-    The response is sent at once (a Fetch response has no records), and then the connection is muted
-    for that time. Raises ConfigurationError for an invalid time.
+    The response is sent at once, with this throttle time; a Fetch response has no records. Then no
+    request of the connection is processed for that time. Raises ConfigurationError for a time of 0
+    or less.
     """
 
     ms: int
@@ -61,10 +62,10 @@ class Throttle:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Handles the request, sends `after_bytes` of the response's frame, and closes the connection.
+    """Handles the request, sends `after_bytes` of the response frame, and closes the connection.
 
-    The frame begins with the four bytes of its size. None means half of it; at least one byte is
-    always missing. Raises ConfigurationError for an invalid number.
+    The frame begins with its size field of four bytes. None means half of the frame. At least the
+    last byte is not sent. Raises ConfigurationError for a negative number.
     """
 
     after_bytes: int | None = None
@@ -74,15 +75,15 @@ class Cut:
             check_whole_number("after_bytes of a Cut", self.after_bytes, 0)
 
     def of(self, frame: bytes) -> bytes:
-        """Returns the part of a frame that is sent."""
+        """Returns the bytes of `frame` that are sent."""
         size = len(frame) // 2 if self.after_bytes is None else self.after_bytes
         return frame[: min(size, len(frame) - 1)]
 
 
 class Silence(NamedTuple):
-    """Keeps the connection open, but answers no request on it from now on.
+    """Keeps the connection open, but sends no response on it from now on.
 
-    With `after_handling` the broker still handles this request, but no later one.
+    With `after_handling` the broker still handles this request, but no later request.
     """
 
     after_handling: bool = False
@@ -90,10 +91,10 @@ class Silence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Refuses the request, or some of its partitions, with an error code.
+    """Refuses the request, or some of its partitions, with the error `code`.
 
-    `partitions` are the refused partitions by topic. An empty tuple means all partitions of a
-    topic, an empty mapping everything that the request contains.
+    `partitions` are the refused partitions by topic. An empty tuple stands for all partitions of
+    the topic, an empty mapping for the whole request.
     """
 
     code: int
@@ -109,17 +110,17 @@ class Refuse:
 
 Decided: TypeAlias = Response | Delay | Close | Throttle | Cut | Silence | Refuse
 Outcome: TypeAlias = Decided | None
-"""The decision of a control function; a response is sent in the version of its request."""
+"""The return value of a control function. A response is sent in the version of the request."""
 
 OUTCOMES: Final = (Response, Delay, Close, Throttle, Cut, Silence, Refuse)
 
 
 @dataclass(slots=True)
 class RequestOutcome:
-    """The result for one request after all controls have decided.
+    """Combines the outcomes of all control functions for one request.
 
-    `answer` is a control's response, `refuse` names the refused partitions. The request is handled
-    unless `answer` is set or `handled` is False.
+    `answer` is a response to send instead of the handler's. The request is handled if `handled` is
+    True and `answer` is None. `close` and `silent` tell what happens to the connection then.
     """
 
     answer: Response | None = None
@@ -131,7 +132,7 @@ class RequestOutcome:
     silent: bool = False
 
     def apply(self, outcome: Decided) -> bool:
-        """Adds an outcome; returns whether it is final, so that no later control is called."""
+        """Adds an outcome; returns True if no later control function may be called."""
         match outcome:
             case Throttle():
                 self.throttle_ms = max(self.throttle_ms, outcome.ms)

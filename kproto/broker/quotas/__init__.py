@@ -1,7 +1,7 @@
-"""Client quotas: which quota applies to a user and client, and how usage is measured.
+"""Implements client quotas: selects the quota of a user and client, and measures usage.
 
-Plain functions on plain data; times are parameters. `entities` has the quotas, `rates` measures
-usage, `client_quota_manager` combines them.
+`entities` stores the quotas, `rates` measures usage, `client_quota_manager` computes throttle
+times. Times are parameters, in ms of the wall clock.
 """
 
 from .client_quota_manager import ClientQuotaManager, ControllerMutationQuota

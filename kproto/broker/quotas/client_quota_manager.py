@@ -14,17 +14,17 @@ _CONSUMED: Final = "consumer_byte_rate"
 _REQUESTS: Final = "request_percentage"
 _MUTATIONS: Final = "controller_mutation_rate"
 
-#: With more meters than these, idle ones are dropped, which changes no result: a client that uses a
-#: new client id for each connection must not fill the memory.
+#: Number of meters above which idle meters are removed, which changes no throttle time. So a client
+#: that uses a new client id for each connection does not fill the memory.
 _MOST_METERS: Final = 10_000
 
 _Key = tuple[str, str, str]
 
 
 class ClientQuotaManager:
-    """The meters of a node: `samples` windows of `window_ms`; times are in ms of the wall clock.
+    """Measures the usage of a node's users and clients over `samples` windows of `window_ms`.
 
-    Each method returns the throttle time in ms, at most `most_ms`.
+    Times are in ms of the wall clock. Throttle times are at most `most_ms`, and 0 without a quota.
     """
 
     def __init__(self, table: QuotaTable, samples: int, window_ms: int, most_ms: int) -> None:
@@ -36,11 +36,11 @@ class ClientQuotaManager:
         self._buckets: dict[_Key, TokenBucket] = {}
 
     def record_produce(self, user: str, client_id: str, size: int, now_ms: int) -> int:
-        """Records the bytes of a Produce request."""
+        """Records the bytes of a Produce request; returns the throttle time."""
         return self._record(_PRODUCED, user, client_id, size, now_ms, self._most_ms)
 
     def record_fetch(self, user: str, client_id: str, size: int, now_ms: int) -> int:
-        """Records the bytes of a Fetch response."""
+        """Records the bytes of a Fetch response; returns the throttle time."""
         return self._record(_CONSUMED, user, client_id, size, now_ms, self._most_ms)
 
     def unrecord_fetch(self, user: str, client_id: str, size: int, now_ms: int) -> None:
@@ -50,21 +50,27 @@ class ClientQuotaManager:
             self._rate(_CONSUMED, limit, now_ms).record(-size, now_ms)
 
     def max_fetch_bytes(self, user: str, client_id: str) -> int | None:
-        """Returns the most bytes of one response that does not exceed the quota by itself."""
+        """Returns the maximum size of a Fetch response that does not exceed the quota by itself.
+
+        None without a quota.
+        """
         limit = self.table.limit(_CONSUMED, user, client_id)
         if limit is None:
             return None
         return int(limit.value * (self._samples - 1) * self._window_ms / 1000)
 
     def record_request_time(self, user: str, client_id: str, seconds: float, now_ms: int) -> int:
-        """Records the time of a request; its throttle time is at most a window (KIP-124)."""
+        """Records how long a request took; returns the throttle time.
+
+        It is at most one window (KIP-124).
+        """
         most_ms = min(self._most_ms, self._window_ms)
         return self._record(_REQUESTS, user, client_id, seconds * 100, now_ms, most_ms)
 
     def mutation_quota(
         self, user: str, client_id: str, now_ms: int, *, strict: bool
     ) -> ControllerMutationQuota:
-        """Returns the quota on partition mutations for one request (KIP-599)."""
+        """Returns controller_mutation_rate for one request (KIP-599)."""
         limit = self.table.limit(_MUTATIONS, user, client_id)
         if limit is None:
             return ControllerMutationQuota(None, 0.0, now_ms, self._most_ms, strict=strict)
@@ -101,9 +107,10 @@ class ClientQuotaManager:
 
 
 class ControllerMutationQuota:
-    """The partition mutations that one request may perform.
+    """Applies controller_mutation_rate to the partition mutations of one request.
 
-    With `strict`, mutations are rejected once no tokens are left; else they are done and throttled.
+    With `strict`, mutations are refused while the token bucket is below 0. Otherwise all are done,
+    and the client is throttled.
     """
 
     def __init__(
@@ -120,11 +127,11 @@ class ControllerMutationQuota:
         self._now_ms = now_ms
         self._most_ms = most_ms
         self._strict = strict
-        #: The throttle time of the client.
+        #: The throttle time of the client in ms, after `record`.
         self.throttle_ms = 0
 
     def record(self, count: int) -> bool:
-        """Records mutations; returns False if the client must retry later."""
+        """Records mutations; returns False if they are refused, so that the client must retry."""
         if self._bucket is None:
             return True
         refused = self._strict and self._bucket.tokens(self._limit, self._now_ms) < 0

@@ -1,4 +1,4 @@
-"""Quotas by entity: which quotas exist, and which of several applies.
+"""Stores quotas by entity, validates them, and selects the quota that applies to a client.
 
 KIP-55 (users and clients), KIP-546 (altering and describing quotas).
 """
@@ -30,8 +30,8 @@ IP: Final = "ip"
 #: The entity types of Kafka.
 ENTITY_TYPES: Final = (USER, CLIENT_ID, IP)
 
-#: The quota keys; True if the value is a whole number. Bytes and partition mutations are per
-#: second, request_percentage is of the time of one thread.
+#: The quota keys; True if the value must be an integer. Byte rates and controller_mutation_rate are
+#: per second. request_percentage is a percentage of one thread's time.
 KEYS: Final[Mapping[str, bool]] = {
     "producer_byte_rate": True,
     "consumer_byte_rate": True,
@@ -39,16 +39,16 @@ KEYS: Final[Mapping[str, bool]] = {
     "controller_mutation_rate": False,
 }
 
-#: Names by entity type; None for the default entity. The types are sorted.
+#: Pairs of entity type and name, sorted by type; the name is None for the default entity.
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]
 
 _FRACTION: Final = 1e-6
 
 
 class AppliedQuota(NamedTuple):
-    """A quota value, and the meter that counts for it: of a user, a client, or both.
+    """Holds a quota value, and the user and client whose usage is measured together.
 
-    `user` and `client_id` are empty if the quota does not name them.
+    `user` or `client_id` is empty if the entity of the quota does not have that type.
     """
 
     value: float
@@ -57,9 +57,10 @@ class AppliedQuota(NamedTuple):
 
 
 class EntityFilter(NamedTuple):
-    """A filter of entities: `exact` match a name (None: the default), `any_name` match any name.
+    """Matches entities that have all entity types of `exact` and `any_name`.
 
-    With `strict`, entities may have no other types.
+    For a type in `exact` the name must be equal, None for the default; for a type in `any_name` any
+    name matches. With `strict`, an entity with further types does not match.
     """
 
     exact: Mapping[str, str | None]
@@ -78,7 +79,7 @@ class EntityFilter(NamedTuple):
 
 
 class QuotaTable:
-    """The quotas of a cluster."""
+    """Holds the quotas of a cluster."""
 
     def __init__(self) -> None:
         self._values: dict[Entity, dict[str, float]] = {}
@@ -87,7 +88,7 @@ class QuotaTable:
         return len(self._values)
 
     def set(self, entity: Entity, key: str, value: float | None) -> None:
-        """Sets a quota, or removes it with None."""
+        """Sets a quota; a `value` of None removes it."""
         values = self._values.setdefault(entity, {})
         if value is None:
             values.pop(key, None)
@@ -97,7 +98,7 @@ class QuotaTable:
             del self._values[entity]
 
     def matching(self, entity_filter: EntityFilter) -> Iterator[tuple[Entity, Mapping[str, float]]]:
-        """Yields the matching entities with their quotas by key."""
+        """Yields the entities that match, each with its quotas by key."""
         for entity, values in self._values.items():
             if entity_filter.matches(entity):
                 yield entity, values
@@ -105,9 +106,13 @@ class QuotaTable:
     def limit(self, key: str, user: str, client_id: str) -> AppliedQuota | None:
         """Returns the quota that applies to a user and client; None if none applies.
 
-        The first quota that is set applies, in this order: of the user with this client, with any
-        client, and alone; of any user with this client, with any client, and alone; of the client;
-        of any client.
+        The quota is that of the first of these entities that has one:
+
+            user, client-id             default user, client-id             client-id
+            user, default client-id     default user, default client-id     default client-id
+            user                        default user
+
+        column by column, as in Kafka.
         """
         for entity, by_user, by_client in _precedence(user, client_id):
             value = self._values.get(entity, {}).get(key)
@@ -126,7 +131,7 @@ def _precedence(user: str, client_id: str) -> Iterator[tuple[Entity, bool, bool]
 
 
 def entity_error(entity: Entity) -> str | None:
-    """Returns why a broker rejects quotas for this entity; None if it accepts them."""
+    """Returns why a broker refuses quotas for `entity`; None if it accepts them."""
     if not entity:
         return "the entity is empty; name a user, a client-id or both"
     for kind, name in entity:
@@ -140,7 +145,7 @@ def entity_error(entity: Entity) -> str | None:
 
 
 def value_error(key: str, value: float) -> str | None:
-    """Returns why a broker rejects this value; None if it accepts it."""
+    """Returns why a broker refuses `value` for the quota `key`; None if it accepts the value."""
     whole = KEYS.get(key)
     if whole is None:
         return f"unknown quota {key!r}; there are {', '.join(KEYS)}"

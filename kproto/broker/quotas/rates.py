@@ -1,7 +1,7 @@
-"""Rates over a sliding window of samples, and token buckets.
+"""Measures rates over a sliding window of samples, and implements token buckets.
 
-As Kafka measures them (quota.window.num, quota.window.size.seconds; KIP-599 for the bucket). Times
-are parameters, in ms of the wall clock.
+Both compute as Kafka does (quota.window.num, quota.window.size.seconds; KIP-599 for the bucket).
+Times are parameters, in ms of the wall clock.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["TokenBucket", "WindowedRate"]
 
 @dataclass(slots=True)
 class _Sample:
-    """One window, which starts with the first value that is recorded in it."""
+    """Holds the sum of one window, which starts when its first value is recorded."""
 
     start_ms: int
     last_ms: int
@@ -22,7 +22,7 @@ class _Sample:
 
 
 class WindowedRate:
-    """A rate per second over the last `samples` windows of `window_ms`."""
+    """Measures a rate per second over the last `samples` windows of `window_ms`."""
 
     def __init__(self, samples: int, window_ms: int) -> None:
         self._most = samples
@@ -30,7 +30,7 @@ class WindowedRate:
         self._samples: deque[_Sample] = deque()
 
     def record(self, value: float, now_ms: int) -> None:
-        """Records `value`; a negative one subtracts."""
+        """Adds `value` to the current window; a negative value subtracts."""
         if not self._samples or now_ms - self._samples[-1].start_ms >= self._window_ms:
             self._samples.append(_Sample(now_ms, now_ms))
         sample = self._samples[-1]
@@ -44,7 +44,7 @@ class WindowedRate:
         return total / (self.span_ms(now_ms) / 1000)
 
     def span_ms(self, now_ms: int) -> int:
-        """Returns the time span of the rate; missing windows count as empty."""
+        """Returns the time in ms over which the rate is measured, including empty windows."""
         self._forget(now_ms)
         elapsed = now_ms - self._samples[0].start_ms if self._samples else 0
         missing = self._most - 1 - elapsed // self._window_ms
@@ -52,29 +52,30 @@ class WindowedRate:
         return max(elapsed + max(missing, 0) * self._window_ms, self._window_ms)
 
     def is_idle(self, now_ms: int) -> bool:
-        """Returns whether no sample is left."""
+        """Returns whether nothing was recorded in the last `samples` windows."""
         self._forget(now_ms)
         return not self._samples
 
     def throttle_ms(self, limit: float, now_ms: int) -> int:
-        """Returns the throttle time after which the rate is `limit` again; 0 if it is not exceeded.
+        """Returns the throttle time in ms; 0 if the rate does not exceed `limit`.
 
-        The span would have to be longer by this time for the usage to fit.
+        It is the time by which `span_ms` would have to be longer for the rate to equal `limit`.
         """
         excess = self.rate(now_ms) - limit
         return round(excess / limit * self.span_ms(now_ms)) if excess > 0 else 0
 
     def _forget(self, now_ms: int) -> None:
-        """Drops samples in which nothing was recorded since the windows started."""
+        """Removes samples whose last value is older than all windows."""
         oldest = now_ms - self._most * self._window_ms
         while self._samples and self._samples[0].last_ms <= oldest:
             self._samples.popleft()
 
 
 class TokenBucket:
-    """Tokens that refill at `limit` per second, up to the sum of all windows; it starts full.
+    """Implements a token bucket that starts full and refills at `limit` tokens per second.
 
-    Tokens may become negative once, which must be waited for (KIP-599).
+    Its capacity is `limit` times the duration of all windows. A request may take more tokens than
+    there are, so that the count becomes negative; the client then waits until it is 0 (KIP-599).
     """
 
     def __init__(self, samples: int, window_ms: int) -> None:
@@ -84,7 +85,7 @@ class TokenBucket:
         self._updated_ms = 0
 
     def tokens(self, limit: float, now_ms: int) -> float:
-        """Returns the tokens; negative after more were taken than there were."""
+        """Returns the number of tokens; negative if more were taken than there were."""
         burst = self._burst_s * limit
         if self._tokens is None:
             self._tokens = burst
@@ -95,13 +96,13 @@ class TokenBucket:
         return self._tokens
 
     def take(self, count: float, limit: float, now_ms: int) -> None:
-        """Takes `count` tokens, even if there are fewer."""
+        """Takes `count` tokens, even if fewer are left."""
         self._tokens = self.tokens(limit, now_ms) - count
 
     def throttle_ms(self, limit: float, now_ms: int) -> int:
-        """Returns the time until the tokens are not negative."""
+        """Returns the time in ms until the number of tokens is 0; 0 if it is not negative."""
         return max(0, round(-self.tokens(limit, now_ms) / limit * 1000))
 
     def is_idle(self, now_ms: int) -> bool:
-        """Returns whether the bucket is full, by its last limit."""
+        """Returns whether the bucket is full, for the limit of the last call."""
         return self.tokens(self._limit, now_ms) >= self._burst_s * self._limit

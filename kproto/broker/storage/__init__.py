@@ -1,4 +1,4 @@
-"""The storage of one partition: its log, its leader epochs, and the state of its producers.
+"""Stores one partition: its log, its leader epochs, and the state of its producers.
 
-Knows no message, no handler and no session, and does not wait.
+Imports no protocol message and no handler, and never waits.
 """

@@ -10,10 +10,10 @@ __all__ = ["FetchLimit", "diverging_epoch"]
 
 
 class FetchLimit:
-    """The limit of one response, which its partitions share in the order in which they are read.
+    """Limits the records of one response, over all of its partitions.
 
-    `remaining` is in bytes of records. With `at_least_one` the first batch is included whatever its
-    size.
+    `remaining` is how many bytes of records may still be read. With `at_least_one`, the first batch
+    is read even if it is larger (KIP-74).
     """
 
     def __init__(self, max_bytes: int, *, at_least_one: bool) -> None:
@@ -21,7 +21,10 @@ class FetchLimit:
         self.at_least_one = at_least_one
 
     def read(self, log: PartitionLog, offset: int, max_bytes: int) -> LogSlice:
-        """Returns the batches from `offset` on, at most `max_bytes`. Raises OFFSET_OUT_OF_RANGE."""
+        """Returns the batches from `offset` on, up to `max_bytes` and the rest of the limit.
+
+        Raises OFFSET_OUT_OF_RANGE.
+        """
         found = log.read(offset, min(max_bytes, self.remaining), at_least_one=self.at_least_one)
         if found.size:
             self.remaining = max(0, self.remaining - found.size)
@@ -30,11 +33,11 @@ class FetchLimit:
 
 
 def diverging_epoch(log: PartitionLog, offset: int, last_epoch: int) -> EpochEnd | None:
-    """Returns the epoch and end offset at which the reader's log diverges; None if it does not.
+    """Returns the epoch and end offset at which the client's log diverges; None if it does not.
 
-    The reader fetches from `offset`, and its last record has leader epoch `last_epoch`; if that
-    epoch ends earlier here, the reader has records that were lost. Raises OFFSET_OUT_OF_RANGE, also
-    for an unknown epoch.
+    The client fetches from `offset`, and the last record that it fetched has leader epoch
+    `last_epoch`. If that epoch ends before `offset` in `log`, the client has records that the log
+    has lost. Raises OFFSET_OUT_OF_RANGE, also if `last_epoch` is above the current epoch.
     """
     end = log.epochs.end_of(last_epoch, log.end_offset)
     if end is None:

@@ -1,4 +1,4 @@
-"""The leader epochs of a log and their start offsets (KIP-101, KIP-279, KIP-320). Plain data."""
+"""Stores the leader epochs of a log with their start offsets (KIP-101, KIP-279, KIP-320)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ __all__ = ["FIRST_EPOCH", "UNKNOWN_EPOCH", "EpochEnd", "LeaderEpochCache"]
 
 #: The leader epoch of a new partition.
 FIRST_EPOCH: Final = 0
-#: The epoch in requests and responses without one.
+#: The leader epoch in requests and responses if none is known.
 UNKNOWN_EPOCH: Final = -1
 
 
 class EpochEnd(NamedTuple):
-    """A leader epoch, and the offset after its last record."""
+    """Holds a leader epoch, and the offset after its last record."""
 
     epoch: int
     end_offset: int
 
 
 class LeaderEpochCache:
-    """The start offset of each leader epoch; `current` is the epoch of the current leader.
+    """Holds the start offset of each leader epoch of a log.
 
-    As in Kafka's leader-epoch-checkpoint, the next epoch replaces an epoch without records, because
-    both start at the same offset.
+    An epoch without records is replaced by the next epoch, because both start at the same offset,
+    as in Kafka's leader-epoch-checkpoint.
     """
 
     def __init__(self) -> None:
@@ -37,21 +37,22 @@ class LeaderEpochCache:
         return self._epochs[-1]
 
     def assign(self, epoch: int, offset: int) -> None:
-        """Adds an epoch, higher than all before, that starts at `offset`."""
+        """Adds an epoch that starts at `offset`; it must be higher than all former epochs."""
         while self._starts and self._starts[-1] >= offset:
             del self._starts[-1], self._epochs[-1]
         self._epochs.append(epoch)
         self._starts.append(offset)
 
     def at(self, offset: int) -> int:
-        """Returns the epoch of the record at that offset."""
+        """Returns the leader epoch of the record at `offset`."""
         return self._epochs[max(0, bisect_right(self._starts, offset) - 1)]
 
     def end_of(self, epoch: int, log_end: int) -> EpochEnd | None:
-        """Returns the largest known epoch up to `epoch`, and its end offset.
+        """Returns the largest stored epoch that is at most `epoch`, and its end offset.
 
-        Returns None for an epoch above the current one, and for UNKNOWN_EPOCH. As in Kafka, for an
-        epoch below the first known one, returns that epoch and the start offset of the first one.
+        `log_end` is the end offset of the current epoch. Returns None for UNKNOWN_EPOCH and for an
+        epoch above the current epoch. If `epoch` is below all stored epochs, returns `epoch` and
+        the start offset of the first stored epoch, as Kafka does.
         """
         if epoch == UNKNOWN_EPOCH or epoch > self.current:
             return None

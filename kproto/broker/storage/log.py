@@ -1,7 +1,6 @@
-"""The interface of a partition's log, and the results of reading it.
+"""Defines the interface of a partition's log, and the results of reading it.
 
-Knows no asyncio: the log notifies watchers of appends. `log_append` validates batches before they
-are appended, `memory_log` stores them.
+`log_append` validates batches before they are appended, `memory_log` stores them.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from .leader_epoch_cache import LeaderEpochCache
 
 __all__ = ["LogSlice", "PartitionLog", "StoredBatch", "TimestampedOffset"]
 
-#: The start of a message that is larger than the response. If no batch can be converted for a
-#: client that reads message sets, Kafka sends this, so that the client does not wait.
+#: The header of a message that does not fit into the response. Kafka sends it to a client that
+#: reads message sets if the conversion gives no message, so that the client does not wait.
 _OVERFLOW: Final = LOG_OVERHEAD.pack(-1, 61)
 
 
 class LogSlice(NamedTuple):
-    """Consecutive whole batches of a log; `size` is their length in bytes."""
+    """Holds consecutive batches of a log; `size` is their total size in bytes."""
 
     batches: list[RecordBatch]
     size: int
@@ -35,11 +34,12 @@ class LogSlice(NamedTuple):
         return b"".join([batch.raw for batch in self.batches])
 
     def join_as_message_set(self, magic: int, offset: int) -> bytes:
-        """Returns the bytes for a client that fetches from `offset` and reads `magic`.
+        """Returns the batches as messages of `magic` 0 or 1, for a client that fetches from
+        `offset`.
 
-        Converts batches while they fit into `size`, but at least the first one, and stops before a
-        batch that no message set can hold. Raises UNSUPPORTED_COMPRESSION_TYPE if that is the first
-        batch, and CORRUPT_MESSAGE.
+        Converts the first batch, and further batches while the messages fit into `size`. Stops
+        before a batch that cannot be converted. If that is the first batch, raises
+        UNSUPPORTED_COMPRESSION_TYPE or CORRUPT_MESSAGE.
         """
         converted: list[bytes] = []
         size = 0
@@ -61,17 +61,17 @@ class LogSlice(NamedTuple):
 
 
 class TimestampedOffset(NamedTuple):
-    """The offset and the timestamp (ms) of a record."""
+    """Holds the offset and the timestamp (ms) of a record."""
 
     offset: int
     timestamp: int
 
 
 class StoredBatch(NamedTuple):
-    """The fields of a batch that retention uses: its size in bytes and its times.
+    """Holds the attributes of a batch that retention needs; times are in ms.
 
-    `next_offset` is the offset after the batch, `largest_time` its largest timestamp, or the time
-    of its append if it has none; both times are in ms.
+    `next_offset` is the offset after the batch. `largest_time` is its largest timestamp, or the
+    time of its append if its records have no timestamps.
     """
 
     next_offset: int
@@ -81,10 +81,11 @@ class StoredBatch(NamedTuple):
 
 
 class PartitionLog(Watchable, ABC):
-    """Batches by offset; notifies its watchers of appends, leader changes and deletion.
+    """Stores batches by offset, and notifies its watchers of appends.
 
-    `start_offset` is the log start offset, `end_offset` the offset of the next record,
-    `last_append_time` in ms, -1 before the first append.
+    `Partition` and `Topics` notify them of leader changes and of deletion of the topic.
+    `start_offset` is the log start offset, `end_offset` the offset of the next record.
+    `last_append_time` is in ms, -1 before the first append.
     """
 
     start_offset: int
@@ -93,13 +94,13 @@ class PartitionLog(Watchable, ABC):
 
     def __init__(self) -> None:
         super().__init__()
-        #: Batches are stamped with the current epoch.
+        #: The leader epochs; `append` writes the current epoch into each batch.
         self.epochs = LeaderEpochCache()
 
     @property
     @abstractmethod
     def size_in_bytes(self) -> int:
-        """Returns the bytes of all batches in the log."""
+        """Returns the total size of the batches in the log."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[RecordBatch]:
@@ -111,15 +112,15 @@ class PartitionLog(Watchable, ABC):
 
     @abstractmethod
     def append(self, batch: RecordBatch, now_ms: int, *, stamp_time: bool = False) -> int:
-        """Appends `batch`; returns its base offset.
+        """Appends `batch` and notifies the watchers; returns its base offset.
 
-        The records are neither decompressed nor encoded again. With `stamp_time` they get `now_ms`
-        as their timestamp (log append time). Raises KAFKA_STORAGE_ERROR if the storage is full.
+        Changes only the header of the batch. With `stamp_time` the records get the timestamp
+        `now_ms` (LogAppendTime). Raises KAFKA_STORAGE_ERROR if the storage is full.
         """
 
     @abstractmethod
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> LogSlice:
-        """Returns the batches from the one that has `offset` on, as many as fit into `max_bytes`.
+        """Returns batches of at most `max_bytes`, beginning with the batch that contains `offset`.
 
         With `at_least_one` the first batch is included even if it is larger. Raises
         OFFSET_OUT_OF_RANGE.
@@ -127,9 +128,9 @@ class PartitionLog(Watchable, ABC):
 
     @abstractmethod
     def offset_for_time(self, timestamp: int) -> TimestampedOffset | None:
-        """Returns the first record at or after `timestamp` (ms); None if there is none.
+        """Returns the first record whose timestamp is at least `timestamp` (ms); None if none is.
 
-        Decodes the batch that holds it. Raises CorruptBatchError and MissingCodecError.
+        Decodes the batch of that record. Raises CorruptBatchError and MissingCodecError.
         """
 
     @abstractmethod
@@ -141,16 +142,17 @@ class PartitionLog(Watchable, ABC):
 
     @abstractmethod
     def delete_before(self, offset: int) -> None:
-        """Moves the log start offset to `offset`, and drops batches before it.
+        """Moves the log start offset to `offset`, and deletes the batches before it.
 
-        Raises OFFSET_OUT_OF_RANGE beyond the end.
+        Does nothing if the log start offset is higher. Raises OFFSET_OUT_OF_RANGE if `offset` is
+        beyond the end.
         """
 
     @abstractmethod
     def truncate(self, offset: int) -> None:
-        """Drops the batch that holds `offset` and all after it.
+        """Deletes the batch that contains `offset`, and all later batches.
 
-        Raises OFFSET_OUT_OF_RANGE for an offset that is not within the log.
+        Raises OFFSET_OUT_OF_RANGE if `offset` is outside of the log.
         """
 
 

@@ -1,9 +1,11 @@
 """Validates and appends the records of a Produce.
 
-The checks are those of Kafka's ProduceRequest, UnifiedLog and LogValidator, as far as the header of
-a batch allows, with Kafka's errors. Records are decoded in three cases alone: a message set becomes
-a batch, as in Kafka up to 3.9; records of a compacted topic must have keys; the topic's
-compression.type is another codec.
+The checks and errors are those of Kafka's ProduceRequest, UnifiedLog and LogValidator, but most
+checks use only the batch header. Records are decoded only
+
+- to convert a message set to a batch, as Kafka does up to 3.9;
+- to check that records of a compacted topic have keys;
+- to compress the batch again, if the topic's compression.type is another codec.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from .partition import Partition
 
 __all__ = ["LogAppendInfo", "append_records"]
 
-#: Before this version, records are message sets of magic 0 or 1.
+#: The first version of Produce with record batches; before it, records may be message sets of magic
+#: 0 or 1.
 _FIRST_VERSION_OF_BATCHES: Final = 3
 #: The first version that allows zstd (KIP-110).
 _FIRST_VERSION_OF_ZSTD: Final = 7
@@ -37,7 +40,11 @@ _NO_OFFSET: Final = -1
 
 
 class LogAppendInfo(NamedTuple):
-    """The result of an append; `log_append_time` is in ms, -1 for the producer's timestamps."""
+    """Holds the result of an append: the base offset, the log append time, the log start offset.
+
+    `base_offset` is -1 if nothing was appended. `log_append_time` is in ms; it is -1 if the records
+    keep the producer's timestamps, unless the batch is a duplicate.
+    """
 
     base_offset: int
     log_append_time: int
@@ -47,11 +54,12 @@ class LogAppendInfo(NamedTuple):
 def append_records(
     partition: Partition, config: TopicConfig, records: bytes | None, version: int, now_ms: int
 ) -> LogAppendInfo:
-    """Appends the one batch, or the message set, of a Produce of that version.
+    """Appends `records`: one record batch, or before v3 a message set. `version` is Produce's.
 
-    A duplicate batch of its producer is not stored again and gets the result of the first append.
-    For a message set without a whole message, nothing is stored and the offset is -1. Raises
-    BrokerResponseError.
+    A batch that duplicates one of the producer's last five batches is not stored again; the result
+    has the base offset of the stored batch, and as log append time its largest timestamp, as in
+    Kafka. A message set without a complete message is not stored either. Raises BrokerResponseError
+    with the error code of the response.
     """
     log = partition.log
     try:
@@ -77,7 +85,7 @@ def append_records(
         partition.producer_states.expire(now_ms - config.producer_id_expiration_ms)
         known = partition.producer_states.duplicate_of(batch)
         if known is not None:
-            # Kafka returns the batch's timestamp here, even if it is the producer's.
+            # Kafka returns the largest timestamp here, even with the producer's timestamps.
             return LogAppendInfo(known.base_offset, known.timestamp, log.start_offset)
         partition.producer_states.check(batch)
     base_offset = log.append(batch, now_ms, stamp_time=config.log_append_time)
@@ -89,7 +97,7 @@ def append_records(
 
 
 def _single_batch(records: bytes | None, version: int) -> RecordBatch:
-    """Returns the batch in `records`; there must be exactly one."""
+    """Returns the only batch in `records`. Raises INVALID_RECORD unless there is exactly one."""
     records = records or b""
     if records[MAGIC_OFFSET : MAGIC_OFFSET + 1] in (b"\0", b"\1"):
         raise api_error("INVALID_RECORD", f"Produce v{version} may hold batches of magic 2 only")
@@ -105,7 +113,8 @@ def _single_batch(records: bytes | None, version: int) -> RecordBatch:
 def _convert_message_set(records: bytes, config: TopicConfig) -> RecordBatch | None:
     """Returns the message set in `records` as one batch with the same codec; None if it is empty.
 
-    A record batch is returned as it is.
+    If `records` is a record batch, returns that. Raises INVALID_RECORD, INVALID_TIMESTAMP and
+    MESSAGE_TOO_LARGE.
     """
     found: list[RecordBatch] = []
     for batch in read_batches(records, check_crc=False):
@@ -149,7 +158,7 @@ def _up_converted(records: list[Record], compression: str) -> RecordBatch:
 
 
 def _check_keys(batch: RecordBatch) -> None:
-    """Raises INVALID_RECORD for records without keys, which compaction could not keep."""
+    """Raises INVALID_RECORD if a record has no key, because a compacted topic requires keys."""
     without = [number for number, record in enumerate(_messages([batch])) if record.key is None]
     if without:
         raise api_error(
@@ -159,7 +168,7 @@ def _check_keys(batch: RecordBatch) -> None:
 
 
 def _recompressed(batch: RecordBatch, config: TopicConfig) -> RecordBatch:
-    """Returns the batch with the topic's codec."""
+    """Returns the batch compressed with the topic's codec."""
     assert config.compression is not None
     return RecordBatch(
         encode_batch(
@@ -188,7 +197,7 @@ def _check_timestamp_type(batch: RecordBatch, config: TopicConfig) -> None:
 
 
 def _check_batch(batch: RecordBatch, config: TopicConfig, version: int, now_ms: int) -> None:
-    """Raises Kafka's error for a batch that is not valid."""
+    """Raises BrokerResponseError or CorruptBatchError if the header of a batch is invalid."""
     if batch.base_offset != 0:
         raise api_error("INVALID_RECORD", f"the base offset is {batch.base_offset}; it must be 0")
     _check_size(batch, config)

@@ -1,4 +1,4 @@
-"""A log in memory: a list of batches, with indexes for searching."""
+"""Implements a partition's log in memory: a list of batches, and lists to search it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .storage_limit import StorageLimit
 
 __all__ = ["BATCH_OVERHEAD_BYTES", "MemoryLog"]
 
-#: Memory per batch in bytes beside its content: Python objects and list entries.
+#: Memory of a batch in bytes, in addition to its content: Python objects and list entries.
 BATCH_OVERHEAD_BYTES: Final = 450
 
-#: Deleted batches are removed from the lists when they are this share of the other batches, so that
-#: a deletion does not move all other batches each time.
+#: Deleted batches are removed from the lists when their size is at least 1/16 of the size of the
+#: remaining batches. A removal moves all remaining entries, so that it must be rare.
 _DELETED_SHARE: Final = 16
 
 
 class MemoryLog(PartitionLog):
-    """A log of batches as producers sent them, with offsets; all logs share `storage_limit`."""
+    """Stores a log in memory; all logs of a cluster share `storage_limit`, None for no limit."""
 
     def __init__(self, storage_limit: StorageLimit | None = None) -> None:
         super().__init__()
@@ -33,14 +33,14 @@ class MemoryLog(PartitionLog):
         self.last_append_time = NO_TIMESTAMP
         self._storage_limit = StorageLimit(sys.maxsize) if storage_limit is None else storage_limit
         self._batches: list[RecordBatch] = []
-        # For each batch: its last offset, its end in bytes since the start of the log, the largest
-        # timestamp so far, and the time of its append. The first three are ascending, so that they
-        # can be searched.
+        # For each batch: its last offset, its end position in bytes since the start of the log, the
+        # largest timestamp of this and all earlier batches, and the time of its append. The first
+        # three lists are ascending, so that bisect can search them.
         self._last_offsets: list[int] = []
         self._ends: list[int] = []
         self._max_timestamps: list[int] = []
         self._appended_ms: list[int] = []
-        self._first_position = 0  # start of the first batch in bytes
+        self._first_position = 0  # start position of the first batch in the lists, in bytes
         self._first = 0  # number of deleted batches that are still in the lists
 
     @property
@@ -167,5 +167,7 @@ class MemoryLog(PartitionLog):
         self._first = 0
 
     def _end_of(self, count: int) -> int:
-        """Returns the end of the first `count` batches, in bytes since the start of the log."""
+        """Returns the end position of the first `count` batches in the lists, in bytes since the
+        start of the log.
+        """
         return self._ends[count - 1] if count else self._first_position

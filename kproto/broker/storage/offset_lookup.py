@@ -1,4 +1,4 @@
-"""Finds offsets by timestamp, or by the special timestamps of ListOffsets."""
+"""Finds offsets by timestamp, including the special (negative) timestamps of ListOffsets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NONE: Final = -1
 
 
 class FoundOffset(NamedTuple):
-    """An offset; -1 stands for no offset, no timestamp (ms) or no leader epoch."""
+    """Holds an offset with its timestamp (ms) and leader epoch; each is -1 if there is none."""
 
     offset: int
     timestamp: int
@@ -44,10 +44,12 @@ NOT_FOUND: Final = FoundOffset(_NONE, NO_TIMESTAMP, _NONE)
 
 
 def fetch_offset_by_timestamp(log: PartitionLog, timestamp: int) -> FoundOffset:
-    """Returns the offset of a special (negative) timestamp, or of the first record at a time (ms).
+    """Returns the offset for a special (negative) timestamp, or else the first record whose
+    timestamp is at least `timestamp` (ms).
 
-    Storage is not tiered: all records are local, and none waits for its upload. Raises
-    CORRUPT_MESSAGE and UNSUPPORTED_COMPRESSION_TYPE if the batch with the record cannot be read.
+    There is no remote storage: EARLIEST_LOCAL is the log start offset, and the timestamps for
+    remote storage give NOT_FOUND. Raises CORRUPT_MESSAGE and UNSUPPORTED_COMPRESSION_TYPE if the
+    batch with the record cannot be decoded.
     """
     if timestamp == LATEST:
         return FoundOffset(log.end_offset, NO_TIMESTAMP, log.epochs.current)
@@ -73,9 +75,9 @@ def _record_at(log: PartitionLog, timestamp: int) -> TimestampedOffset | None:
 
 
 def legacy_offsets_before(log: PartitionLog, timestamp: int, most: int, now_ms: int) -> list[int]:
-    """Returns the offsets of ListOffsets v0 for a log of one segment: its end and its start.
+    """Returns the offsets of ListOffsets v0, as for a log of one segment: end and start offset.
 
-    The newest comes first; at most `most` are returned.
+    Of these it returns those up to `timestamp`, the newest first, and at most `most`.
     """
     known = [TimestampedOffset(log.start_offset, log.last_append_time)]
     if log.end_offset > log.start_offset:

@@ -1,4 +1,4 @@
-"""One partition: its log, its producers, its leader and its ISR."""
+"""Defines a partition with its log, its producers, its leader and its ISR."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["Partition"]
 
 
 class Partition:
-    """A partition with its log and the state of its idempotent producers.
+    """Holds the log of a partition, the state of its idempotent producers, its leader and ISR.
 
-    All replicas have the same records and no transaction is ever open, so that high watermark and
-    last stable offset are the log end offset.
+    All replicas share the log, and there are no transactions. So high watermark and last stable
+    offset are always the log end offset.
     """
 
     def __init__(
@@ -31,25 +31,25 @@ class Partition:
         self.leader_and_isr = LeaderAndIsr.first((0,)) if leader_and_isr is None else leader_and_isr
         self.log = MemoryLog(storage_limit) if log is None else log
         self.producer_states = ProducerStateManager()
-        #: Changes with each leader epoch and when the topic is deleted, but not with appends: for
-        #: requests that wait for a coordinator.
+        #: Notifies of each new leader epoch, and of the deletion of the topic. The log also
+        #: notifies of appends. The group coordinator watches this, to unload groups.
         self.moved = Watchable()
 
     @property
     def high_watermark(self) -> int:
-        """Returns the end of the records that consumers may read."""
+        """Returns the offset up to which consumers may read."""
         return self.log.end_offset
 
     @property
     def last_stable_offset(self) -> int:
-        """Returns the end of the records that read_committed consumers may read."""
+        """Returns the offset up to which read_committed consumers may read."""
         return self.log.end_offset
 
     def update_leader_and_isr(self, leader_and_isr: LeaderAndIsr) -> bool:
-        """Sets leader and ISR; returns True if the leader changed, which raises the leader epoch.
+        """Sets leader and ISR. If the leader changes, bumps the leader epoch and returns True.
 
-        A new leader epoch wakes the requests that wait for the log: their broker answers
-        NOT_LEADER_OR_FOLLOWER if it leads no more.
+        Notifies the watchers of the log of a new epoch, so that delayed requests at the former
+        leader fail with NOT_LEADER_OR_FOLLOWER.
         """
         before, self.leader_and_isr = self.leader_and_isr, leader_and_isr
         if before.leader == leader_and_isr.leader:
@@ -60,8 +60,9 @@ class Partition:
     def truncate(self, offset: int) -> int:
         """Truncates the log at `offset`, as an unclean leader election does; returns its new end.
 
-        Whole batches are lost, and the leader epoch rises. Producer state is rebuilt from the
-        remaining batches. Raises OFFSET_OUT_OF_RANGE for an offset that is not within the log.
+        The batch that contains `offset` is lost as a whole. Bumps the leader epoch, and rebuilds
+        the producer state from the remaining batches. Raises OFFSET_OUT_OF_RANGE if `offset` is
+        outside of the log.
         """
         self.log.truncate(offset)
         self.producer_states.truncate(self.log.end_offset, self.log)

@@ -1,8 +1,8 @@
-"""The state of idempotent producers of one partition: detects duplicates and sequence gaps.
+"""Tracks the idempotent producers of one partition, to detect duplicates and sequence gaps.
 
 Source: KIP-98 (sequence numbers), KIP-185 and Kafka's five cached batches per producer; the checks
-are those of Kafka's ProducerAppendInfo. As in Kafka, a producer outlives its batches in the log
-(KIP-360), and expires when it is idle.
+are those of Kafka's ProducerAppendInfo. As in Kafka, the state of a producer is kept after its
+batches are deleted (KIP-360), and expires when the producer is idle.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from ..api_error import api_error
 
 __all__ = ["BatchMetadata", "ProducerStateManager"]
 
-#: A producer may have as many batches in flight, and so may retry as many.
+#: How many batches are cached for each producer. An idempotent producer has at most five requests
+#: in flight, and so retries at most five batches.
 CACHED_BATCHES: Final = 5
 
-#: Sequence numbers count up to the largest int32, and start again at 0.
+#: How many sequence numbers there are: they count up to the largest int32, and start again at 0.
 _SEQUENCES: Final = 0x8000_0000
 
 
 class BatchMetadata(NamedTuple):
-    """The cached metadata of an appended batch, to answer a duplicate of it."""
+    """Holds the metadata of an appended batch, to respond to a duplicate of the batch."""
 
     first_sequence: int
     last_sequence: int
@@ -41,13 +42,13 @@ class _Producer:
 
 
 class ProducerStateManager:
-    """The producers that have written to one partition, in the order of their last appends."""
+    """Holds the state of the producers that have written to one partition."""
 
     def __init__(self) -> None:
         self._producers: OrderedDict[int, _Producer] = OrderedDict()
 
     def expire(self, before_ms: int) -> None:
-        """Removes the producers whose last append was not after `before_ms`."""
+        """Removes the producers whose last append was at `before_ms` or earlier."""
         while self._producers:
             least_recent = next(iter(self._producers.values()))
             if least_recent.last_append_ms > before_ms:
@@ -55,7 +56,10 @@ class ProducerStateManager:
             self._producers.popitem(last=False)
 
     def duplicate_of(self, batch: RecordBatch) -> BatchMetadata | None:
-        """Returns the cached batch that `batch` duplicates, among the last five of its producer."""
+        """Returns the batch that `batch` duplicates, of the last five batches of its producer.
+
+        None if it duplicates none of them.
+        """
         producer = self._producers.get(batch.producer_id)
         if producer is None or producer.epoch != batch.producer_epoch:
             return None
@@ -66,10 +70,15 @@ class ProducerStateManager:
         return None
 
     def check(self, batch: RecordBatch) -> None:
-        """Raises INVALID_PRODUCER_EPOCH or OUT_OF_ORDER_SEQUENCE_NUMBER unless `batch` is next."""
+        """Checks that `batch` follows the last batch of its producer.
+
+        Raises INVALID_PRODUCER_EPOCH for an older epoch, and OUT_OF_ORDER_SEQUENCE_NUMBER unless
+        the base sequence is the next, or 0 in a new epoch. Accepts any batch of a producer without
+        state.
+        """
         producer = self._producers.get(batch.producer_id)
         if producer is None:
-            return  # its state may have expired: any sequence is accepted
+            return  # new, or its state has expired
         if batch.producer_epoch < producer.epoch:
             raise api_error(
                 "INVALID_PRODUCER_EPOCH",
@@ -87,10 +96,10 @@ class ProducerStateManager:
             )
 
     def truncate(self, end_offset: int, remaining: Iterable[RecordBatch]) -> None:
-        """Rebuilds the state after the log was truncated to the batches `remaining`.
+        """Updates the state after the log was truncated to the batches `remaining`.
 
-        A producer whose batches were lost has the state of its remaining batches, or none without
-        any; then any sequence number is accepted. Other producers stay as they are.
+        Rebuilds the state of producers that have lost batches from their remaining batches. A
+        producer without remaining batches has no state, so that `check` accepts any sequence.
         """
         lost = {
             producer_id: producer
@@ -109,7 +118,10 @@ class ProducerStateManager:
         self._producers = OrderedDict(by_age)
 
     def update(self, batch: RecordBatch, base_offset: int, timestamp: int, now_ms: int) -> None:
-        """Caches a batch that was appended at `now_ms`; `timestamp` (ms) is its largest."""
+        """Caches the metadata of a batch that was appended at `now_ms`.
+
+        `timestamp` (ms) is the largest timestamp of the batch.
+        """
         producer = self._producers.get(batch.producer_id)
         if producer is None or producer.epoch != batch.producer_epoch:
             producer = self._producers[batch.producer_id] = _Producer(batch.producer_epoch)

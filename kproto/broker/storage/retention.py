@@ -1,7 +1,8 @@
 """Deletes the oldest batches of a log by retention.bytes and retention.ms.
 
-Kafka deletes whole segments; here each batch is a segment. As in Kafka, the newest is no exception,
-and a batch within the limits keeps all later ones. Callers apply it before they read a log.
+Kafka deletes whole segments; here each batch is a segment. As in Kafka, even the newest may be
+deleted, and deletion stops at the first batch within the limits. There is no timer: callers apply
+retention before they read a log.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ __all__ = ["apply_retention"]
 
 
 def apply_retention(log: PartitionLog, config: TopicConfig, now_ms: int) -> None:
-    """Moves the log start offset after the batches that exceed a limit at `now_ms`."""
+    """Moves the log start offset after the oldest batches that exceed a limit at `now_ms`."""
     if config.retention_bytes < 0 and config.retention_ms < 0:
         return
     start = None
@@ -29,9 +30,9 @@ def apply_retention(log: PartitionLog, config: TopicConfig, now_ms: int) -> None
 
 
 def _is_expired(batch: StoredBatch, config: TopicConfig, now_ms: int) -> bool:
-    """Returns whether a batch is too old by its largest timestamp.
+    """Returns whether the largest timestamp of a batch is older than retention.ms.
 
-    A batch that was too old when it was appended stays until Kafka's next check.
+    A batch that was too old when it was appended stays for `retention_check_interval_ms`.
     """
     if config.retention_ms < 0:
         return False

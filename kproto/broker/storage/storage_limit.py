@@ -1,4 +1,4 @@
-"""The limit on the memory of all logs of a cluster. Knows no log."""
+"""Limits the memory of all logs of a cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ logger = logging.getLogger("kproto.broker")
 
 
 class StorageLimit:
-    """A limit of `limit` bytes, of which `used` are taken."""
+    """Counts the bytes of all logs (`used`), and refuses more than `limit`."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -20,14 +20,14 @@ class StorageLimit:
         self._is_logged = False
 
     def has(self, size: int) -> bool:
-        """Returns whether so many bytes are free."""
+        """Returns whether `size` more bytes fit into the limit."""
         return self.used + size <= self.limit
 
     def take(self, size: int) -> None:
-        """Takes bytes. Raises KAFKA_STORAGE_ERROR if there are not enough.
+        """Adds `size` to the used bytes. Raises KAFKA_STORAGE_ERROR if they exceed the limit.
 
-        That is Kafka's error if a disk is full: producers retry, and succeed once topics or records
-        are deleted.
+        Kafka returns that error if a disk is full. It is retriable, so that producers succeed once
+        topics or records are deleted.
         """
         if not self.has(size):
             reason = (
@@ -42,5 +42,5 @@ class StorageLimit:
         self.used += size
 
     def release(self, size: int) -> None:
-        """Gives bytes back."""
+        """Subtracts `size` from the used bytes."""
         self.used -= size
