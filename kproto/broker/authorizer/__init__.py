@@ -1,7 +1,7 @@
-"""ACLs and their evaluation, as Kafka's StandardAuthorizer. Plain data.
+"""Evaluates ACLs as Kafka's StandardAuthorizer.
 
 `acl_types` has the codes of the protocol, `acl` an ACL and its filter, `standard_authorizer` the
-rules, `required_operations` the table of what each API requires.
+rules, `required_operations` a table of the operations that each API requires.
 """
 
 from .acl import Acl, AclFilter

@@ -1,6 +1,6 @@
-"""`Acl`: allows or denies an operation on resources; and filters of ACLs.
+"""Defines `Acl`, which allows or denies an operation on resources, and filters of ACLs.
 
-Plain data. KIP-140 (creating, describing and deleting ACLs), KIP-290 (prefixed patterns).
+KIP-140 (creating, describing and deleting ACLs), KIP-290 (prefixed patterns).
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ _MOST_PARTS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """One ACL, such as `Acl("User:alice", Operation.READ, ResourceType.TOPIC, "orders")`.
+    """Allows or denies an operation, such as
+    `Acl("User:alice", Operation.READ, ResourceType.TOPIC, "orders")`.
 
-    `principal` is `Type:name`; `User:*` is every user. A literal `name` of `*` is every name, a
-    `host` of `*` every host, else the client's address. Raises ConfigurationError.
+    `principal` is `Type:name`; `User:*` matches all users. A literal `name` of `*` matches all
+    names. `host` is the client's IP address; `*` matches all. Raises ConfigurationError for invalid
+    arguments.
     """
 
     principal: str
@@ -51,7 +53,7 @@ class Acl:
             raise ConfigurationError(f"an ACL of {self.principal!r}: {fault}")
 
     def _fault(self) -> str | None:
-        """Returns why this cannot be an ACL; None if it can."""
+        """Returns why the arguments are invalid; None if they are valid."""
         if self.resource_type in (ResourceType.UNKNOWN, ResourceType.ANY):
             return f"invalid resource type {self.resource_type.name}"
         if self.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
@@ -72,10 +74,11 @@ class Acl:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parses `allow User:alice read topic orders`, with the quoting of a shell.
+        """Parses text such as `allow User:alice read topic orders`, with the quoting of a shell.
 
-        The words are permission, principal, operation, resource, name, and optionally a host. A
-        name that ends with `*` is a prefix, and `*` alone is every name. Raises ConfigurationError.
+        The fields are permission, principal, operation, resource type, name, and optionally a host.
+        A name that ends with `*` is a prefix; `*` alone matches all names. Raises
+        ConfigurationError.
         """
         try:
             parts = shlex.split(text)
@@ -100,7 +103,10 @@ class Acl:
 
 
 def _parse_code(words: type[_W], text: str, whole: str) -> _W:
-    """Returns the member of an enum by its name in any case. Raises ConfigurationError."""
+    """Returns the member of the enum `words` with the name `text`, in upper or lower case.
+
+    Raises ConfigurationError that quotes `whole`, the text of the ACL.
+    """
     found = words.__members__.get(text.upper().replace("-", "_"))
     if found is None or found.name == "UNKNOWN":
         known = ", ".join(name.lower() for name in words.__members__ if name != "UNKNOWN")
@@ -110,10 +116,10 @@ def _parse_code(words: type[_W], text: str, whole: str) -> _W:
 
 @dataclass(frozen=True, slots=True)
 class AclFilter:
-    """A filter of ACLs; None and ANY match all.
+    """Matches ACLs; None and ANY match all values.
 
-    Names: LITERAL or PREFIXED matches exactly this pattern; ANY this name in any pattern; MATCH all
-    patterns that apply to a resource of this name.
+    For `name`, the `pattern_type` LITERAL or PREFIXED matches ACLs with the same name and pattern
+    type, ANY those with the same name, and MATCH all ACLs that apply to a resource of that name.
     """
 
     principal: str | None = None
@@ -125,7 +131,7 @@ class AclFilter:
     host: str | None = None
 
     def fault(self) -> str | None:
-        """Returns why a broker rejects this filter; None if it accepts it."""
+        """Returns why a broker refuses the filter; None if it accepts the filter."""
         words = (self.operation, self.resource_type, self.pattern_type, self.permission)
         for word in words:
             if word == 0:
@@ -133,7 +139,7 @@ class AclFilter:
         return None
 
     def matches(self, acl: Acl) -> bool:
-        """Returns whether the filter matches `acl`."""
+        """Returns whether `acl` matches the filter."""
         return (
             self.resource_type in (ResourceType.ANY, acl.resource_type)
             and self.operation in (Operation.ANY, acl.operation)

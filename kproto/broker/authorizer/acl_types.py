@@ -1,7 +1,7 @@
-"""The codes of ACLs in requests: resource types, pattern types, operations, permissions.
+"""Defines the codes of ACLs in requests: resource types, pattern types, operations, permissions.
 
 Sources: KIP-11, KIP-290 (prefixes), KIP-373 (users), KIP-939 (two-phase commit). UNKNOWN stands for
-any other number; ANY and MATCH are for filters alone.
+all numbers without a name. ANY and MATCH are valid only in filters.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = [
     "ResourceType",
 ]
 
-#: A literal name that matches every name; a host that matches every host.
+#: A literal name or a host that matches all names or hosts.
 WILDCARD: Final = "*"
 
 #: The only name of a resource of type CLUSTER.
@@ -30,7 +30,7 @@ CLUSTER_NAME: Final = "kafka-cluster"
 
 
 class AclCode(IntEnum):
-    """A code in a request; an unknown one is UNKNOWN."""
+    """Converts a code in a request to its member; a number without a member becomes UNKNOWN."""
 
     @classmethod
     def _missing_(cls, value: object) -> AclCode | None:
@@ -38,7 +38,7 @@ class AclCode(IntEnum):
 
 
 class ResourceType(AclCode):
-    """The types of resources."""
+    """Names the types of resources."""
 
     UNKNOWN = 0
     ANY = 1
@@ -51,7 +51,10 @@ class ResourceType(AclCode):
 
 
 class PatternType(AclCode):
-    """How the name of an ACL matches: literally, or as a prefix."""
+    """Tells how the resource name of an ACL or a filter matches names.
+
+    ANY matches both patterns of this name; MATCH, all patterns that apply to this name.
+    """
 
     UNKNOWN = 0
     ANY = 1
@@ -61,7 +64,7 @@ class PatternType(AclCode):
 
 
 class Operation(AclCode):
-    """The operations on resources; the number is the bit in authorized operations."""
+    """Names the operations on resources. Authorized operations in responses have bit 1 << N."""
 
     UNKNOWN = 0
     ANY = 1
@@ -82,7 +85,7 @@ class Operation(AclCode):
 
 
 class Permission(AclCode):
-    """The permission of an ACL."""
+    """Tells whether an ACL allows or denies its operation."""
 
     UNKNOWN = 0
     ANY = 1
@@ -90,7 +93,7 @@ class Permission(AclCode):
     ALLOW = 3
 
 
-#: The operations that a resource type supports, for its field of authorized operations.
+#: The operations of each resource type that responses may report as authorized (KIP-430).
 SUPPORTED_OPERATIONS: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
     ResourceType.TOPIC: (
         Operation.READ,
@@ -127,7 +130,7 @@ SUPPORTED_OPERATIONS: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
     ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
 }
 
-#: The authorization errors of the resource types.
+#: The error name of each resource type if an operation is not allowed.
 AUTHORIZATION_ERRORS: Final[Mapping[ResourceType, str]] = {
     ResourceType.TOPIC: "TOPIC_AUTHORIZATION_FAILED",
     ResourceType.GROUP: "GROUP_AUTHORIZATION_FAILED",

@@ -1,9 +1,9 @@
-"""The operations that each API must be authorized for: Kafka's table, by API key.
+"""Lists the operations that the principal of a request must be authorized for, by API key.
 
 Sources: the table of operations in Kafka's security documentation, and the KIPs of the APIs.
-Handlers check them through `authorization`; `tests/unit/broker/authorizer/test_enforcement.py`
-compares every row of a supported API with the handler. Rows of other APIs are there for their later
-handlers.
+Handlers do not read the table. They check operations through `authorization`, and
+`tests/unit/broker/authorizer/test_enforcement.py` compares each handler with the table. The table
+also has the APIs that have no handler yet.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["REQUIRED_OPERATIONS", "RequiredOperation"]
 
 
 class RequiredOperation(NamedTuple):
-    """An operation that an API must be authorized for.
+    """Describes an operation that an API requires.
 
-    `when` says which requests require it, empty for all. `error` is the name of the error code;
-    empty if the resource is left out of the response instead. Of the operations with one
-    `alternative`, one is enough.
+    `when` describes the requests that require it; "" for all requests. `error` is the name of the
+    error if the operation is not allowed; "" if the response omits the resource instead. Of several
+    operations with the same `alternative`, one is enough.
     """
 
     operation: Operation
@@ -54,7 +54,7 @@ _CONFIGS_OF: Final = (
 )
 _ALTER_CONFIGS: Final = tuple(_required(f"ALTER_CONFIGS {of}", when) for of, when in _CONFIGS_OF)
 
-#: By api key.
+#: The required operations by API key.
 REQUIRED_OPERATIONS: Final[Mapping[int, tuple[RequiredOperation, ...]]] = {
     # Produce
     0: (

@@ -1,8 +1,10 @@
-"""The rules of Kafka's StandardAuthorizer over a set of ACLs.
+"""Implements the rules of Kafka's StandardAuthorizer for a set of ACLs.
 
-Super users may perform all operations. Otherwise any matching ACL that denies counts, then any that
-allows, then the default if no ACL is about the resource. Decides on names alone: knows no request,
-no topic and no connection.
+Super users may perform all operations. For other principals, an operation is
+
+1. denied if an ACL that applies denies it;
+2. else allowed if an ACL that applies allows it;
+3. else denied, unless the resource has no ACL and `allow_if_no_acl` is set.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ __all__ = ["Authorizer"]
 
 _EVERYBODY: Final = "User:*"
 
-#: The operations that imply an operation if an ACL allows them; an ACL that denies implies none.
+#: For an operation, the operations that allow it, too, if an ACL allows them. To deny one of them
+#: does not deny the operation.
 _IMPLIED_BY: Final = {
     Operation.DESCRIBE: frozenset(
         {
@@ -33,10 +36,10 @@ _IMPLIED_BY: Final = {
 
 
 class Authorizer:
-    """The ACLs of a cluster, and the authorization of operations.
+    """Holds the ACLs of a cluster, and decides whether they allow an operation.
 
-    Principals are text, `User:alice`; `host` is the address of the client. `allow_if_no_acl` is
-    Kafka's `allow.everyone.if.no.acl.found`.
+    Principals are text, such as `User:alice`; `host` is the IP address of the client.
+    `allow_if_no_acl` is Kafka's `allow.everyone.if.no.acl.found`.
     """
 
     def __init__(
@@ -48,8 +51,8 @@ class Authorizer:
     ) -> None:
         self._super_users = frozenset(super_users)
         self._allow_if_no_acl = allow_if_no_acl
-        #: By resource and pattern type, then by name; each ACL once, in the order in which it was
-        #: added.
+        #: The ACLs by resource and pattern type, then by name. A dict replaces a set, because it
+        #: keeps the order in which ACLs were added.
         self._by_pattern: dict[tuple[ResourceType, PatternType], dict[str, dict[Acl, None]]] = {}
         for acl in acls:
             self.add(acl)
@@ -60,12 +63,12 @@ class Authorizer:
                 yield from acls
 
     def add(self, acl: Acl) -> None:
-        """Adds an ACL; does nothing if it exists."""
+        """Adds an ACL; does nothing if the ACL exists."""
         by_name = self._by_pattern.setdefault((acl.resource_type, acl.pattern_type), {})
         by_name.setdefault(acl.name, {})[acl] = None
 
     def remove(self, acl: Acl) -> None:
-        """Removes an ACL; does nothing if it does not exist."""
+        """Removes an ACL; does nothing if the ACL does not exist."""
         by_name = self._by_pattern.get((acl.resource_type, acl.pattern_type), {})
         acls = by_name.get(acl.name, {})
         acls.pop(acl, None)
@@ -73,7 +76,7 @@ class Authorizer:
             by_name.pop(acl.name, None)
 
     def matching(self, acl_filter: AclFilter) -> list[Acl]:
-        """Returns the ACLs that a filter matches."""
+        """Returns the ACLs that match a filter."""
         return [acl for acl in self if acl_filter.matches(acl)]
 
     def allows(
@@ -105,12 +108,12 @@ class Authorizer:
     def allows_any(
         self, principal: str, host: str, operation: Operation, resource_type: ResourceType
     ) -> bool:
-        """Returns whether `operation` is allowed on any resource of the type (KIP-679).
+        """Returns whether `operation` is allowed on at least one resource of the type (KIP-679).
 
-        As in Kafka, only ACLs for the operation itself count, not those for operations that imply
-        it.
+        As in Kafka, only ACLs for `operation` itself and for ALL are considered, not those for
+        operations that imply it.
         """
-        # As in Kafka: for super users, and for resources without ACLs.
+        # As in Kafka, an arbitrary name: it covers super users and resources without ACLs.
         if self.allows(principal, host, operation, resource_type, "hardcode"):
             return True
         literal, denied_literal = self._pattern_names(
@@ -129,7 +132,7 @@ class Authorizer:
         )
 
     def _applicable_acls(self, resource_type: ResourceType, name: str) -> Iterator[Collection[Acl]]:
-        """Yields the ACLs whose patterns match `name`, pattern by pattern."""
+        """Yields, for each pattern that matches `name`, its ACLs."""
         literal = self._by_pattern.get((resource_type, PatternType.LITERAL), {})
         for pattern_name in {name, WILDCARD}:
             if pattern_name in literal:
@@ -146,7 +149,9 @@ class Authorizer:
         resource_type: ResourceType,
         pattern_type: PatternType,
     ) -> tuple[set[str], set[str]]:
-        """Returns the names of the patterns that allow, and of those that deny."""
+        """Returns the resource names for which an ACL allows `operation`, and those for which one
+        denies it.
+        """
         allowed: set[str] = set()
         denied: set[str] = set()
         for name, acls in self._by_pattern.get((resource_type, pattern_type), {}).items():

@@ -1,6 +1,6 @@
-"""Authentication: TLS of listeners, users, delegation tokens and SASL, as decisions without I/O.
+"""Authenticates clients by TLS or SASL, without I/O on connections.
 
-`server_tls` has the TLS settings of a listener, `subjects` the principals of certificates, `users`
-credentials, `tokens` delegation tokens; `sasl_session` is the SASL state of a connection. None of
-them knows a connection, an event loop or a setting of the broker.
+`server_tls` has the TLS settings of a listener, `subjects` reads the principal from a certificate,
+`users` holds passwords as salted keys, `tokens` holds delegation tokens. `sasl_session` tracks the
+SASL state of a connection.
 """

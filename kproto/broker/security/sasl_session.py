@@ -1,14 +1,13 @@
-"""SASL of one connection, as decisions without I/O (KIP-43, KIP-152, KIP-255, KIP-368).
+"""Tracks the SASL state of one connection, without I/O (KIP-43, KIP-152, KIP-255, KIP-368).
 
     FIRST ──ApiVersions──▶ HANDSHAKE ──SaslHandshake v1──▶ TOKENS ──SaslAuthenticate──▶ OPEN
       └──────SaslHandshake v0────────────────▶ TOKENS_WITHOUT_HEADER ──a frame──────────┘
     OPEN ──SaslHandshake, if the session has an end──▶ TOKENS, TOKENS_WITHOUT_HEADER
                                                        or OTHER_MECHANISM
 
-`ALLOWED_REQUESTS` has the requests that each state allows; any other closes the connection, as in
-Kafka. If a token is due, the other two requests of KIP-43 are rejected with a response. After a
-rejection the connection is closed: ENDED. Knows requests by their API keys alone, and no clock:
-times are parameters.
+`ALLOWED_REQUESTS` has the requests that each state allows; any other request closes the connection,
+as in Kafka. In TOKENS, ApiVersions and SaslHandshake get an error response before the connection is
+closed. ENDED is the state after a refusal. Times are parameters.
 """
 
 from __future__ import annotations
@@ -56,20 +55,21 @@ _AUTHENTICATE: Final = SaslAuthenticateRequest.API_KEY
 
 
 class SaslState(Enum):
-    """The states of a connection with SASL."""
+    """Names the states of a connection with SASL; the module's docstring has the transitions."""
 
     FIRST = auto()
     HANDSHAKE = auto()
     TOKENS = auto()
     TOKENS_WITHOUT_HEADER = auto()
-    #: The client named another mechanism than before: the next request closes the connection.
+    #: A re-authentication names another mechanism than the first authentication: the next request
+    #: closes the connection.
     OTHER_MECHANISM = auto()
     OPEN = auto()
     ENDED = auto()
 
 
-#: The API keys of the requests that each state allows; None for all. Tokens without header have
-#: none.
+#: The API keys of the requests that each state allows; None for all. A token without a header has
+#: no API key.
 ALLOWED_REQUESTS: Final[Mapping[SaslState, frozenset[int] | None]] = {
     SaslState.FIRST: frozenset({_API_VERSIONS, _HANDSHAKE}),
     SaslState.HANDSHAKE: frozenset({_HANDSHAKE}),
@@ -83,7 +83,10 @@ ALLOWED_REQUESTS: Final[Mapping[SaslState, frozenset[int] | None]] = {
 
 @dataclass(frozen=True, slots=True)
 class CredentialStore:
-    """The credentials of users; `validate_is_slow` is set for a validator that may block."""
+    """Holds the credentials for all mechanisms.
+
+    `validate` validates bearer tokens. `validate_is_slow` tells that it may block.
+    """
 
     users: Users
     tokens: DelegationTokens
@@ -92,7 +95,10 @@ class CredentialStore:
 
 
 class Identity(NamedTuple):
-    """An authenticated identity; `ends_at_ms` is when its credentials expire, since the epoch."""
+    """Holds an authenticated identity.
+
+    `ends_at_ms` is when its credentials expire, in ms since 1970; None for never.
+    """
 
     principal: Principal
     ends_at_ms: int | None = None
@@ -100,10 +106,11 @@ class Identity(NamedTuple):
 
 
 class SaslResult(NamedTuple):
-    """The result of a client's token.
+    """Holds the response to a client's token.
 
-    `error_message` is for the client and `fault` for the log, both None unless the token is
-    rejected; `lifetime_ms` is the session lifetime after authentication, 0 without a limit.
+    If the token is refused, `error_message` is the text for the client and `fault` the text for the
+    log; otherwise both are None. `lifetime_ms` is the session lifetime after authentication, 0 for
+    no limit.
     """
 
     token: bytes
@@ -113,7 +120,11 @@ class SaslResult(NamedTuple):
 
 
 class _Mechanism(NamedTuple):
-    """Creates an exchange from the credentials and the time in ms; says whether it is slow."""
+    """Describes a mechanism.
+
+    `exchange` creates an exchange from the credentials and the time in ms. `is_slow` returns
+    whether to evaluate a token may take milliseconds.
+    """
 
     exchange: Callable[[CredentialStore, int], ServerExchange]
     is_slow: Callable[[CredentialStore], bool]
@@ -145,9 +156,10 @@ def _bearer(known: CredentialStore, now_ms: int) -> ServerExchange:
 
 
 def _validated(validate: BearerValidator, token: BearerToken) -> BearerIdentity:
-    """Calls a validator, perhaps a user's function, which may raise anything.
+    """Returns the identity for a bearer token. Raises AuthenticationError if there is none.
 
-    The text of its exceptions is not logged: it may hold the token.
+    `validate` may be a user's function, and raise any exception. The exception's text is not
+    logged, because it may contain the token.
     """
     try:
         identity: object = validate(token)
@@ -166,7 +178,7 @@ def _validated(validate: BearerValidator, token: BearerToken) -> BearerIdentity:
 
 
 def _fault_of(identity: object) -> str | None:
-    """Returns what is wrong with a validator's result, which names principals and ends sessions."""
+    """Returns why the result of a validator is invalid; None if it is valid."""
     if not isinstance(identity, BearerIdentity):
         return f"returned a {type(identity).__name__} and no BearerIdentity"
     principal: object = identity.principal
@@ -180,8 +192,8 @@ def _fault_of(identity: object) -> str | None:
     return None
 
 
-#: The SASL mechanisms. PLAIN derives a key, SCRAM that of a delegation token at its first use: that
-#: takes milliseconds, which must not block the event loop.
+#: The SASL mechanisms. PLAIN derives a key for each authentication, SCRAM for the first use of a
+#: delegation token. That takes milliseconds, and must not block the event loop.
 MECHANISMS: Final[Mapping[str, _Mechanism]] = {
     "PLAIN": _Mechanism(_plain, lambda _: True),
     "SCRAM-SHA-256": _Mechanism(partial(_scram, ScramSha256Server, 1), _has_tokens),
@@ -191,10 +203,11 @@ MECHANISMS: Final[Mapping[str, _Mechanism]] = {
 
 
 class SaslSession:
-    """The authentication of one connection; `lifetime_ms` limits its sessions, 0 does not.
+    """Tracks the authentication of one connection.
 
-    `lifetime_ms` is connections.max.reauth.ms. `now` is in seconds by the monotonic clock, `now_ms`
-    since the epoch.
+    `lifetime_ms` is the maximum lifetime of its sessions (connections.max.reauth.ms), 0 for no
+    limit. In all methods, `now` is in seconds of the monotonic clock, and `now_ms` in ms since
+    1970.
     """
 
     def __init__(self, known: CredentialStore, mechanisms: Sequence[str], lifetime_ms: int) -> None:
@@ -209,10 +222,10 @@ class SaslSession:
         self._reauthenticated_at: float | None = None
 
     def check_request(self, api_key: int, now: float) -> str | None:
-        """Returns why a request closes the connection; None if the state allows it.
+        """Returns the reason for which a request must close the connection; None if it is allowed.
 
-        A SaslHandshake starts a re-authentication if the session has a limit (KIP-368), at most
-        once a second; else the handler rejects it.
+        If the session has a lifetime, a SaslHandshake starts a re-authentication (KIP-368), at most
+        once a second. Otherwise its handler refuses it.
         """
         if self.phase is SaslState.OPEN and self._ends_at is not None:
             if api_key == _HANDSHAKE and self._may_reauthenticate(now):
@@ -235,14 +248,17 @@ class SaslSession:
         return last is None or now - last >= REAUTHENTICATION_INTERVAL_S
 
     def on_api_versions_response(self) -> None:
-        """Notes that ApiVersions was answered: it is not allowed again before the handshake."""
+        """Updates the state after a successful ApiVersions, which is not allowed again before
+        SaslHandshake.
+        """
         if self.phase is SaslState.FIRST:
             self.phase = SaslState.HANDSHAKE
 
     def select_mechanism(self, mechanism: str, version: int, now_ms: int) -> bool:
-        """Takes the mechanism of a SaslHandshake.
+        """Selects the mechanism of a SaslHandshake of that `version`.
 
-        False closes the connection after the response.
+        Returns False if the listener does not have the mechanism; the caller then closes the
+        connection after the response.
         """
         if mechanism not in self.mechanisms:
             self.phase = SaslState.ENDED
@@ -256,7 +272,7 @@ class SaslSession:
         return True
 
     def reject_unexpected_request(self) -> None:
-        """Notes a request in place of a token: the connection closes after the response."""
+        """Ends the authentication, because the client sent another request instead of a token."""
         self.phase = SaslState.ENDED
 
     @property
@@ -272,7 +288,10 @@ class SaslSession:
     def evaluate_token(
         self, token: bytes, now: Callable[[], float], now_ms: Callable[[], int]
     ) -> SaslResult:
-        """Takes a token of the client; reads the clocks after it was checked."""
+        """Evaluates a token of the client, and returns the response.
+
+        Calls `now` and `now_ms` after the token was evaluated, because that may take long.
+        """
         assert self._exchange is not None
         try:
             answer = self._exchange.next(token)
@@ -294,7 +313,11 @@ class SaslSession:
         return SaslResult(answer, self._start_session(identity, now(), now_ms()))
 
     def _start_session(self, identity: Identity, now: float, now_ms: int) -> int:
-        """Returns the session lifetime in ms; 0 without a limit, or if it has expired already."""
+        """Starts a session; returns its lifetime in ms.
+
+        That is the shorter of the maximum lifetime and the rest of the credentials' lifetime; 0 if
+        there is neither, or if the credentials have expired.
+        """
         limits = [self._lifetime_ms] if self._lifetime_ms > 0 else []
         if identity.ends_at_ms is not None:
             limits.append(max(0, identity.ends_at_ms - now_ms))
@@ -315,7 +338,7 @@ class SaslSession:
         return Identity(Principal(USER, name))
 
     def _client_message(self, error: AuthenticationError, token: bytes) -> str:
-        """Returns Kafka's message for the client, which does not tell whether the user exists."""
+        """Returns Kafka's error message, which does not reveal whether the user exists."""
         if self._mechanism == "PLAIN":
             return _plain_message(token)
         if isinstance(self._exchange, OAuthBearerServer) and str(error).startswith("{"):
@@ -333,7 +356,7 @@ class SaslSession:
 
 
 def _plain_message(token: bytes) -> str:
-    """Returns the message of Kafka's PLAIN for a rejected token."""
+    """Returns the error message of Kafka's PLAIN server for a refused token."""
     parts = token.split(b"\0", 3)
     if len(parts) != 3:
         return f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"

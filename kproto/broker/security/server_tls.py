@@ -1,7 +1,4 @@
-"""TLS of a listener: its certificate, and whether clients must authenticate by certificates.
-
-Creates an `ssl.SSLContext`, and explains failed handshakes. Opens no connection.
-"""
+"""Configures TLS of a listener, creates its `ssl.SSLContext`, and explains failed handshakes."""
 
 from __future__ import annotations
 
@@ -28,21 +25,21 @@ _VERIFY: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerTls:
-    """The TLS settings of a listener. Raises ConfigurationError.
+    """Configures TLS of a listener. Certificates and keys are inline PEM, or paths of PEM files.
 
-    Each part is PEM, or the path of a PEM file, which is read when the broker starts.
+    Files are read when the broker starts. Raises ConfigurationError for contradicting settings.
     """
 
-    #: The broker's certificate, with the intermediate certificates.
+    #: The broker's certificate, with its intermediate certificates.
     certificate: Pem = field(repr=False)
-    #: Its private key; None if `certificate` holds it too.
+    #: The private key of `certificate`; None if `certificate` contains it too.
     key: Pem | None = field(default=None, repr=False)
-    #: The password of the encrypted key.
+    #: The password of an encrypted private key.
     key_password: str | None = field(default=None, repr=False)
-    #: The CA of client certificates; needed to request them.
+    #: The CA certificates for client certificates; required unless `client_auth` is "none".
     client_ca: Pem | None = field(default=None, repr=False)
-    #: Whether clients authenticate by certificates (ssl.client.auth). A given certificate is
-    #: verified.
+    #: Whether a client certificate is required, requested or not requested (ssl.client.auth). If a
+    #: client sends one, it must be valid in both cases.
     client_auth: ClientAuth = "none"
 
     def __post_init__(self) -> None:
@@ -62,18 +59,18 @@ class ServerTls:
             )
 
 
-#: Called with the error of a failed handshake, in the task or callback that makes it; None for no
-#: call.
+#: A function that is called with the error of a failed handshake, in the task or callback that
+#: makes the handshake; None for no call.
 ON_FAULT: Final[ContextVar[Callable[[ssl.SSLError], None] | None]] = ContextVar(
     "ON_FAULT", default=None
 )
 
 
 class _Handshake(ssl.SSLObject):
-    """Keeps waiting after a failed handshake, so that its alert is still sent.
+    """Hides the failure of a handshake from asyncio, so that the client gets the TLS alert.
 
-    Python's event loop closes the connection at once, which drops the alert for the client. The
-    function in `ON_FAULT` closes the connection.
+    asyncio would close the connection at once and not send the alert. Instead, the handshake stays
+    incomplete, and the function in `ON_FAULT` closes the connection later.
     """
 
     _failed = False
@@ -95,7 +92,10 @@ class _Handshake(ssl.SSLObject):
 
 
 def server_context(tls: ServerTls) -> ssl.SSLContext:
-    """Returns the context. Raises ConfigurationError that names the wrong part."""
+    """Returns a context for `tls`; reads its files.
+
+    Raises ConfigurationError that names the setting which is unreadable or invalid.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.sslobject_class = _Handshake
     context.minimum_version = ssl.TLSVersion.TLSv1_2  # as Kafka's ssl.enabled.protocols
@@ -117,7 +117,7 @@ def _trust(context: ssl.SSLContext, client_ca: Pem) -> None:
         raise ConfigurationError(f"{name} holds a certificate that is broken") from None
 
 
-#: The reasons of OpenSSL with their meaning for readers of the broker's log.
+#: Explanations of OpenSSL's error reasons, for the broker's log.
 _FAULTS: Final = {
     "WRONG_VERSION_NUMBER": "the client does not speak TLS",
     "HTTP_REQUEST": "the client speaks HTTP without TLS",
@@ -135,7 +135,7 @@ _FAULTS: Final = {
 
 
 def handshake_fault(error: BaseException) -> str:
-    """Returns why a handshake failed, as the end of a sentence in one line."""
+    """Returns why a handshake failed, as part of a log line."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"{_FAULTS['CERTIFICATE_VERIFY_FAILED']}: {error.verify_message}"
     if isinstance(error, ssl.SSLError):

@@ -1,8 +1,8 @@
-"""The subject of a certificate as Kafka writes it, such as `CN=alice,OU=bread`.
+"""Reads the subject of a certificate, such as `CN=alice,OU=bread`, which is the principal's name.
 
-Parses a certificate (X.509, RFC 5280) up to the subject, and knows nothing of TLS. The text is that
-of Java's `X500Principal.getName()`, the name of Kafka's principal unless
-`ssl.principal.mapping.rules` are set: RFC 2253, the most specific part first.
+Parses a certificate (X.509, RFC 5280) up to the subject. The text is that of Java's
+`X500Principal.getName()` (RFC 2253, the most specific name first), which Kafka uses unless
+`ssl.principal.mapping.rules` is set.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ _SET: Final = 0x31
 _OBJECT_IDENTIFIER: Final = 0x06
 _VERSION: Final = 0xA0
 
-#: Fields before the subject, after the optional version: serial number, signature algorithm,
-#: issuer, validity (RFC 5280, 4.1).
+#: How many fields precede the subject, without the optional version: serial number, signature
+#: algorithm, issuer, validity (RFC 5280, 4.1).
 _BEFORE_SUBJECT: Final = 4
 
-#: Attributes with a short name (RFC 2253, 2.3); all others are written as numbers.
+#: Attribute types with a short name (RFC 2253, 2.3), by object identifier. Other types are written
+#: as object identifiers.
 _NAMES: Final = {
     "2.5.4.3": "CN",
     "2.5.4.6": "C",
@@ -45,7 +46,7 @@ _ESCAPED: Final = frozenset(',=+<>#;"\\')
 
 
 class _Value(NamedTuple):
-    """One DER value: its tag, its content, and all of its bytes."""
+    """Holds a DER value: its tag, its content, and its complete bytes."""
 
     tag: int
     content: bytes
@@ -53,9 +54,9 @@ class _Value(NamedTuple):
 
 
 def subject_of(certificate: bytes) -> str:
-    """Returns the subject of a certificate in DER; empty if it has none.
+    """Returns the subject of a certificate in DER; "" if the subject is empty.
 
-    Raises `AuthenticationError` for bytes that are no certificate.
+    Raises AuthenticationError if `certificate` cannot be parsed.
     """
     try:
         return _text(_subject(certificate))
@@ -79,7 +80,7 @@ def _text(subject: _Value) -> str:
 
 
 def _attributes(relative_name: _Value) -> Iterator[str]:
-    """Yields the `NAME=value` of one relative distinguished name, mostly a single one."""
+    """Yields `NAME=value` for each attribute of a relative distinguished name, usually one."""
     if relative_name.tag != _SET:
         raise ValueError
     for attribute in _values(relative_name.content):
@@ -96,7 +97,7 @@ def _attributes(relative_name: _Value) -> Iterator[str]:
 
 
 def _escape(text: str) -> str:
-    """Escapes a value by RFC 2253, 2.4, as Java does."""
+    """Returns an attribute value with the escapes of RFC 2253, 2.4, as Java writes them."""
     inner = text.strip(" ")
     before = len(text) - len(text.lstrip(" ")) if inner else len(text)
     after = len(text) - before - len(inner)
@@ -105,7 +106,7 @@ def _escape(text: str) -> str:
 
 
 def _identifier(content: bytes) -> str:
-    """Returns an object identifier as numbers with dots (X.690, 8.19)."""
+    """Returns an object identifier as dotted numbers (X.690, 8.19)."""
     numbers: list[int] = []
     number = 0
     for octet in content:

@@ -1,7 +1,7 @@
-"""Delegation tokens (KIP-48, KIP-373) with their owners, renewers and expiration.
+"""Implements delegation tokens (KIP-48, KIP-373) with owners, renewers and expiration.
 
-Knows no message and no clock: times are parameters, in ms since the epoch. A token's HMAC is its
-password, computed with the broker's secret key.
+A client authenticates with the token id as user name and the token's HMAC as password. The broker
+computes the HMAC with its secret key. Times are parameters, in ms since 1970.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ID_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A delegation token. Times are in ms since the epoch."""
+    """Holds a delegation token. Times are in ms since 1970."""
 
     token_id: str
     hmac: bytes = field(repr=False)
@@ -35,14 +35,14 @@ class Token:
     requester: Principal
     renewers: tuple[Principal, ...]
     issued_ms: int
-    #: When it expires, unless it is renewed.
+    #: When the token expires, unless it is renewed.
     expires_ms: int
-    #: The latest time to which it can be renewed.
+    #: The latest expiry time that a renewal can set.
     max_ms: int
 
     @property
     def hmac_text(self) -> str:
-        """Returns the HMAC in base64: the password, with the token id as the user name."""
+        """Returns the HMAC in base64, which is the password of the token."""
         return base64.b64encode(self.hmac).decode("ascii")
 
     def is_of(self, principal: Principal) -> bool:
@@ -51,10 +51,11 @@ class Token:
 
 
 class DelegationTokens:
-    """The tokens of a cluster; without a `secret_key` there are none.
+    """Holds the tokens of a cluster. Without a `secret_key`, delegation tokens are disabled.
 
-    `max_lifetime_ms` and `renew_ms` limit what requests ask for. An expired token is remembered for
-    `kept_ms`, so that its error is DELEGATION_TOKEN_EXPIRED.
+    `max_lifetime_ms` is the maximum lifetime of a token with renewals, `renew_ms` the maximum time
+    until the next renewal. An expired token is kept for `kept_ms`, so that requests for it get
+    DELEGATION_TOKEN_EXPIRED.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class DelegationTokens:
 
     @property
     def has_tokens(self) -> bool:
-        """Returns whether any token exists."""
+        """Returns whether at least one token exists."""
         return bool(self._tokens)
 
     def create(
@@ -80,9 +81,9 @@ class DelegationTokens:
         max_lifetime_ms: int,
         now_ms: int,
     ) -> Token:
-        """Returns a new token; a lifetime of 0 or less stands for the maximum.
+        """Creates and returns a token; for `max_lifetime_ms` of 0 or less the maximum applies.
 
-        Raises BrokerResponseError: DELEGATION_TOKEN_AUTH_DISABLED.
+        Raises DELEGATION_TOKEN_AUTH_DISABLED.
         """
         self._forget(now_ms)
         key = self._key()
@@ -104,19 +105,21 @@ class DelegationTokens:
         return token
 
     def renew(self, mac: bytes, principal: Principal, period_ms: int, now_ms: int) -> int:
-        """Renews a token by `period_ms`, by the maximum if that is 0 or less.
+        """Sets the expiry time of a token to `period_ms` from now, within the limits.
 
-        Returns the new expiry time. Raises BrokerResponseError, as `expire` does.
+        `mac` is the token's HMAC. For `period_ms` of 0 or less the maximum applies. Returns the new
+        expiry time. Raises the errors of `expire`.
         """
         token = self._changeable(mac, principal, now_ms)
         period = min(self._renew_ms, period_ms) if period_ms > 0 else self._renew_ms
         return self._end(token, now_ms + period)
 
     def expire(self, mac: bytes, principal: Principal, period_ms: int, now_ms: int) -> int:
-        """Lets a token expire `period_ms` from now; at once if that is negative.
+        """Sets the expiry time of a token to `period_ms` from now; deletes it if that is negative.
 
-        Returns the expiry time, or the negative period, as Kafka's controller does. Raises
-        BrokerResponseError: DELEGATION_TOKEN_NOT_FOUND, _EXPIRED, _OWNER_MISMATCH, _AUTH_DISABLED.
+        `mac` is the token's HMAC. Returns the new expiry time, or `period_ms` for a deleted token,
+        as Kafka's controller does. Raises DELEGATION_TOKEN_NOT_FOUND, _EXPIRED, _OWNER_MISMATCH and
+        _AUTH_DISABLED.
         """
         token = self._changeable(mac, principal, now_ms)
         if period_ms < 0:
@@ -125,23 +128,24 @@ class DelegationTokens:
         return self._end(token, now_ms + period_ms)
 
     def all_tokens(self, now_ms: int) -> Iterator[Token]:
-        """Yields every known token. Raises BrokerResponseError: DELEGATION_TOKEN_AUTH_DISABLED."""
+        """Yields all tokens, also expired tokens that are still kept.
+
+        Raises DELEGATION_TOKEN_AUTH_DISABLED.
+        """
         self._key()
         self._forget(now_ms)
         yield from self._tokens.values()
 
     def valid_token(self, token_id: str, now_ms: int) -> Token | None:
-        """Returns a token that is valid for authentication.
-
-        None if it is unknown or has expired.
-        """
+        """Returns a token that is valid for authentication; None if it is unknown or expired."""
         token = self._tokens.get(token_id)
         return token if token is not None and token.expires_ms > now_ms else None
 
     def credential(self, number: int, token_id: str, now_ms: int) -> SaltedCredential | None:
-        """Returns the SCRAM credential of a token for a mechanism.
+        """Returns the credential of a token for SCRAM mechanism `number`.
 
-        Its HMAC in base64 is the password. It is derived at the first use, which takes some ms.
+        None if the token is unknown or expired. The first call for a token derives keys, which
+        takes some ms.
         """
         token = self.valid_token(token_id, now_ms)
         if token is None:
@@ -162,7 +166,10 @@ class DelegationTokens:
         return self._secret_key
 
     def _changeable(self, mac: bytes, principal: Principal, now_ms: int) -> Token:
-        """Returns the token with this HMAC, if the principal may change it."""
+        """Returns the token with the HMAC `mac`, which the principal may renew and expire.
+
+        Raises the errors of `expire`.
+        """
         self._key()
         self._forget(now_ms)
         for token in self._tokens.values():
@@ -181,7 +188,7 @@ class DelegationTokens:
         return ends
 
     def _forget(self, now_ms: int) -> None:
-        """Removes tokens that expired long enough ago."""
+        """Removes the tokens that expired more than `kept_ms` ago."""
         for token in list(self._tokens.values()):
             if token.expires_ms + self._kept_ms < now_ms:
                 self._drop(token)
@@ -195,10 +202,9 @@ class DelegationTokens:
 def check_token_request(
     security_protocol: str, principal: Principal, *, token_authenticated: bool
 ) -> None:
-    """Rejects requests about tokens by clients without their own authentication (KIP-48).
+    """Raises DELEGATION_TOKEN_REQUEST_NOT_ALLOWED for clients that may not handle tokens (KIP-48).
 
-    Raises BrokerResponseError: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED for clients that authenticated
-    by a token, or not at all.
+    These are clients that authenticated by a delegation token, or that did not authenticate.
     """
     if (
         token_authenticated

@@ -1,7 +1,7 @@
-"""Users and their credentials: salted keys, from which no password can be recovered.
+"""Holds the users of a cluster with their credentials: salted keys instead of passwords.
 
-Knows no message and no connection. PLAIN and SCRAM start with the same users; later changes
-(KIP-554) apply to SCRAM alone, because PLAIN has its own list in Kafka.
+PLAIN and SCRAM start with the same users. AlterUserScramCredentials (KIP-554) changes only SCRAM,
+because PLAIN's users are a separate list in Kafka.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ __all__ = ["SCRAM_MECHANISMS", "ScramMechanism", "Users", "check_users"]
 
 
 class ScramMechanism(NamedTuple):
-    """A mechanism by its number in AlterUserScramCredentials (KIP-554)."""
+    """Holds a SCRAM mechanism: its number in AlterUserScramCredentials (KIP-554), name and hash."""
 
     number: int
     name: str
     hash_name: str
 
 
-#: The SCRAM mechanisms by number.
+#: The SCRAM mechanisms by their numbers in AlterUserScramCredentials.
 SCRAM_MECHANISMS: Final[Mapping[int, ScramMechanism]] = {
     each.number: each
     for each in (
@@ -35,7 +35,10 @@ SCRAM_MECHANISMS: Final[Mapping[int, ScramMechanism]] = {
 
 
 def check_users(users: Mapping[str, str]) -> None:
-    """Raises ConfigurationError for users that could not authenticate; it shows no password."""
+    """Raises ConfigurationError for a name or password that SASL cannot transfer.
+
+    The error contains no password.
+    """
     if not isinstance(users, Mapping):
         raise ConfigurationError(
             f"users is a {type(users).__name__}; give a mapping of names to passwords"
@@ -54,9 +57,10 @@ def check_users(users: Mapping[str, str]) -> None:
 
 
 class Users:
-    """The users of a cluster. Deriving their keys takes some ms each.
+    """Holds the users of a cluster. `passwords` are by user name.
 
-    Passwords are used as they are, without SASLprep, as in Kafka's own classes.
+    To derive the keys takes some ms for each user. Passwords are used without SASLprep, as in
+    Kafka.
     """
 
     def __init__(self, passwords: Mapping[str, str], iterations: int = MIN_ITERATIONS) -> None:
@@ -79,16 +83,16 @@ class Users:
         return self._plain.get(name)
 
     def for_scram(self, number: int, name: str) -> SaltedCredential | None:
-        """Returns a user's credential for the SCRAM mechanism with this number."""
+        """Returns a user's credential for SCRAM mechanism `number`; None for an unknown user."""
         return self._scram[number].get(name)
 
     @property
     def names(self) -> list[str]:
-        """Returns the users with SCRAM credentials, sorted."""
+        """Returns the names of the users with SCRAM credentials, sorted."""
         return sorted(set().union(*self._scram.values()))
 
     def credentials(self, name: str) -> dict[int, SaltedCredential]:
-        """Returns a user's credentials by mechanism number; empty for an unknown user."""
+        """Returns a user's SCRAM credentials by mechanism number; empty for an unknown user."""
         return {
             number: credentials[name]
             for number, credentials in self._scram.items()
@@ -96,11 +100,14 @@ class Users:
         }
 
     def set(self, number: int, name: str, credential: SaltedCredential) -> None:
-        """Sets a user's credential."""
+        """Sets a user's credential for SCRAM mechanism `number`.
+
+        Raises AuthenticationError if the credential is for another hash.
+        """
         if credential.hash_name != SCRAM_MECHANISMS[number].hash_name:
             raise AuthenticationError(f"a credential for {credential.hash_name} is of another hash")
         self._scram[number][name] = credential
 
     def remove(self, number: int, name: str) -> None:
-        """Removes a user's credential; open connections stay."""
+        """Removes a user's credential for SCRAM mechanism `number`; open connections stay open."""
         del self._scram[number][name]
