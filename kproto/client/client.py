@@ -428,12 +428,12 @@ class Client:
         With `group` the consumer shares topics with the other members of that group, or reads
         manually assigned partitions, and commits offsets. Then `start` is for partitions without a
         committed offset, and may also be a time or "none". `on_assigned`, `on_revoked` and
-        `on_lost`, functions or coroutine functions, get partitions as (topic, number): after they
-        are assigned; before they are revoked, while their offsets can still be committed; and after
-        they are lost. The other arguments are those of
-        `kproto.client.groups.settings.GroupSettings`, with times in ms. Kafka's names are accepted,
-        too, such as `auto_offset_reset`, `isolation_level`, `group_instance_id`. See `Consumer` and
-        `GroupConsumer`. Raises ConfigurationError.
+        `on_lost` are functions or coroutine functions; they get partitions as (topic, number).
+        `on_revoked` is called before partitions are revoked, while their offsets can still be
+        committed; the others after partitions are assigned or lost. The other arguments are those
+        of `kproto.client.groups.settings.GroupSettings`, with times in ms. Kafka's names are
+        accepted, too, such as `auto_offset_reset`, `isolation_level`, `group_instance_id`. See
+        `Consumer` and `GroupConsumer`. Raises ConfigurationError.
         """
         callbacks = RebalanceCallbacks(on_assigned, on_revoked, on_lost)
         fetch_arguments = {

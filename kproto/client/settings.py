@@ -1,4 +1,4 @@
-"""The settings of a client, with their defaults and the reasons for these."""
+"""The settings of a client, with their defaults and the reasons for the defaults."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ class ClientSettings:
     #: versions of that release.
     broker_version: str | None = None
     #: True for TLS with the trusted certificates of this machine, a `Tls` for more settings, or an
-    #: `ssl.SSLContext`; the broker is verified, unless a `Tls` or the context turns that off.
+    #: `ssl.SSLContext`. The client verifies the broker, unless the `Tls` or the context turns that
+    #: off.
     tls: AnyTls = False
     #: The credentials: `Plain`, `ScramSha512`, `OAuthBearer`, or an object of the protocol `Sasl`.
     sasl: Sasl | None = field(default=None, repr=False)
@@ -73,9 +74,9 @@ class ClientSettings:
     #: The connect timeout doubles with each consecutive attempt that timed out, up to this limit
     #: (KIP-601): an overloaded network needs more time, not more attempts.
     connect_timeout_max_ms: int = 30_000
-    #: Backoff before a broker that could not be reached is tried again; doubles with each further
-    #: failure, with a jitter of 20 % (KIP-144, KIP-580), so that a restarted broker is not
-    #: overloaded.
+    #: Backoff before the client connects again to a broker that it could not reach. It doubles with
+    #: each further failure, with a jitter of 20 %, so that a restarted broker is not overloaded
+    #: (KIP-144, KIP-580).
     reconnect_backoff_ms: int = 50
     #: The longest backoff between two attempts to connect.
     reconnect_backoff_max_ms: int = 1_000
@@ -83,8 +84,8 @@ class ClientSettings:
     #: close an idle connection after 10 minutes (connections.max.idle.ms): the client closes a
     #: minute earlier, so that no request meets a connection that the broker is closing. 0: never.
     connections_max_idle_ms: int = 540_000
-    #: The longest throttle time that is obeyed (KIP-219). Brokers ask for no more than their quota
-    #: windows, 11 s by default: a longer time is a mistake, and must not stop a client.
+    #: The longest throttle time that the client obeys (KIP-219). Brokers request at most their
+    #: quota windows, 11 s by default: a longer time is a mistake, and must not stop a client.
     throttle_max_ms: int = 60_000
     #: The longest time from the write of a request to its response. It exceeds the 30 s for which
     #: brokers hold a Produce.
@@ -104,9 +105,9 @@ class ClientSettings:
     retry_backoff_max_ms: int = 1_000
     #: Metadata older than this is refreshed before it is used.
     metadata_max_age_ms: int = 300_000
-    #: If no known broker can be reached, or a broker asks for it: bootstrap again from the
-    #: configured servers and resolve their names again (`rebootstrap`), or not (`none`). The names
-    #: may resolve to other brokers by then (KIP-899).
+    #: The recovery if no known broker can be reached, or if a broker requests it (KIP-1102).
+    #: `rebootstrap`: resolve the names of the configured servers again, and connect to them.
+    #: `none`: keep the known brokers. The names may resolve to other brokers by then (KIP-899).
     metadata_recovery_strategy: RecoveryStrategy = "rebootstrap"
     #: If requested metadata has not arrived for this long, the client closes every connection and
     #: bootstraps again (KIP-1102).
@@ -167,7 +168,7 @@ class Address:
 
 
 def parse_bootstrap(servers: str | Sequence[str]) -> list[Address]:
-    """Parses `host:port,host:port`, or a list of such; IPv6 addresses are in brackets.
+    """Parses `host:port,host:port`, or a list of `host:port`; IPv6 addresses are in brackets.
 
     Raises ConfigurationError, which quotes the invalid address.
     """

@@ -26,9 +26,9 @@ class CommitRequest(NamedTuple):
 
     `states` are revoked partitions; with None the commit has all partitions that can be committed
     when it is sent. `metadata` replaces the metadata of PROCESSED offsets. EXPLICIT commits have
-    `assignment_epochs`, under which their records were returned, and `baselines`, the processed
-    offsets at the time of the call: auto-commit overwrites the explicit offset once a record later
-    than the baseline is processed.
+    `assignment_epochs`, those at the time of the call, and `baselines`, the processed offsets at
+    that time. Auto-commit overwrites the explicit offset once a record after the baseline is
+    processed.
     """
 
     kind: CommitKind

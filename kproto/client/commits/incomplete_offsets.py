@@ -27,9 +27,9 @@ __all__ = [
 
 logger = logging.getLogger("kproto.client")
 
-#: The longest metadata, in bytes, that brokers accept by default (offset.metadata.max.bytes). It
-#: has room for 24,000 offsets in the worst case, an alternation of processed and incomplete
-#: records, and for many more in most cases.
+#: The longest metadata, in bytes, that brokers accept by default (offset.metadata.max.bytes). They
+#: hold at least 24,000 offsets, if processed and incomplete records alternate, and usually many
+#: more.
 MAX_METADATA_BYTES: Final = 4_096
 
 #: The prefix of metadata that lists processed offsets, with the version of its format.

@@ -34,8 +34,9 @@ RebalanceCallback: TypeAlias = Callable[[list[TopicPartition]], Awaitable[object
 
 _States: TypeAlias = Mapping[TopicPartition, TopicPartitionState]
 
-#: The least time for the last commits, in seconds, even if records were in flight until the end:
-#: while other members wait for the partitions, the coordinator still accepts commits for them.
+#: The least time for the last commits, in seconds, even if records were in flight until the
+#: deadline. While other members wait for the partitions, the coordinator still accepts commits for
+#: them.
 _MIN_COMMIT_S: Final = 5.0
 
 

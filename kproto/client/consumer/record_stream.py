@@ -69,10 +69,10 @@ class _Iteration(AsyncIterator[T]):
 
     @abstractmethod
     def _take(self) -> T | None:
-        """Takes the next records from the buffer; None if it is empty."""
+        """Removes the next item from the buffer, and returns it; None if the buffer is empty."""
 
     async def __anext__(self) -> T:
-        """Returns the next item; if it is cancelled, it takes none, and may be called again."""
+        """Returns the next item; a cancelled call removes no item, and may be repeated."""
         fetched = await self._source._poll(self._poller, self._take)
         if fetched is None:
             raise StopAsyncIteration
@@ -132,7 +132,7 @@ class RawBatchIteration(_Iteration[FetchedBatch]):
 
 
 class RecordStream(ABC):
-    """Polls records of the partitions in `subscriptions`, over connections of its own.
+    """Polls records of the partitions in `subscriptions`, over its own connections.
 
     `owner` identifies these connections in the pool.
 
@@ -201,10 +201,10 @@ class RecordStream(ABC):
         """Iterates over `FetchedBatch`: batches as brokers store them, to be forwarded or decoded.
 
         Their checksums are verified; they are neither decompressed nor decoded. Control batches
-        and, with `read_committed`, batches of aborted transactions are left out. A batch is
-        returned whole: the first batch may have records before the start offset, with `stop_at_end`
-        the last batch may have records after the end, and a batch whose records were returned in
-        part is returned with all of them.
+        and, with `read_committed`, batches of aborted transactions are left out. Batches are
+        returned whole. So the first batch may have records before the start offset, and with
+        `stop_at_end` the last batch may have records after the end. A batch whose records were
+        returned in part is returned again, with all records.
         """
         return RawBatchIteration(self, self._buffer)
 

@@ -1,10 +1,10 @@
 """The batches of one partition in a fetch response: checked and filtered at once, decoded late.
 
-Every checksum is verified when the response arrives; a batch is decompressed and decoded when it is
-polled, so that memory and CPU caches need space for the records of one batch, not of a whole fetch.
-Control batches are never returned. The next position is the offset after the last batch, even if
-compaction has removed its last records. A batch that cannot be decoded stays first, and each poll
-raises its error. Plain data: no connection and no event loop.
+Every checksum is verified when the response arrives. A batch is decompressed and decoded only when
+it is polled: so memory and CPU caches hold the records of one batch, not of a whole fetch. Control
+batches are never returned. The next position is the offset after the last batch, even if compaction
+has removed its last records. A batch that cannot be decoded stays first, and each poll raises its
+error. Plain data: no connection and no event loop.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ __all__ = [
 MAGIC_OF_BATCHES: Final = 2
 
 #: The most records of a list: small batches of one fetch are joined up to this number, and large
-#: ones are split, so that a list costs little compared with its records. Python collects garbage,
-#: in time proportional to all objects, once 700 more objects were created than freed; a caller that
+#: ones are split. So a list costs little compared with its records. Python collects garbage once
+#: 700 more objects were created than freed, in time proportional to all objects. A caller that
 #: processes one list after the other stays below that.
 _LIST_RECORDS: Final = 500
 
@@ -212,7 +212,7 @@ class CompletedFetch:
             [unread for unread in batches if unread.batch.next_offset > from_offset]
         ):
             if self._batches and self._batches[0].batch is unread.batch:
-                self._batches.popleft()  # a part of it was taken
+                self._batches.popleft()  # a part of the batch was returned
             begins = max(unread.from_offset, from_offset)
             self._batches.appendleft(unread._replace(from_offset=begins))
 

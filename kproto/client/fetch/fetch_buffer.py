@@ -1,7 +1,7 @@
 """`FetchBuffer`: completed fetches that wait to be polled, and the records that were polled last.
 
 The caller processes the records of one poll until its next poll: they are the range in flight. If
-the caller iterates by record, the range is computed on demand, from the rest of the list, so that a
+the caller iterates by record, the range is computed on demand, from the rest of the list. So a
 record costs a group consumer no more than a plain consumer. Plain data: no connection and no event
 loop.
 """
@@ -232,7 +232,7 @@ class FetchBuffer:
         return None if taken is None else taken[0]
 
     def _mark_returned(self, fetched: T | None, next_offset: int) -> T | None:
-        """Sets the range in flight if something was taken; returns `fetched`."""
+        """Sets the range in flight unless `fetched` is None; returns `fetched`."""
         if fetched is not None:
             assert self._last_taken is not None, "it was taken"
             self._set_in_flight(InFlightRange(*self._last_taken, next_offset))

@@ -348,9 +348,8 @@ async def fetch_from(
 ) -> FetchResponse:
     """Sends a fetch to the leader of its partitions; `make` builds it for the negotiated version.
 
-    It uses the connection of `owner`. The time to connect and to answer ends at `ends_at`, in
-    seconds of the clock; the response may arrive later by `max_wait_ms`, for which the broker may
-    delay it.
+    It uses the connection of `owner`. Connecting and the response must end by `ends_at`, in seconds
+    of the clock. The response may be later by `max_wait_ms`, for which the broker may delay it.
     """
     connection = await view.with_deadline(ends_at, view.connection_to(leader, owner=owner))
     version = connection.version_of(FetchRequest, highest_fetch_version(topics))

@@ -1,8 +1,8 @@
 """`EpochHistory`: the leader epoch of the record before an offset of a partition (KIP-320).
 
 The fetch position is ahead of the processed offset, perhaps by records of another epoch. A commit
-needs the epoch of the last processed record: a larger epoch would hide a truncation of the log, a
-smaller epoch would report a truncation that did not happen. Plain data.
+needs the epoch of the last processed record. A larger epoch would hide a truncation of the log; a
+smaller one would report a truncation that did not happen. Plain data.
 """
 
 from __future__ import annotations

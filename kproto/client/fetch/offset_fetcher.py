@@ -87,7 +87,7 @@ class OffsetFetcher:
             raise ProtocolError(f"the response to ListOffsets lacks {topic}[{partition}]")
 
     async def update_end(self, state: TopicPartitionState) -> None:
-        """Asks for the end of the log again, because it may have been truncated before `end`.
+        """Requests the end of the log again, because the log may have been truncated before `end`.
 
         A new leader that does not know its high watermark yet responds with an error.
         """

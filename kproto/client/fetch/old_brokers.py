@@ -22,8 +22,8 @@ LIST_BY_TIME_VERSION: Final = 1
 #: The first version of Fetch whose first batch is sent whole, however large it is (KIP-74).
 WHOLE_FIRST_BATCH_VERSION: Final = 3
 
-#: Brokers since 0.11 send this to old consumers in place of data that they cannot read, such as
-#: transaction markers: the offset -1 of a message that is cut off there.
+#: Brokers since 0.11 send these bytes to old consumers instead of data that they cannot read, such
+#: as transaction markers. The bytes are offset -1 of a message that is cut after it.
 PLACEHOLDER_BATCH: Final = b"\xff" * 8
 
 
@@ -60,10 +60,10 @@ def check_first_batch_is_whole(
 ) -> None:
     """Raises ConfigurationError if `max_partition_fetch_bytes` is too small for a first message.
 
-    Before v3 brokers cut such a message, and each retry would be cut again. Brokers fill a response
-    in the order of the request, up to their own limit, so a message may also be cut because an
-    earlier partition used the space: then it is removed from the response, and a later fetch
-    returns it.
+    Before v3 brokers cut a message that is larger, and would cut it again at each retry. Brokers
+    fill a response in the order of the request, up to their own limit. So a message may also be cut
+    because an earlier partition used the space: then it is removed from the response, and a later
+    fetch returns it.
     """
     if version >= WHOLE_FIRST_BATCH_VERSION:
         return

@@ -113,11 +113,11 @@ class TopicPartitionState:
 
     Commits: everything before `user_committed` is processed, because the user committed it.
     Everything before `initial_offset` was processed before the assignment, by any member. While the
-    processed offset equals `committed_baseline`, nothing was processed since the assignment or
-    since an explicit commit; the baseline is -1 if every processed offset is to be committed, as
-    after a `seek`. `is_shared` is True if a group assigned the partition, `is_recreated` if its
-    topic was recreated while this member read it. With `commits_start` the start offset is
-    committed at once, because a later member would start elsewhere.
+    processed offset equals `committed_baseline`, no record was processed since the assignment or an
+    explicit commit. The baseline is -1 if every processed offset must be committed, as after a
+    `seek`. `is_shared` is True if a group assigned the partition, `is_recreated` if its topic was
+    recreated while this member read it. With `commits_start` the start offset is committed at once,
+    because a later member would start elsewhere.
     """
 
     __slots__ = (
@@ -201,7 +201,7 @@ class TopicPartitionState:
         return self.end is not None and self.position >= self.end
 
     def transition(self, event: FetchEvent) -> None:
-        """Changes the fetch state by the table. Raises RuntimeError if it has no such entry."""
+        """Changes the fetch state by the table. Raises RuntimeError if it lacks the transition."""
         state = TRANSITIONS[event].get(self.fetch_state)
         if state is None:
             raise RuntimeError(

@@ -1,7 +1,7 @@
 """`StartOffsets`: the start positions of a group consumer. Sans-IO: times are passed in.
 
-A partition starts at the committed offset of the group; without one, at an end of the log or at the
-first record since a time, by the option `start`.
+A partition starts at the committed offset of the group. Without a commit the option `start`
+decides: the start or end of the log, or the first record since a time.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """`SubscriptionState`: owns the assignment and the partition states of a consumer.
 
 For plain and group consumers alike it also owns the fetch buffer, pauses and backpressure, the
-records in flight, pending revocations and losses, and the commit state. It has no connection, no
-task and no clock: times are passed in, in seconds of the client's clock, and consumers carry out
-the effects that it returns.
+records in flight, pending revocations and losses, and the commit state. Sans-IO: times are passed
+in, in seconds of the client's clock, and consumers carry out the effects that it returns.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from .assignors.subscriptions import NO_GENERATION, Assign
 
 __all__ = ["ASSIGNORS", "Assignor", "UserData", "are_cooperative", "resolve_assignors"]
 
-#: Builds the user data of a member from its topics, the last partitions that this assignor
-#: assigned to it and their generation; NO_GENERATION if the assignor has not assigned any yet.
+#: Builds the user data of a member from its topics, the last partitions that the assignor assigned
+#: to it, and their generation. That is NO_GENERATION before the first assignment.
 UserData: TypeAlias = Callable[[Sequence[str], Sequence[TopicPartition], int], bytes | None]
 
 

@@ -1,7 +1,8 @@
 """Lists settings that a group protocol ignores, and what replaces them.
 
-The client never ignores a setting silently: it refuses the setting if the user chose the protocol,
-as Java's consumer does, and logs it if the protocol is determined later. Plain data.
+The client never ignores a setting silently. If the user chose the protocol, it refuses the setting,
+as Java's consumer does. If the group determines the protocol later, it logs the setting. Plain
+data.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ class Session:
 
     def __init__(self, settings: GroupSettings, *, keeps_partitions: bool) -> None:
         self._reads_on = keeps_partitions
-        #: The session timeout in ms, as far as it is known.
+        #: The session timeout in ms; the consumer protocol has a default until the broker discloses
+        #: it.
         self.session_ms = settings.session_timeout_ms
         self.interval_s = settings.heartbeat_interval_s
         self._max_poll_interval_s = settings.max_poll_interval_ms / 1000
@@ -52,7 +53,7 @@ class Session:
 
     @property
     def stable_until(self) -> float:
-        """Returns when the session of a member that knows of no rebalance may end: a rebalance may
+        """Returns when the session of a member may end that has seen no rebalance: a rebalance may
         have started and ended without it.
         """
         return min(

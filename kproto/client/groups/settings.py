@@ -19,7 +19,7 @@ __all__ = ["DEFAULT_ASSIGNORS", "MIN_HEARTBEATS", "GroupSettings"]
 DEFAULT_ASSIGNORS: Final[Sequence[str | Assignor]] = ("range", "cooperative-sticky")
 
 #: The least number of heartbeats within `max_poll_interval_ms`, even if `heartbeat_interval_ms` is
-#: longer: a member that learns of a rebalance too late cannot revoke in time, and loses its
+#: longer. A member that learns of a rebalance too late cannot revoke in time, and loses its
 #: partitions.
 MIN_HEARTBEATS: Final = 3
 
@@ -49,10 +49,11 @@ class GroupSettings:
     #: Makes the member static (KIP-345): a member that rejoins with this id before its session
     #: times out gets its previous partitions without a rebalance.
     instance_id: str | None = None
-    #: The broker removes a member that sends no heartbeat for this time, and its partitions are
-    #: lost: 45 s, so that a short network outage causes no rebalance (KIP-735). Brokers accept 6 s
-    #: to 30 min (group.min.session.timeout.ms, group.max.session.timeout.ms). The consumer protocol
-    #: ignores it and uses the broker's timeout (group.consumer.session.timeout.ms, 45 s too).
+    #: The broker removes a member that sends no heartbeat for this time; the member loses its
+    #: partitions. With 45 s a short network outage causes no rebalance (KIP-735). Brokers accept 6
+    #: s to 30 min (group.min.session.timeout.ms, group.max.session.timeout.ms). The consumer
+    #: protocol ignores it and uses the broker's timeout (group.consumer.session.timeout.ms, 45 s
+    #: too).
     session_timeout_ms: int = 45_000
     #: The time between two heartbeats; their responses announce rebalances. The consumer protocol
     #: ignores it and uses the broker's interval (group.consumer.heartbeat.interval.ms). Both
@@ -65,8 +66,8 @@ class GroupSettings:
     #: assigns them. "auto": the protocol of the existing group, "consumer" if there is no group.
     group_protocol: Literal["auto", "consumer", "classic"] = "auto"
     #: For the consumer protocol: the assignor that the broker uses, "uniform", "range" or another
-    #: of group.consumer.assignors; the broker uses the one that most members name. None leaves the
-    #: choice to the broker.
+    #: of group.consumer.assignors. If members name different assignors, the broker uses the most
+    #: frequent. None leaves the choice to the broker.
     server_assignor: str | None = None
     #: For the classic protocol: names of assignors, or the user's own `Assignor`s, the preferred
     #: one first; the broker chooses an assignor that all members have. Members with the default

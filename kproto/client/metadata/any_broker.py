@@ -23,8 +23,8 @@ async def connect_any(
 ) -> BrokerConnection:
     """Returns a shared connection to any broker, in the order of `broker_selection`.
 
-    If no broker can be reached, it raises an error with the failure of each address:
-    AuthenticationError if all refused the client, or if one did and no broker is known yet;
+    If no broker can be reached, it raises an error with the failure of each address. That is
+    AuthenticationError if all brokers refused the client, or if one did and no broker is known yet;
     otherwise BrokerConnectionError. Raises ConfigurationError for TLS files that cannot be used,
     and once the pool is closed.
     """

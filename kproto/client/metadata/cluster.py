@@ -32,7 +32,8 @@ __all__ = [
 UNKNOWN_EPOCH: Final = -1
 
 #: Brokers before Kafka 2.4, with Metadata below this version, may send old leader epochs while a
-#: partition is reassigned: a client that used them would be fenced until that is over.
+#: partition is reassigned. A client that used them would be fenced until the end of the
+#: reassignment.
 RELIABLE_EPOCHS: Final = 9
 
 _NO_LEADER: Final = code_of("LEADER_NOT_AVAILABLE")

@@ -197,7 +197,7 @@ class ClusterView:
 
     @property
     def message_magic(self) -> int:
-        """The newest record format that all connected brokers take."""
+        """The newest record format that all connected brokers accept."""
         return self._pool.message_magic
 
     async def release(self, owner: object) -> None:

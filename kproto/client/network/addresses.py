@@ -1,8 +1,9 @@
 """Resolves the addresses of a broker's host name, and connects to the first that answers.
 
 A name may have several addresses, of IPv4 and IPv6 (KIP-302). They are tried with alternating
-families. The next attempt starts when one has failed or has taken `NEXT_ADDRESS_S`, so an address
-that drops all packets costs no more than that. `connection` continues after the TCP handshake.
+families. The next attempt starts when one has failed, or after `NEXT_ADDRESS_S`: so an address that
+drops all packets delays the others only for that time. `connection` continues after the TCP
+handshake.
 """
 
 from __future__ import annotations

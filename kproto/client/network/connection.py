@@ -73,7 +73,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self.clock = clock
         self._watch = watch
         self.ranges: Mapping[int, ApiRange] = {}
-        self.message_magic = MAGIC_OF_BATCHES  # the newest format of records that the broker takes
+        self.message_magic = MAGIC_OF_BATCHES  # the newest record format that the broker accepts
         self.target: Target | None = None  # the IP address of the socket
         self._versions: dict[tuple[type[Message], int | None], int] = {}
         self._protocol = ClientConnection(settings.client_id)
@@ -295,8 +295,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
     ) -> bool:
         """Writes `request` now, and calls `callback` later with the response or an error.
 
-        Returns False and does nothing if the request would have to wait for queued requests, for a
-        broker that does not read, or for one that may be closing an idle connection; with
+        Returns False and does nothing if the request would have to wait: for queued requests, for a
+        broker that does not read, or for one that may be closing an idle connection. With
         `may_be_lost` the last condition is ignored. Use `request` then. Raises the errors of
         `request` before a write.
         """

@@ -1,7 +1,7 @@
 """The connections of a client, opened when they are needed, and closed together.
 
 Requests that a broker answers at once share one connection per broker. An owner whose requests wait
-at the broker, such as a consumer, has its own connections: brokers process one request of a
+at the broker, such as a consumer, has its own connections. Brokers process one request of a
 connection at a time, so other requests would have to wait, too.
 """
 
@@ -59,7 +59,7 @@ class ConnectionPool:
         self._node_states: dict[Address, NodeState] = {}
         self._idle_timer: Timer | None = None
         self._closed = False
-        #: The newest record format that every connected broker takes.
+        #: The newest record format that every connected broker accepts.
         self.message_magic = magic_of_release(settings.broker_version)
         self._tls = TlsContexts(settings.tls)
         if settings.sasl is not None and settings.sasl.readable and not self._tls.enabled:

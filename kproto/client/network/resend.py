@@ -46,7 +46,7 @@ REPEATABLE: Final = frozenset(
 def may_resend(request: type[Message], error: BrokerConnectionError) -> bool:
     """Returns True if a request may be sent again after its connection was lost.
 
-    The broker must not have received it, or the request only reads and the broker has closed an
-    idle connection, so that it may not have received it.
+    That holds if no byte of it was written. It also holds for a request that only reads, if the
+    broker closed an idle connection: the broker may not have received it.
     """
     return error.never_written or (error.was_idle and request._generated().__name__ in REPEATABLE)

@@ -16,7 +16,7 @@ from ...messages.base import Response
 __all__ = ["Throttle", "throttle_time_ms_of"]
 
 #: The first version whose response is sent before the throttle time, by request name. In earlier
-#: versions the broker waits before it responds. Requests that are missing here are newer: brokers
+#: versions the broker waits before it responds. Requests that the table lacks are newer: brokers
 #: respond at once in every version. Source: the comments of the definitions.
 CLIENT_SIDE_FROM_VERSION: Final = {
     "AddOffsetsToTxn": 1,

@@ -20,7 +20,7 @@ from .throttle import Throttle
 __all__ = ["WriteQueue"]
 
 #: The iterations in which the event loop notices that the broker has closed: the first polls the
-#: socket, the second calls `connection_lost`, the third runs the callbacks of that.
+#: socket, the second calls `connection_lost`, the third runs its callbacks.
 IDLE_ITERATIONS: Final = 3
 
 #: A frame of at least this many bytes is written alone: a copy costs more than a call.

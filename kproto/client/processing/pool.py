@@ -218,7 +218,7 @@ class ProcessingPool:
     def accept_records(
         self, state: object, assignment_epoch: object, tp: TopicPartition, records: list[Record]
     ) -> None:
-        """Takes records of a partition for processing."""
+        """Queues records of a partition for processing."""
         delay_ms = self._delays.get(tp[0])
         if delay_ms is None:
             shard = self._tracker.add(state, assignment_epoch, tp, records)

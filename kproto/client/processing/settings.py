@@ -1,4 +1,4 @@
-"""The settings of `run`, with their defaults and the reasons for these."""
+"""The settings of `run`, with their defaults and the reasons for the defaults."""
 
 from __future__ import annotations
 

@@ -42,9 +42,9 @@ _SAMPLED_RECORDS: Final = 16
 class Shard(ABC):
     """The incomplete records of the partition `tp`, in the order of their offsets.
 
-    `incoming` has lists of queued records, `not_due` the records of a retry topic that are not due
-    yet, each with its due time by the wall clock and by the monotonic clock. `attempts` has the
-    number of failures by offset. A shard that `is_draining` accepts and starts no records;
+    `incoming` has lists of queued records. `not_due` has the records of a retry topic that are not
+    due yet, each with its due times by the wall clock and by the monotonic clock. `attempts` has
+    the number of failures by offset. A shard that `is_draining` accepts and starts no records;
     `dropped` is the first offset that it dropped without a start. The records of a shard that
     `is_lost` are not committed. `is_ready` is True in the tracker's queue of ready shards,
     `is_timed` while a check for due records is scheduled. `has_backpressure` is True while the

@@ -1,1 +1,1 @@
-"""Producing: `producer` takes records, `accumulator` batches them, `sender` sends the batches."""
+"""Producing: `producer` accepts records, `accumulator` batches them, `sender` sends the batches."""

@@ -1,8 +1,8 @@
 """`RecordAppender`: appends records to the accumulator, at once if no earlier call waits.
 
 Otherwise the call joins a queue. Calls for one topic append in the order of the calls, even if they
-have to wait for metadata or memory: a waiting call has a ticket until it has appended its last
-record. The accumulator and the sender report the outcome of the records.
+wait for metadata or memory. A waiting call has a ticket until it has appended its last record. The
+accumulator and the sender report the outcome of the records.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class RecordAppender:
     ) -> ProducerBatch:
         """Queues a batch whose records are already encoded; waits as `append` does.
 
-        Raises ConfigurationError if a hook needs each record or if the brokers take message sets
+        Raises ConfigurationError if a hook needs each record or if the brokers accept message sets
         only, EncodeError for a partition that the topic does not have, and RequestTimeoutError.
         """
         if self._calls.intercepts:
@@ -344,7 +344,7 @@ class RecordAppender:
             if not isinstance(partition, int) or isinstance(partition, bool):
                 raise EncodeError(f"partition {partition!r} of a record is no whole number")
             if partition not in appender.info.partitions:
-                return None  # the headers are unread here: they may be an iterator
+                return None  # the headers were not read yet: they may be an iterator
         if value is not None and type(value) is not bytes:
             value = checked_bytes("value", value)
         if key is not None and type(key) is not bytes:

@@ -45,9 +45,9 @@ class ProducerBatch:
     of the client's clock.
 
     `data` is the encoded batch. While it `has_sequence`, every attempt sends the same bytes, with
-    the same `identity` and `sequence`, because the broker detects duplicates by these. `send_index`
-    numbers the batches of a partition in the order of their first attempts; -1 before that. A batch
-    that was too large for the broker has `parts`, which are sent instead.
+    the same `identity` and `sequence`, because the broker detects duplicates by identity and
+    sequence. `send_index` numbers the batches of a partition in the order of their first attempts;
+    -1 before that. A batch that was too large for the broker has `parts`, which are sent instead.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""`Producer`: takes records, and returns their acks.
+"""`Producer`: sends records, and returns their acks.
 
 `appender` appends records to the accumulator, `accumulator` batches them, `sender` sends batches.
 """
@@ -306,10 +306,10 @@ class Producer:
         an element cannot be encoded, or if `values` itself raises, the records before it are sent,
         and the call waits for them. If the call is cancelled, appended records may still be sent.
 
-        Raises DeliveryError, which has every taken record without an ack, and the errors of
-        `send`; an EncodeError names its element. Once a record has failed, or the producer has
-        closed, no more records are taken: the error has the rest of a list, an iterator keeps its
-        rest.
+        Raises DeliveryError, which has every record read from `values` that has no ack, and the
+        errors of `send`; an EncodeError names its element. Once a record has failed, or the
+        producer is closed, no further records are read. Then the error has the remaining records of
+        a list; an iterator keeps them.
         """
         if isinstance(values, ProducerRecord):
             raise EncodeError("values is one record: give a list of them, or use send")

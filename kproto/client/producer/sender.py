@@ -213,7 +213,7 @@ class Sender:
     # Produce requests
 
     def send_immediately(self, batch: ProducerBatch) -> bool:
-        """Sends a batch at once, if no batch precedes it and it need not wait for anything.
+        """Sends a batch at once, if no batch precedes it and its leader has no request in flight.
 
         Returns False if the batch waits for the next run of the plan.
         """

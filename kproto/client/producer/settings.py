@@ -1,4 +1,4 @@
-"""The settings of a producer, with their defaults and the reasons for these."""
+"""The settings of a producer, with their defaults and the reasons for the defaults."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ProducerSettings:
     #: How long a batch that is not full waits for more records (linger.ms).
     linger_ms: int = 0
     #: The most requests in flight to one broker (max.in.flight.requests.per.connection): at most 5
-    #: with idempotence, because brokers remember no more batches of a producer; without idempotence
+    #: with idempotence, because brokers remember only 5 batches of a producer. Without idempotence
     #: one batch of a partition is in flight.
     max_in_flight: int = REMEMBERED_BATCHES
     #: True if retries must store no record twice (enable.idempotence). None means True, except for

@@ -182,10 +182,10 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         """Revokes all partitions and leaves, as `MembershipStateMachine.begin_leave` says.
 
         Postpones the leave for at most `leave_timeout_ms` in two cases. After a JoinGroup without a
-        member id, the member waits for the response: it has the id for LeaveGroup, without which
-        the group would wait until the session times out. A cooperative member that kept partitions
-        waits for the running rebalance: brokers accept no commit of the previous generation before
-        its end.
+        member id, the member waits for the response, which has the id for LeaveGroup: without
+        LeaveGroup the group would wait for the session timeout. A cooperative member that kept
+        partitions waits for the running rebalance: brokers accept no commit of the previous
+        generation before its end.
         """
         until = self._session.revoke_deadline(now) if until is None else until
         leave_s = self.settings.leave_timeout_ms / 1000
