@@ -60,11 +60,11 @@ _CORRELATION_ID: Final = struct.Struct(">i")
 #: The requests that brokers may leave without an answer, by api key.
 _UNANSWERED: Final[dict[int | None, str]] = {0: "ProduceRequest", 24: "AddPartitionsToTxnRequest"}
 
-#: From this version on, AddPartitionsToTxn holds several transactions (KIP-890).
+#: From this version on, AddPartitionsToTxn has a list of transactions (KIP-890).
 _TXN_BATCHES: Final = 4
 
 
-#: The generated names of classes, cached because every request needs its own.
+#: The generated names of request classes, cached because every request needs one.
 _generated_names: Final[dict[type, str]] = {}
 
 
@@ -297,7 +297,7 @@ class ServerConnection:
     def send(
         self, request: ReceivedRequest, response: Response, version: int | None = None
     ) -> bytes:
-        """Returns the frame of the response to `request`, in its version or the given one.
+        """Returns the frame of the response to `request`, in `version`, by default the request's.
 
         Raises EncodeError, also for the response of another request.
         """

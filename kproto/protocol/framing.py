@@ -1,11 +1,10 @@
 """Reads and writes frames: an int32 with the size in bytes, then as many bytes.
 
-`FrameReader` provides the memory for reads from a socket, so that a large frame is read directly
-into its own pieces and copied once, into the `bytes` for the decoder. A piece is allocated only
-when those before it are full, and is no larger than all of them: memory follows the received bytes,
-not the announced size. The first pieces are kept for the next frame, because memory of this size
-returns to the system when it is freed, and costs a page fault for every 4 KiB when it is allocated
-again.
+`FrameReader` provides the memory for reads from a socket. A large frame is read directly into its
+own pieces, and copied once, into the `bytes` for the decoder. A piece is allocated only when the
+pieces before it are full, and is no larger than all of them: memory follows the received bytes, not
+the announced size. The first pieces are kept for the next frame. Memory of this size returns to the
+system when it is freed, and costs a page fault for every 4 KiB when it is allocated again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reads and writes request and response headers, and chooses their versions.
 
-The version of a header follows from the api key and version alone. Kafka has two exceptions: an
-ApiVersions response always has header v0, so that a client can read it before it knows what the
-broker speaks (KIP-511), and ControlledShutdown v0 has a request header without client id.
+The version of a header follows from the api key and version alone. Kafka has two exceptions. An
+ApiVersions response always has header v0, so that a client can read it before the versions are
+negotiated (KIP-511). ControlledShutdown v0 has a request header without client id.
 """
 
 from __future__ import annotations

@@ -68,9 +68,9 @@ def negotiate(
 def fallback_version(answer: ApiVersionsResponse) -> int:
     """Returns the version for a second ApiVersions request, after error 35 (KIP-511).
 
-    Such a response has the layout of v0. A well-formed one has the versions of ApiVersions that the
-    broker supports. Some brokers send malformed responses, which have no versions: then the result
-    is v0, which every broker supports.
+    A response with error 35 has the layout of v0. A well-formed one has the versions of ApiVersions
+    that the broker supports. Some brokers send malformed responses, which have no versions: then
+    the result is v0, which every broker supports.
     """
     broker_range = broker_ranges(answer).get(ApiVersionsResponse.API_KEY)
     if broker_range is None:

@@ -2,7 +2,7 @@
 
 `scram_messages` reads and writes the messages. Sans-IO: it uses no socket and no clock. The
 derivation of the key takes milliseconds at usual iteration counts, and is bounded by
-`MAX_ITERATIONS`; a caller that must not block so long may call `next` in a thread.
+`MAX_ITERATIONS`. A caller that must not block that long may call `next` in a thread.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class ScramClient:
     `max_iterations` bounds the work that a server can demand. `salting` derives the key; a
     `SaltedPasswords` does so once for several exchanges.
 
-    Raises `AuthenticationError` from `first` for credentials that SASLprep refuses, and from
-    `next` for a refusal, a broken message, an iteration count outside the bounds, and a server
-    that does not prove that it knows the user's keys.
+    Raises `AuthenticationError` from `first` for credentials that SASLprep refuses, and from `next`
+    for a refusal, a malformed message or an iteration count outside the bounds. `next` also raises
+    it if the server does not prove that it has the user's keys.
     """
 
     mechanism = ""
