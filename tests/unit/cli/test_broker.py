@@ -1,4 +1,4 @@
-"""`kproto broker` as a process: its first line, its log, how it ends."""
+"""Tests `kproto broker` as a process: its first line, its log, and its end."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Running:
         return self.first_line.split()[-1]
 
     def end(self, number: signal.Signals) -> tuple[int, str, str]:
-        """Send a signal; the exit code, and what else was written, except slow steps."""
+        """Sends a signal; returns the exit code, standard output, and errors without slow steps."""
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=TIMEOUT_S)
         return self.process.returncode, out, "\n".join(complaints(err))

@@ -1,4 +1,4 @@
-"""`kproto capture`: lists, sums and opens what recordings and captures hold."""
+"""Tests `kproto capture`: it lists, sums up and opens the contents of recordings and captures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOGIN: Step = (
 
 @pytest.fixture(params=["recording", "pcap", "pcapng"])
 def file(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The same talk in each kind of file."""
+    """Returns a file with the same conversation, in each file format."""
     path = tmp_path / "file"
     pairs = frames([*STEPS, LOGIN])
     if request.param == "recording":

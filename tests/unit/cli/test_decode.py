@@ -1,4 +1,4 @@
-"""`kproto decode`: its input, its exit codes, what it prints."""
+"""Tests `kproto decode`: its input, its exit codes and its output."""
 
 from __future__ import annotations
 

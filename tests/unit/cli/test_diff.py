@@ -1,4 +1,4 @@
-"""`kproto diff`: any two releases, as tables and as JSON."""
+"""Tests `kproto diff` for any two releases, as tables and as JSON."""
 
 from __future__ import annotations
 

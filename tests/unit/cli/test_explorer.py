@@ -1,4 +1,4 @@
-"""`kproto explorer`: the page as a file, on the standard output, or in the browser."""
+"""Tests `kproto explorer`: the page as a file, on standard output, or in the browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kproto inspect`: layouts, versions beside each other, lists, and names that are not there."""
+"""Tests `kproto inspect`: layouts, versions side by side, lists, and unknown names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: one clear line for an error, the right exit code, nothing heavy imported."""
+"""Tests the command line: one line for an error, the exit code, and lazy imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`-X` and `--properties` of `kproto proxy` and `kproto fuzz --broker`."""
+"""Tests `-X` and `--properties` of `kproto proxy` and `kproto fuzz --broker`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kproto proxy` as a process: what it prints and records, and how it ends."""
+"""Tests `kproto proxy` as a process: its output, its recording, and its end."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_log_that_no_longer_fits_is_told_and_the_proxy_goes_on(tmp_path: Path)
 def test_a_log_that_nobody_reads_stops_no_client() -> None:
     with threaded_broker() as broker, running(broker.bootstrap) as (process, first):
         with RawConnection(first.split()[-1]) as connection:
-            for _ in range(1500):  # more than a pipe holds
+            for _ in range(1500):  # the log is larger than a pipe's buffer
                 connection.exchange(MetadataRequest(topics=[]), 12)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=TIMEOUT_S)
@@ -130,7 +130,7 @@ def test_lines_that_do_not_fit_are_counted_where_they_are_missing() -> None:
             assert (int(first), rest) == (next_number, b"x" * 1000 + b"\n")
             next_number += 1
     assert next_number == 1000
-    assert gaps  # more than one, if the thread that prints had no turn before the first
+    assert gaps  # several, if the printing thread started late
 
 
 def test_a_log_that_nobody_reads_ends_all_the_same() -> None:
@@ -144,7 +144,7 @@ def test_a_log_that_nobody_reads_ends_all_the_same() -> None:
 
 
 def told_address(log: Path) -> str:
-    """Returns the address of a proxy, from the first line of its log."""
+    """Returns the proxy's address from the first line of its log."""
     end = time.monotonic() + TIMEOUT_S
     while not (lines := log.read_text().splitlines(keepends=True)) or not lines[0].endswith("\n"):
         assert time.monotonic() < end, "the proxy does not say where it listens"

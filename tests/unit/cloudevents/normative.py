@@ -1,4 +1,4 @@
-"""The table of normative statements, and the page of the documentation that is made of it.
+"""Defines the table of normative statements, and renders it as a documentation page.
 
 `python -m tests.unit.cloudevents.normative` writes docs/evidence/cloudevents.md from normative.toml
 in this folder.
@@ -25,7 +25,7 @@ specifications are left out. To change this page, change
 
 
 class Statement(NamedTuple):
-    """One statement: the key of its document, its clause there, and the tests that check it."""
+    """One normative statement: its document's key, its clause, and the tests that check it."""
 
     of: str
     clause: str
@@ -62,7 +62,7 @@ def existing_tests() -> set[str]:
 
 
 def page(table: Table) -> str:
-    """Returns the page as Markdown."""
+    """Returns the documentation page as Markdown."""
     parts = [OPENING]
     for key, title in table.documents.items():
         parts.append(f"## {title}\n\n| clause | | statement | tests |\n|---|---|---|---|")

@@ -1,4 +1,4 @@
-"""Records and events that the tests of the Kafka binding share."""
+"""Provides records and events that several tests of the Kafka binding use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kproto_cloudevents import (
     from_kafka,
 )
 
-# The record of Kafka binding 3.2.5, with the header types the wire has.
+# The record of Kafka binding 3.2.5; header values are bytes, as on the wire.
 BINARY = KafkaRecord(
     b"mykey",
     b"\x02\x06foo",
@@ -27,7 +27,7 @@ BINARY = KafkaRecord(
 )
 REQUIRED = BINARY.headers[:4]
 
-# The record of Kafka binding 3.3.4, its ellipses filled in.
+# The record of Kafka binding 3.3.4, with values for its ellipses.
 STRUCTURED = KafkaRecord(
     b"mykey",
     b"""{
@@ -44,7 +44,7 @@ STRUCTURED = KafkaRecord(
 )
 
 
-#: A record, or its key, value and headers in a plain tuple.
+#: A record, or a tuple of its key, value and headers.
 Parts = tuple[bytes | None, bytes | None, Sequence[Header]]
 
 

@@ -1,4 +1,4 @@
-"""Arbitrary records and bytes yield an outcome, or a CloudEventError that names the position."""
+"""Tests arbitrary records and bytes: each yields an outcome, or an error with a position."""
 
 from __future__ import annotations
 
@@ -134,11 +134,11 @@ def test_any_record_has_an_outcome_or_a_cloud_event_error(
             try:
                 written = to_kafka(outcome, other)
             except CloudEventError:
-                continue  # a charset that cannot be written, or data of an unknown type
+                continue  # the charset cannot encode the data, or the data has an unknown type
             assert isinstance(from_kafka(*written, mode=other, **settings), CloudEvent)
 
 
-#: Complete headers of an event, so that the other drawn headers matter.
+#: Complete headers of an event, so that reading reaches the other drawn headers.
 WHOLE_HEADERS = st.sampled_from(
     [
         [("ce_specversion", version), ("ce_id", b"1"), ("ce_source", b"/s"), ("ce_type", b"t")]
@@ -157,7 +157,7 @@ WHOLE_HEADERS = st.sampled_from(
 
 
 def result_of(action: Callable[[], Any]) -> Any:
-    """Returns the result, or the text of its error."""
+    """Returns the result of reading, or the text of its error."""
     try:
         return action()
     except CloudEventError as error:
@@ -245,7 +245,7 @@ MEMBERS = st.dictionaries(
 
 
 def outcome_of(action: Callable[[], CloudEvent]) -> CloudEvent | None:
-    """Returns the event, or None for an error, which must name a clause."""
+    """Returns the event, or None if an error is raised, which must name a clause."""
     try:
         return action()
     except CloudEventError as error:

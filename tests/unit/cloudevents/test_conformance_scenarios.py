@@ -1,8 +1,8 @@
-"""The scenarios of the CloudEvents conformance repository: Kafka, HTTP, JSON events and batches.
+"""Tests the scenarios of the CloudEvents conformance repository: Kafka, HTTP and JSON.
 
-https://github.com/cloudevents/conformance: `features/kafka-protocol-binding.feature`,
-`features/http-protocol-binding.feature` and `format/json/`. Their attributes and payloads, in
-tables of ours; an identifier in comments or test ids is theirs.
+https://github.com/cloudevents/conformance has them in `features/kafka-protocol-binding.feature`,
+`features/http-protocol-binding.feature` and `format/json/`. The attributes and payloads are from
+there. So are the identifiers in comments and test ids; the tables are ours.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def test_kafka_structured_content_mode(content_type: str) -> None:
 
 @pytest.mark.parametrize("content_type", JSON_TYPES)
 def test_http_headers_that_a_bridge_wrote_into_kafka(content_type: str) -> None:
-    """HTTP's names differ in case alone once the prefix is Kafka's: the lenient profile's case."""
+    """With Kafka's prefix, the headers differ from Kafka's only by case, which LENIENT ignores."""
     record = binary("Ce_", ("Content-Type", content_type))
     event = event_of(record, profile=LENIENT)
     assert dict(event.attributes) == {**CONTEXT, "datacontenttype": content_type}
@@ -89,7 +89,7 @@ def test_http_structured_content_mode(content_type: str) -> None:
 
 # --- JSON events ----------------------------------------------------------------------------------
 
-#: The sample event that the others build on.
+#: The sample event that the other samples extend.
 MINIMAL: dict[str, Any] = {
     "specversion": "1.0",
     "id": "minimal",
@@ -104,7 +104,7 @@ ALL_CORE = {
     "subject": "tests",
     "time": "2018-04-05T17:31:00Z",
 }
-#: The sample extension, and the values that its attributes have.
+#: The sample extension, and the values of its attributes.
 ALL_TYPES = Extension(
     "all types",
     ExtensionAttribute("extinteger", types.INTEGER),

@@ -1,4 +1,4 @@
-"""Every error names its clause and its position, and shows nothing of the data."""
+"""Tests that every error names its clause and its position, and shows no data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kproto_cloudevents.pulsar import pulsar_message, to_pulsar
 
 PACKAGE = Path(kproto_cloudevents.__file__).parent
 
-#: Errors outside the specifications: parts of a record or settings of a wrong Python type, and
+#: Functions whose errors have no clause: they report arguments of a wrong Python type, and
 #: packages that are not installed or lack a version.
 WITHOUT_CLAUSE = {
     ("event/cloud_event.py", "_no_mapping_error"),
@@ -43,7 +43,7 @@ WITHOUT_CLAUSE = {
 
 
 def raised() -> Iterator[tuple[str, str, bool]]:
-    """Yields each construction of an error: its file, its function, and if it names clauses."""
+    """Yields each call that creates an error: file, function, and whether it names clauses."""
     for path in sorted(PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_text())
         for function in ast.walk(tree):

@@ -1,4 +1,4 @@
-"""Reading takes time in proportion to the bytes read, for any number of names in a document."""
+"""Tests that reading takes time in proportion to the bytes, for any number of names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CURRENT = '"specversion":"1.0","id":"1","source":"/s","type":"t"'
 WITH_MAPS = '"specversion":"0.3","id":"1","source":"/s","type":"t"'
 OLD = '"cloudEventsVersion":"0.1","eventID":"1","source":"/s","eventType":"t"'
 
-#: The factor allowed for four times the input: 4 is linear, 16 is quadratic.
+#: The allowed increase in time for four times the input: 4 is linear, 16 is quadratic.
 MOST = 9
 COUNT = 3000
 ROUNDS = 20
@@ -27,7 +27,7 @@ def named(count: int, value: str = '"v"', name: str = "x") -> str:
 
 
 def twice(count: int) -> str:
-    """Returns many names, with the last one twice."""
+    """Returns many names, of which the last occurs twice."""
     return f'{named(count)},"x{count - 1}":"v"'
 
 
@@ -56,7 +56,7 @@ def extensions_of(text: str) -> object:
     return from_json(text).extensions
 
 
-#: The function that reads, and its input by the number of names.
+#: Each reading function, and the function that builds its input for a number of names.
 SHAPES: dict[str, tuple[Callable[[Any], object], Callable[[int], Any]]] = {
     "the last name twice": (from_json, lambda n: f"{{{CURRENT},{twice(n)}}}"),
     "every name twice": (from_json, lambda n: f"{{{CURRENT},{named(n)},{named(n)}}}"),
@@ -74,7 +74,7 @@ SHAPES: dict[str, tuple[Callable[[Any], object], Callable[[int], Any]]] = {
 
 
 def seconds(read: Callable[[Any], object], input_of: Any) -> float:
-    """Returns this thread's CPU time to read the input, even if it is refused."""
+    """Returns the CPU time in seconds to read the input, even if it is refused."""
     start = time.thread_time()
     with suppress(CloudEventError):
         read(input_of)
@@ -88,7 +88,7 @@ def test_many_names_are_read_in_linear_time(shape: str) -> None:
     small = large = float("inf")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # The least of several times is used, because other processes only add time.
+        # The shortest of several times counts, because other processes only add time.
         for _ in range(ROUNDS):
             small, large = min(small, seconds(read, few)), min(large, seconds(read, many))
             if large < MOST * small:

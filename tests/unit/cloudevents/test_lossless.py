@@ -1,4 +1,7 @@
-"""Decoding, then encoding yields the same bytes and header order: every version, both modes."""
+"""Tests that decoding and encoding keep all bytes and the order of headers.
+
+Each property is checked for every version and both modes.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +116,7 @@ def test_binary_records_round_trip_byte_for_byte(version: SpecVersion, data: st.
     assert event.data == record.value
     lazy = lazy_from_kafka(*record)
     assert not isinstance(lazy, LazyEvent) or lazy.event() == event
-    # Written without its record, the event has the same headers of its own, in order.
+    # An equal event without a record is written with the same event headers, in order.
     anew = to_kafka(CloudEvent(event.attributes, data=event.data))
     unsaid = f"ce_{version.data_encoding}"
     own = [
@@ -129,7 +132,7 @@ def test_binary_records_round_trip_byte_for_byte(version: SpecVersion, data: st.
 
 @st.composite
 def documents(draw: st.DrawFn, version: SpecVersion) -> str:
-    """Draws valid events in the JSON format, in any spelling."""
+    """Draws valid events in the JSON format, in any notation."""
     members: dict[str, Any] = dict(draw(attribute_texts(version)))
     if version.extension_map in members:
         members[version.extension_map] = draw(MAPS)
@@ -190,7 +193,7 @@ def test_structured_events_round_trip_through_binary_mode(
     try:
         binary = to_kafka(event, "binary")
     except ValueError:
-        # This happens only if the type of a string is unknown.
+        # An error is allowed only if the string may be text or Base64.
         assert not version.marks_binary
         assert event.datacontenttype == "a/b"
         return

@@ -1,4 +1,4 @@
-"""The table of normative statements: each row has existing tests and is on the page."""
+"""Tests the table of normative statements: each row has existing tests and is on the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Beside the official SDK: neither hides the other, and each reads what the other writes."""
+"""Tests the package beside the official SDK: both import, and each reads the other's records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package has its public names and needs only the standard library."""
+"""Tests that the package has its public names and needs only the standard library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.pages import page_text
 PACKAGE = Path(kproto_cloudevents.__file__).parent
 
 
-#: The package that each of these modules imports inside its functions; other modules never load it.
+#: The package that each of these modules imports inside its functions; no other module loads it.
 LAZY = {
     "formats/avro_format.py": "fastavro",
     "formats/protobuf_format.py": "google",
@@ -100,7 +100,7 @@ def test_imports_in_the_documentation_exist() -> None:
         assert hasattr(import_module(module), name), f"{module}: {name}"
 
 
-#: Imports each named module as the first of the package, and prints an event's JSON.
+#: Imports the named module before any other of the package, and prints an event's JSON.
 FIRST = """
 import importlib, sys
 sys.path.insert(0, sys.argv[1])

@@ -1,4 +1,4 @@
-"""The Pulsar binding: properties and payload to an event and back, by the draft of 2018."""
+"""Tests the Pulsar binding of the 2018 draft: properties and payload to an event and back."""
 
 from __future__ import annotations
 
@@ -281,7 +281,7 @@ def test_the_mode_can_be_forced() -> None:
 
 
 def test_event_data_inside_an_event_is_kept() -> None:
-    """In 0.1 the content type of the data would set the mode; in 1.0 it has another property."""
+    """In 0.1, the content type of the data would set the mode; in 1.0, it has its own property."""
     today = to_pulsar(
         CloudEvent(id="1", source="/s", type="t", datacontenttype="application/cloudevents+json")
     )
@@ -412,7 +412,7 @@ def test_events_move_between_kafka_and_pulsar() -> None:
 
 
 def written_as(version: SpecVersion, name: str, text: str) -> tuple[str, str]:
-    """Returns the property of an attribute, by code independent of the package."""
+    """Returns the property of an attribute; this code is independent of the package."""
     prefix = "CE-" if name in version.attributes or version.extension_map else "CE-X-"
     return prefix + name[0].upper() + name[1:], json.dumps(text)
 

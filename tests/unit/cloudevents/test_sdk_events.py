@@ -1,4 +1,4 @@
-"""`to_sdk` and `from_sdk`: conversion of events, with the real SDK and without it."""
+"""Tests `to_sdk` and `from_sdk` with the real SDK, and without it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_events_round_trip_through_the_real_sdk(
 
 @pytest.mark.parametrize("api", ["core", "v1"])
 def test_without_the_sdk_the_error_names_the_package(api: str) -> None:
-    """It also works in the project's root, which has a folder named like the SDK's package."""
+    """The error is the same in the project's root, which has a folder named like the SDK."""
     code = f"""
 import sys
 sys.path[:0] = ["", "cloudevents"]
@@ -90,7 +90,7 @@ except CloudEventError as error:
 
 
 class Made:
-    """An event with the interface of the SDK."""
+    """Implements the interface of the SDK's events."""
 
     def __init__(self, data: Any = None, **attributes: Any) -> None:
         self.data = data

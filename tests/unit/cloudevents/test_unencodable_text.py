@@ -1,4 +1,7 @@
-"""Text that has no bytes, wherever an event may hold text: our error, or an escape in JSON."""
+"""Tests text that cannot be encoded, wherever an event may have it.
+
+Each use raises our error, or writes an escape in JSON.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ LONE = "\ud800"
 V1_0 = CloudEvent(id="1", source="/s", type="t")
 EVENTS = [V1_0, *(V1_0.to_version(label) for label in ("0.3", "0.2", "0.1"))]
 
-#: Values of attributes that hold it, as it is or as JSON's escape.
+#: Attribute values that contain a lone surrogate, directly or as an escape in JSON.
 VALUES = [
     LONE,
     f'a/b; x="{LONE}"',
@@ -43,7 +46,7 @@ VALUES = [
     JsonMap('{"a":"\\ud800","partitionkey":"\\ud800"}'),
     JsonMap('{"\\ud800":1}'),
 ]
-#: Types of data, some in charsets that have no letter for some of what JSON is made of.
+#: Content types of data; some charsets lack characters that JSON needs.
 TYPES = [
     None,
     "a/b",
@@ -89,7 +92,7 @@ USES: dict[str, Callable[[CloudEvent], object]] = {
 
 
 def made() -> Iterator[CloudEvent]:
-    """Every event that can be made of these, of every version."""
+    """Yields every event that can be made of these values and data, of every version."""
     for event in EVENTS:
         names = {*V1_0, *event, "ext", "subject", "time", "datacontenttype", "dataschema"}
         for name in sorted(names | {"contentType", "contenttype", "extensions", "schemaurl"}):
@@ -127,7 +130,7 @@ def test_the_error_says_where(event_format: Any) -> None:
         to_kafka(text, "structured", event_format=event_format)
     with pytest.raises(CloudEventError, match="charset utf-8 cannot encode"):
         to_kafka(text)
-    # JSON has an escape for it.
+    # JSON writes a lone surrogate as an escape.
     assert from_kafka(*to_kafka(text, "structured")) == text
 
 

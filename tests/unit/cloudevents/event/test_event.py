@@ -1,4 +1,4 @@
-"""The event: making one, its rules, its views, equality, printing, pickling."""
+"""Tests events: how they are made, validated, compared, printed and pickled."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_unknown_version() -> None:
 
 
 def test_advice_on_names_is_a_warning_and_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(V1_0, "_valid_names", set())  # only so many are remembered
+    monkeypatch.setattr(V1_0, "_valid_names", set())  # forgets the names of earlier tests
     long_name = "averylongnameforanattribute"
     with pytest.warns(CloudEventWarning, match="27 characters"):
         CloudEvent({**BASE, long_name: "x"})
@@ -340,7 +340,7 @@ def test_deep_data_prints_compares_and_travels_where_the_stack_is_deep() -> None
         assert pickle.loads(pickle.dumps(events.pop())).data_bytes() == deep.encode()
         return None
 
-    # An event of its own for each: what one finds is kept.
+    # A new event for each check, because an event caches results.
     events = [from_json(document) for _ in range(4)]
     checks(300)
 
@@ -406,7 +406,7 @@ def test_an_event_is_not_taken_for_its_attributes_alone(lazy: bool) -> None:
     if lazy:
         event = lazy_from_kafka(*to_kafka(event))
         assert isinstance(event, LazyEvent)
-    # Its data would be left behind.
+    # A copy of the attributes would lose the data.
     for act in (CloudEvent, CloudEvent(BASE).replace):
         with pytest.raises(CloudEventError, match=r"a mapping of names to values, not .*Event"):
             act(event)
@@ -432,7 +432,7 @@ def test_the_mode_that_an_event_was_in() -> None:
     assert told.mode == "structured"
 
 
-# --- times and maps compare by what they mean ---------------------------------------------------
+# --- times and maps compare by value -------------------------------------------------------------
 
 NOON = datetime(2018, 4, 5, 12, 0, 0, 250_000, tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""Typed extensions: reading, checking, registering."""
+"""Tests typed extensions: how they are read, checked and registered."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_an_attribute_has_one_extension() -> None:
 def test_sequences_of_integers(sequence: str) -> None:
     event = EVENT.replace(sequence=sequence, sequencetype="Integer")
     assert SEQUENCE.read(event) == {"sequence": sequence, "sequencetype": "Integer"}
-    # Of another type it may be anything that is not empty.
+    # With another sequencetype, any text but the empty one is valid.
     assert SEQUENCE.read(EVENT.replace(sequence="b", sequencetype="letters")) is not None
 
 

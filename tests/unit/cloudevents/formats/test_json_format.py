@@ -1,4 +1,4 @@
-"""The JSON format: reading, writing, data in its three forms, batches."""
+"""Tests the JSON event format: reading, writing, the three forms of data, and batches."""
 
 from __future__ import annotations
 
@@ -77,9 +77,10 @@ def test_a_json_string_is_decoded_once() -> None:
 
 @pytest.mark.parametrize("content_type", ["text/xml", "application/octet-stream", "x/jsonp"])
 def test_null_is_data_only_of_a_json_type(content_type: str) -> None:
-    """JSON format 3.1.1: with a JSON content type null is a payload, unlike a missing member.
+    """With a JSON content type, null is the data; a missing member is not (JSON format 3.1.1).
 
-    3.1.2: with another type a value other than a string may be refused, because it has no text.
+    With another content type, a value that is not a string may be refused, because it has no text
+    (3.1.2).
     """
     with pytest.raises(CloudEventError) as refused:
         from_json(document(f'"datacontenttype":"{content_type}","data":null'))

@@ -1,4 +1,4 @@
-"""Learned shapes of JSON events: a document yields the same event or error with and without one."""
+"""Tests learned shapes of JSON events: with and without a shape, the result is the same."""
 
 from __future__ import annotations
 
@@ -57,8 +57,9 @@ SEPARATORS = [(",", ":"), (", ", ": "), (",\n", ":"), (" , ", " : ")]
 
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
-    """Draws the members of an event: usually all that are required, usually with one wrong value at
-    most.
+    """Draws the members of an event, usually with all required members.
+
+    Usually at most one value is wrong.
     """
     base = draw(st.sampled_from([BASE, BASE, {**BASE, "specversion": "0.3"}, OLD]))
     names = draw(st.permutations([*base, *draw(st.lists(st.sampled_from([*MORE]), max_size=3))]))
@@ -102,7 +103,7 @@ def shapes() -> list[json_shapes._Shape]:
 
 
 def outcome(document: bytes | str) -> object:
-    """Returns everything that an event shows, or the error with its exact text."""
+    """Returns all visible results of reading an event, or the error with its exact text."""
     try:
         event = from_json(document)
     except CloudEventError as error:
@@ -116,7 +117,7 @@ def outcome(document: bytes | str) -> object:
 
 
 def alike(documents: list[bytes]) -> None:
-    """Checks that each document has the same outcome after any others, and repeatedly."""
+    """Checks that each document has the same outcome after any other documents, and repeatedly."""
     expected = []
     for each in documents:
         forget()
@@ -133,7 +134,7 @@ def alike(documents: list[bytes]) -> None:
 def test_a_document_is_read_alike_with_and_without_a_shape(
     one: dict[str, Any], other: dict[str, Any], separators: tuple[str, str], ascii_only: bool
 ) -> None:
-    # The values of `other` under the names of `one` meet a shape that was not learned from them.
+    # `mixed` has the shape of `one`, with values from which the shape was not learned.
     mixed = {name: other.get(name, value) for name, value in one.items()}
     texts = [
         json.dumps(each, separators=separators, ensure_ascii=ascii_only)
@@ -294,7 +295,7 @@ def test_few_documents_are_examined_after_many_without_a_shape() -> None:
         assert len(shapes()) <= 1, count
     (shape,) = shapes()
     from_json(known)
-    # From then on every document is examined again.
+    # From here on the shape of every document is compared again.
     for document in (*others, known):
         from_json(document)
     assert json_shapes._missed == [0]
@@ -328,7 +329,7 @@ def test_shape_patterns_match_in_linear_time() -> None:
                 *_, inside = argument
                 match list(inside):
                     case [(_constants.POSSESSIVE_REPEAT, (0, _constants.MAXREPEAT, repeated))]:
-                        # The repetition ends at the quote that follows it.
+                        # The repetition cannot pass the quote that follows it.
                         assert list(repeated) == [(_constants.NOT_LITERAL, quote)]
                     case literals:  # the version
                         assert all(kind is _constants.LITERAL for kind, _ in literals)

@@ -1,4 +1,4 @@
-"""The Avro and protobuf event formats: round trips, refused events, and broken bytes."""
+"""Tests the Avro and protobuf event formats: round trips, refused events, broken bytes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FORMATS = pytest.mark.parametrize(
 )
 MINIMAL: dict[str, Any] = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}
 
-#: The schema in the text of the specification (Avro format 2.4).
+#: The schema in the specification (Avro format 2.4).
 RECORD = {
     "type": "record",
     "name": "CloudEventData",
@@ -98,7 +98,7 @@ def official_avro(data: Any, **attributes: Any) -> bytes:
 
 # --- both ---------------------------------------------------------------------------------------
 
-#: Times that protobuf can store: in UTC, with zero, three, six or nine digits of a second.
+#: Times that protobuf can store: in UTC, with zero, three, six or nine fractional digits.
 TIMES = st.from_regex(
     r"20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
     r"(\.([0-9]{3}){0,2}[0-9]{2}[1-9])?Z",
@@ -212,7 +212,7 @@ def test_structured_mode_round_trips_on_kafka(
 
 
 def assert_round_trips(chosen: EventFormat, event: CloudEvent) -> None:
-    """Checks that `event` round-trips; JSON data may get its content type."""
+    """Checks that `event` round-trips; reading may add a content type to JSON data."""
     read = chosen.read(chosen.write(event))
     added = read.attributes.keys() - event.attributes.keys()
     if added:
@@ -306,7 +306,7 @@ for use in (lambda: chosen.read(b""), lambda: chosen.write(event)):
 
 
 def test_golden_avro_bytes_are_read_and_written() -> None:
-    """An encoded datum of the specification's schema, written by hand."""
+    """The bytes encode the specification's schema, and were written by hand."""
     event = CloudEvent(MINIMAL, ok=True, n=-3, raw=b"\x01", data=b"\xff")
     pairs = [
         ("specversion", b"\x06\x061.0"),
@@ -384,7 +384,7 @@ def test_deep_nesting_raises_an_error() -> None:
 
 
 def test_golden_protobuf_bytes_are_read_and_written() -> None:
-    """A handwritten encoding with the field numbers of the official cloudevents.proto."""
+    """The bytes were written by hand, by the field numbers of the official cloudevents.proto."""
 
     def field(number: int, content: bytes) -> bytes:
         return bytes([number << 3 | 2, len(content)]) + content

@@ -1,4 +1,4 @@
-"""Plans of headers: with and without one a record is the same event, or refused alike."""
+"""Tests plans for headers: with and without a plan, a record yields the same event or error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 @st.composite
 def headers(draw: st.DrawFn) -> Headers:
-    """Headers in any order, the required ones usually right."""
+    """Draws headers in any order; the required ones are usually valid."""
     table: dict[str, bytes | None] = dict(REQUIRED)
     for name in draw(st.lists(st.sampled_from(NAMES), max_size=4)):
         table[name] = draw(st.sampled_from(VALUES))
@@ -37,7 +37,7 @@ def headers(draw: st.DrawFn) -> Headers:
 
 
 def forget() -> None:
-    """Leave no plan."""
+    """Removes all plans."""
     for plans in header_room._PLANS.values():
         plans.clear()
 
@@ -50,7 +50,7 @@ def _without_plans() -> Iterator[None]:
 
 
 def outcome(given_headers: Headers) -> object:
-    """All that can be seen of what was read, or the error to the word."""
+    """Returns all visible results of reading the headers, or the error with its exact text."""
     try:
         event = from_kafka(None, b"v", given_headers)
     except CloudEventError as error:

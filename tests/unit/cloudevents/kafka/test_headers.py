@@ -1,4 +1,4 @@
-"""The headers of binary mode: nulls, duplicates, names, values and errors."""
+"""Tests the headers of binary mode: nulls, duplicates, names, values and errors."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def test_headers_in_another_case_are_not_copied_to_another_mode() -> None:
     lenient = to_kafka(event_of(record, profile=LENIENT), "binary")
     assert lenient.headers[4:] == (("x", b""),)
     assert event_of(lenient, profile=LENIENT).attributes == event_of(lenient).attributes
-    # A reader that follows the binding ignores a header of another case. In the other mode a
-    # lenient reader would take it as a header of the event.
+    # A strict reader ignores a header in another case. After a conversion to the other mode, a
+    # lenient reader would treat this header as one of the event's headers.
     theirs = event_of(record, mode="structured")
     assert to_kafka(theirs) == record
     assert to_kafka(theirs, "binary") == lenient

@@ -1,4 +1,4 @@
-"""Events as JSON values without event headers, which v1 of the official SDK writes."""
+"""Tests JSON event values without event headers, which v1 of the official SDK writes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BASE: dict[str, Any] = {"id": "1", "source": "/s", "type": "t"}
 JSON_EVENTS = Profile(json_events=True)
 ANY_CASE = JSON_EVENTS._replace(any_case_headers=True)
 
-#: The content type is that of the data, and the value does not repeat it.
+#: The content type header is that of the data; the value does not repeat it.
 V1 = KafkaRecord(
     b"AA",
     b'{"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "partitionkey": "AA",'
@@ -68,7 +68,7 @@ def test_an_event_of_json(content_type: bytes) -> None:
     for read in (from_kafka, lazy_from_kafka):
         assert read(*record, profile=JSON_EVENTS) == event
     assert from_kafka_many([record], profile=JSON_EVENTS) == [event]
-    # A document alone also contains the type, so it differs from the one that was read.
+    # A document without a record also contains the content type, unlike the value.
     assert from_json(to_json(event)) == event
     repeated = to_kafka(event, "structured", repeat_attributes=True)
     assert dict(repeated.headers)["content-type"] == b"application/cloudevents+json"
@@ -89,13 +89,13 @@ def test_an_event_of_json(content_type: bytes) -> None:
             record_of(', "data_base64": "AP8="', b"application/octet-stream"),
             CloudEvent(BASE, datacontenttype="application/octet-stream", data=b"\x00\xff"),
         ),
-        # v1 writes null for missing data; only JSON data can be null itself.
+        # v1 writes null for missing data; only JSON data can be null.
         (record_of(', "data": null', b"a/b"), CloudEvent(BASE, datacontenttype="a/b")),
         (
             record_of(', "data": null', b"a/b+json"),
             CloudEvent(BASE, datacontenttype="a/b+json", data=JSON_NULL),
         ),
-        # The type in the value has precedence over the header.
+        # The content type in the value has precedence over the header.
         (
             record_of(', "datacontenttype": "text/xml", "data": "<a/>"', b"application/json"),
             CloudEvent(BASE, datacontenttype="text/xml", data="<a/>"),
@@ -179,14 +179,14 @@ def test_a_value_of_an_unknown_version_is_opaque() -> None:
 
 
 def test_event_headers_decide_the_mode() -> None:
-    # An event in binary mode may have such a value as its data.
+    # The data of an event in binary mode may look like an event.
     event = event_of(KafkaRecord(None, V1.value, BINARY.headers), profile=JSON_EVENTS)
     assert event.data == V1.value
     assert event.mode == "binary"
     half = KafkaRecord(None, V1.value, (("ce_id", b"1"), *V1.headers))
     with pytest.raises(CloudEventError, match="ce_specversion"):
         from_kafka(*half, profile=JSON_EVENTS)
-    # The mode that the caller forces also decides.
+    # A mode that the caller forces has precedence, too.
     assert event_of(V1, mode="structured").datacontenttype is None
     with pytest.raises(CloudEventError, match="ce_specversion"):
         from_kafka(*V1, mode="binary", profile=JSON_EVENTS)

@@ -1,4 +1,4 @@
-"""The key and the headers that the caller sets."""
+"""Tests the key and the headers that the caller sets on a record."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_mapper_without_a_result_keeps_the_key_of_the_record() -> None:
         assert to_kafka(read, key_mapper=lambda event: b"").key == b""
         for mode in ("binary", "structured"):
             assert to_kafka(read, mode, key_mapper=lambda event: None).key == b"mykey"
-        # A changed event is a new event without a record.
+        # A changed event no longer has the record from which it was read.
         assert to_kafka(read.replace(id="2"), key_mapper=partition_key).key is None
 
 
@@ -52,7 +52,7 @@ def test_headers_of_the_caller_are_added() -> None:
     assert record.headers[-2:] == (("trace", b"1"), ("trace", None))
     read = to_kafka(event_of(BINARY), headers=[("trace", b"1")])
     assert read.headers == (*BINARY.headers, ("trace", b"1"))
-    # In any case: lenient readers would take them as the event's attributes or mode.
+    # Upper case, too: a lenient reader would treat the header as an attribute or as the mode.
     for name in ("ce_id", "content-type", "CE_foo", "Ce_id", "Content-Type"):
         with pytest.raises(CloudEventError, match=f"{name}: the header belongs to the event"):
             to_kafka(EVENT, headers=[(name, b"x")])

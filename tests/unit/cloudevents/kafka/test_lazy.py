@@ -1,4 +1,4 @@
-"""Lazy reading: only the requested parts are read, by the same rules."""
+"""Tests lazy reading: only requested parts are read, by the same rules."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def lazy_of(record: Parts, profile: Profile = DEFAULT) -> LazyEvent:
     return lazy
 
 
-#: Records in binary mode, and the profile to read each.
+#: Records in binary mode, and the profile with which each is read.
 RECORDS = [
     (BINARY, DEFAULT),
     (record_with(("x", b"1"), ("ce_unset", None), ("ce_ext", b""), value=None), DEFAULT),

@@ -1,4 +1,4 @@
-"""Message formats 0 and 1 have no headers, so that only structured JSON can be written."""
+"""Tests message formats 0 and 1, which have no headers: only structured JSON can be written."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_unknown_message_formats_are_refused(message_format: Any) -> None:
 
 
 def test_the_mode_can_be_forced_for_records_without_headers() -> None:
-    """Producers before 0.11 write no headers, so only the caller knows the mode."""
+    """Producers before Kafka 0.11 write no headers, so the caller must name the mode."""
     bare = KafkaRecord(b"k", STRUCTURED.value)
     assert isinstance(from_kafka(*bare), NotAnEvent)
     assert event_of(bare, mode="structured") == event_of(STRUCTURED)

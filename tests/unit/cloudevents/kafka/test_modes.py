@@ -1,4 +1,4 @@
-"""The mode of a record, and the parts of a record in each mode."""
+"""Tests the mode of a record, and its key, value and headers in each mode."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_data_that_is_an_event_format_is_not_written_in_binary_mode(
         with pytest.raises(CloudEventError, match=r"content-type: .*structured.*Kafka binding 3"):
             to_kafka(event, **settings)
     if label == "1.0":
-        # The document contains the type of the data; the content type is that of the mode.
+        # The document contains the data's content type; the header names the structured mode.
         for repeated in (False, True):
             written = event_of(to_kafka(event, "structured", repeat_attributes=repeated))
             assert written == event

@@ -1,4 +1,4 @@
-"""Outcomes of reading a record: an event, an opaque event, no event, or an error."""
+"""Tests the outcomes of reading a record: an event, an opaque event, no event, or an error."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_tombstone_is_not_an_event_without_data() -> None:
 
 @pytest.mark.parametrize("mode", ["structured", "binary"])
 def test_a_tombstone_is_recognized_in_every_mode(mode: Mode) -> None:
-    """A compacted topic of a message format without headers has such tombstones."""
+    """A compacted topic with a message format without headers has such tombstones."""
     tombstone = from_kafka(b"k", None, mode=mode)
     assert isinstance(tombstone, NotAnEvent)
     assert tombstone.tombstone

@@ -1,4 +1,4 @@
-"""Events from a stream of records of any consumer."""
+"""Tests reading events from a stream of records of any consumer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ..samples import BINARY, EVENT, STRUCTURED
 
 
 class Consumed(NamedTuple):
-    """A record of some client."""
+    """A record as another client's consumer returns it."""
 
     key: bytes | None
     value: bytes | None

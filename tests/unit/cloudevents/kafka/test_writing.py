@@ -1,4 +1,4 @@
-"""Writing records: golden bytes in both modes, conversion between modes, other formats."""
+"""Tests writing records: golden bytes in both modes, mode conversion, other event formats."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_data_becomes_the_value_of_the_record() -> None:
         record = to_kafka(CloudEvent(base, data=data))
         assert record.value == value
         assert "content-type" not in dict(record.headers)
-    # JSON data implies its type, which binary mode must write (JSON format 3.1.2).
+    # JSON data implies a JSON content type, which binary mode must write (JSON format 3.1.2).
     for data, value in (({"a": 1}, b'{"a":1}'), ("t", b'"t"'), (JSON_NULL, b"null")):
         record = to_kafka(CloudEvent(base, data=data))
         assert record.value == value

@@ -1,4 +1,4 @@
-"""Writing JSON: the encoder that is made once gives what Python's own way gives."""
+"""Tests the cached JSON encoder: its output equals that of Python's `json.dumps`."""
 
 from __future__ import annotations
 

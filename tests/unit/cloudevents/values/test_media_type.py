@@ -1,4 +1,4 @@
-"""Media types: parsing, and their meaning for events and data."""
+"""Tests media types: parsing, and which of them stand for events, JSON or text."""
 
 from __future__ import annotations
 

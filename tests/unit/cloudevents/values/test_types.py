@@ -1,4 +1,4 @@
-"""The type system: texts of each type, native values, times."""
+"""Tests the CloudEvents type system: the text of each type, native values, and times."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_quick_and_full_check_of_a_time_agree(text: str) -> None:
 )
 @pytest.mark.parametrize("name", list(ce_types.TYPES))
 def test_long_texts_are_checked_in_reasonable_time(name: str, piece: str) -> None:
-    # A pattern that goes back over what it has read would not come to an end here.
+    # A pattern that backtracks would take too long here.
     for end in ("!", " ", "\x00", ""):
         ce_types.TYPES[name].fault(piece * 5_000 + end)
         ce_types.TYPES[name].quick(piece * 5_000 + end)
@@ -207,13 +207,13 @@ def test_canonical_string_and_back(value: bool | int | bytes) -> None:
 
 
 class Level(int, Enum):
-    """An enumeration of integers, which str() shows by name."""
+    """An enumeration of integers; `str` returns a member's name."""
 
     HIGH = 7
 
 
 class Zone(StrEnum):
-    """An enumeration of texts."""
+    """An enumeration of strings."""
 
     EU = "eu"
 
@@ -275,7 +275,7 @@ def test_a_wrong_time_has_no_datetime() -> None:
         _ = Timestamp("tomorrow").datetime
 
 
-#: Days that every zone can say in UTC.
+#: The first and last times that can be converted from every time zone to UTC.
 FIRST = datetime(1, 1, 3, tzinfo=UTC).replace(tzinfo=None)
 LAST = datetime(9999, 12, 29, tzinfo=UTC).replace(tzinfo=None)
 
@@ -284,7 +284,7 @@ LAST = datetime(9999, 12, 29, tzinfo=UTC).replace(tzinfo=None)
 def test_datetime_to_text_and_back(moment: datetime) -> None:
     text = Timestamp.from_datetime(moment)
     assert ce_types.TIMESTAMP.fault(text) is None
-    # Through UTC: Python never finds two zones' times equal within the hour that a clock repeats.
+    # Compared in UTC: Python finds times of two zones unequal in the hour that a clock repeats.
     assert text.datetime.astimezone(UTC) == moment.astimezone(UTC)
 
 
@@ -361,7 +361,7 @@ def test_a_time_beside_what_is_no_moment() -> None:
     assert Timestamp("noon") != moment
     with pytest.raises(CloudEventError, match='"noon" is not RFC 3339'):
         _ = Timestamp("noon") < moment
-    # Beside a text it is the text that it is.
+    # Compared with a string, a Timestamp is a string.
     assert time == "2018-04-05T12:00:00Z"
     assert time != "2018-04-05T12:00:00.0Z"
     assert hash(time) == hash("2018-04-05T12:00:00Z")

@@ -1,4 +1,4 @@
-"""Conversion between versions: renamed, kept and impossible attributes."""
+"""Tests conversion between versions: attributes that are renamed, kept or impossible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans for attributes: an event or error is the same with and without a plan."""
+"""Tests plans for attributes: an event or error is the same with and without a plan."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ WRONG: list[Any] = [
 
 @st.composite
 def attributes(draw: st.DrawFn) -> dict[Any, Any]:
-    """Draws attributes: usually all that are required, usually with one invalid value at most."""
+    """Draws attributes, usually with all required ones, and with at most one invalid value."""
     names = draw(
         st.permutations([*BASE, *draw(st.lists(st.sampled_from(list(RIGHT)), max_size=3))])
     )
@@ -70,7 +70,7 @@ DATA = st.sampled_from([None, b"x", "x", "eA==", {"a": 1}, [1.5], JsonMap("{}"),
 
 
 def forget() -> None:
-    """Clears all plans and the names known to be valid, which are limited in number."""
+    """Clears all plans, and the limited set of names known to be valid."""
     for version in ALL_VERSIONS:
         version.plans.clear()
         version._valid_names.clear()
@@ -84,7 +84,7 @@ def _without_plans() -> Iterator[None]:
 
 
 def outcome(attributes: dict[Any, Any], data: Any) -> object:
-    """Returns everything that an event shows, or the error with its exact text."""
+    """Returns all visible results of making an event, or the error with its exact text."""
     try:
         event = CloudEvent(attributes, data=data)
     except CloudEventError as error:
@@ -97,7 +97,7 @@ def outcome(attributes: dict[Any, Any], data: Any) -> object:
 def test_an_event_is_the_same_with_and_without_a_plan(
     one: dict[Any, Any], other: dict[Any, Any], data: Any
 ) -> None:
-    # The values of `other` under the names of `one` meet a plan that was not learned from them.
+    # `mixed` has the names of `one`, with values from which the plan was not learned.
     mixed = {name: other.get(name, value) for name, value in one.items()}
     forget()
     expected = []

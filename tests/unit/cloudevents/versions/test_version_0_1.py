@@ -1,4 +1,7 @@
-"""0.1 as the first release and the draft for Pulsar have it: camelCase, extensions in one map."""
+"""Tests CloudEvents 0.1, the first release, which the Pulsar draft uses.
+
+Its attributes are in camelCase, and one attribute is a map of the extensions.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from kproto_cloudevents.extensions import SAMPLED_RATE
 
 from ..samples import event_of
 
-#: The example of the text.
+#: The example in the specification.
 EXAMPLE = b"""{
     "cloudEventsVersion" : "0.1",
     "eventType" : "com.example.someevent",
@@ -81,7 +84,7 @@ def test_both_modes() -> None:
         ("ce_extensions", b'{"comExampleExtension":"value"}'),
         ("content-type", b"text/xml"),
     )
-    # And back: the map is an object again.
+    # In JSON the map is an object again.
     again = to_json(event_of(binary).replace(eventID="2"))
     assert b'"extensions":{"comExampleExtension":"value"}' in again
 
@@ -102,7 +105,7 @@ def test_lazy_and_lenient_reading() -> None:
     event = event_of((None, b"x", lower), profile=LENIENT)
     assert event.id == "A234-1234-1234"
     assert to_kafka(event).headers == lower
-    # A name of today that looks like one of then stays what it is.
+    # A 1.0 header whose name resembles one of 0.1 keeps its name.
     today = (
         ("CE_Specversion", b"1.0"),
         ("CE_Id", b"1"),
@@ -206,7 +209,7 @@ def test_unknown_values_of_the_old_version_attribute() -> None:
 
 
 def test_data_of_its_own_rules() -> None:
-    # As in 0.2, which test_version_0_2 looks at closely.
+    # The rules are those of 0.2; test_version_0_2 tests them in detail.
     event = CloudEvent(BASE, contentType="application/avro", data=b"\x00\x01")
     assert to_json(event).endswith(b'"data":"AAE="}')
     assert from_json(to_json(event)).data == "AAE="

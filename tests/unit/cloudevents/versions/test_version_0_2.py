@@ -1,4 +1,4 @@
-"""The text of November 2018: 0.2, and the same text while its number was still 0.1."""
+"""Tests CloudEvents 0.2 of November 2018, and the same text under its earlier number 0.1."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..samples import event_of
 
 LABELS = ["0.2", "0.1"]
 
-#: The example of the text, with a payload of ours.
+#: The example in the specification, with our own payload.
 EXAMPLE = """{
     "specversion" : "LABEL",
     "type" : "com.github.pull.create",
@@ -82,7 +82,7 @@ def test_both_modes(label: str) -> None:
 
 
 def test_ce_contenttype_is_read() -> None:
-    # The binding of that time wrote it so.
+    # The Kafka binding of 0.2 writes this header.
     headers = (
         ("ce_specversion", b"0.2"),
         ("ce_type", b"t"),
@@ -118,7 +118,7 @@ def test_a_name_must_begin_with_a_letter_in_headers_too() -> None:
         from_kafka(None, None, (*record.headers, ("ce_1x", b"x")))
 
 
-# --- data, of which the document does not say whether it is Base64 --------------------------------
+# --- data that may be text or Base64 -------------------------------------------------------------
 
 
 def test_a_string_of_a_type_that_is_no_text_is_kept_and_not_guessed_at() -> None:
@@ -139,11 +139,11 @@ def test_a_string_of_a_type_that_is_no_text_is_kept_and_not_guessed_at() -> None
             refused()
     assert to_kafka(read.replace(data=b"\x00\x01"), "binary").value == b"\x00\x01"
     assert to_kafka(read.replace(data=read.data), "binary").value == b"AAE="
-    # Nor does another version come by it another way.
+    # Changing specversion instead of converting does not help either.
     moved = read.replace(specversion="1.0", contenttype=None, datacontenttype="a/b")
     with pytest.raises(CloudEventError, match="the string is text, or Base64 of bytes"):
         to_json(moved)
-    # Another version without marks takes it as it is.
+    # 0.1 does not mark Base64 either, so that the string is kept.
     assert read.to_version("0.1").data == "AAE="
 
 
@@ -233,13 +233,13 @@ def test_bytes_never_change_in_structured_mode(
     try:
         assert read.data_bytes() == data
     except CloudEventError:
-        # Base64 that nothing marks: of a type that is neither text nor JSON.
+        # The content type is neither text nor JSON, and nothing marks the string as Base64.
         assert declared == "a/b"
         assert base64.b64decode(read.data) == data
 
 
 def test_a_json_value_of_a_type_that_is_not_json() -> None:
-    # `data` is of any type: a Map stands as an object, whatever its content type.
+    # `data` may have any type: a Map is an object for any content type.
     document = (
         b'{"specversion":"0.2","id":"1","source":"","type":"t","contenttype":"a/b","data":[1]}'
     )

@@ -1,4 +1,4 @@
-"""CloudEvents 0.3: its names, its maps, and its attribute for Base64 data."""
+"""Tests CloudEvents 0.3: its names, its maps, and its attribute for Base64 data."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_the_encoding_of_the_data_does_not_affect_equality() -> None:
     assert read != event.replace(data=b"\x00")
     assert read != event.replace(data=None)
     assert read != event.replace(subject="s")
-    # Without data it is an ordinary attribute.
+    # Without data, datacontentencoding is an ordinary attribute.
     assert event.replace(data=None, datacontentencoding="base64") != event.replace(data=None)
 
 
@@ -113,7 +113,7 @@ def test_a_record_stores_data_without_base64() -> None:
     record = to_kafka(event, "binary")
     assert record.value == b"\x00\x01"
     assert "ce_datacontentencoding" not in dict(record.headers)
-    # If a producer sets it on a record nevertheless, it is ignored but kept.
+    # If a record has the header nevertheless, reading ignores it, and writing keeps it.
     odd = record._replace(headers=(*record.headers, ("ce_datacontentencoding", b"base64")))
     read = from_kafka(*odd)
     assert isinstance(read, CloudEvent)
