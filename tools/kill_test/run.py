@@ -69,7 +69,7 @@ class Result:
 
     @property
     def is_right(self) -> bool:
-        """Returns whether all records are acknowledged, and both readers saw each once, in order."""
+        """Returns whether all records are acknowledged, and both readers saw each once in order."""
         faults = [self.account.failed, self.lost, self.missed, len(self.notes)]
         for seen in (self.during, self.after):
             faults += [seen.doubled, seen.disordered, seen.misplaced]

@@ -1,8 +1,9 @@
-"""Passes mutated encodings to Kafka's readers and ours: both must accept them, or both refuse.
+"""Compares Kafka's decoders with kproto's on mutated encodings: both must accept, or both refuse.
 
-Judges one mutation; `fuzz` runs many, and `kproto.fuzz.mutations` makes them. If kproto refuses
-bytes that Kafka's class accepts, the lenient reader must name the reason, otherwise they disagree;
-they also disagree if kproto accepts bytes that Kafka's class refuses.
+This module compares one mutation after the other; `fuzz` runs many, and `kproto.fuzz.mutations`
+creates them. If kproto refuses bytes that Kafka's class accepts, the lenient reader must find a
+documented deviation; otherwise they disagree. They also disagree if kproto accepts bytes that
+Kafka's class refuses.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Agreement(Enum):
 
 
 class Disagreement(NamedTuple):
-    """Bytes on which kproto and Kafka's class disagree for no documented reason."""
+    """Bytes on which kproto and Kafka's class disagree without a documented reason."""
 
     pair: Pair
     data: bytes
@@ -51,10 +52,10 @@ Case = Agreement | Deviation | Disagreement
 
 
 def judged_pairs() -> tuple[Pair, ...]:
-    """Returns the pairs whose mutations are judged: those with equal meaning in the newest release.
+    """Returns the pairs whose mutations are compared: those with the newest release's definition.
 
-    A release without a tagged field that was added later cannot tell whether it is well-formed. The
-    newest release judges those forms.
+    A release without a tagged field that was added later cannot check the field's bytes. Only the
+    newest release checks these messages.
     """
     return tuple(
         pair
@@ -65,13 +66,13 @@ def judged_pairs() -> tuple[Pair, ...]:
 
 
 SEED_BYTES: Final = 2000
-"""Longer encodings are left out if there are shorter ones, because they make mutations slow."""
+"""Longer encodings are excluded if there are shorter ones, because they make mutations slow."""
 
 RANDOM_SEEDS: Final = 12
 
 
 def seeds(form: Form) -> list[bytes]:
-    """Returns valid encodings of `form` to start from, the shortest first."""
+    """Returns valid encodings of `form` to mutate, the shortest first."""
     built = [*instances(form.message, form.version)]
     built.extend(islice(random_instances(form.message, form.version), RANDOM_SEEDS))
     found = sorted(
@@ -81,7 +82,7 @@ def seeds(form: Form) -> list[bytes]:
 
 
 def judge(pair: Pair, mutated: Iterable[bytes], reference: Reference) -> Iterator[Case]:
-    """Passes each of `mutated` to Kafka's class and to ours; returns their agreement."""
+    """Passes each of `mutated` to Kafka's class and to kproto; yields their agreement."""
     asked: deque[bytes] = deque()
 
     def questions() -> Iterator[bytes]:
@@ -103,7 +104,7 @@ def _case(pair: Pair, data: bytes, answer: Answer) -> Case:
         if answer.outcome is Outcome.REFUSED:
             return Agreement.NEITHER
         return _deviation(form, data, answer.taken) or _disagreement(pair, data, str(error), answer)
-    except Exception as error:  # noqa: BLE001 - a finding, and the bytes must be told with it
+    except Exception as error:  # noqa: BLE001 - a finding, which must include the bytes
         return _disagreement(pair, data, f"raised {error!r}", answer)
     if (Outcome.DONE, written, end) != answer:
         return _disagreement(pair, data, f"reads {end} bytes, writes {written.hex()}", answer)
@@ -117,7 +118,7 @@ def _case(pair: Pair, data: bytes, answer: Answer) -> Case:
 
 
 def _deviation(form: Form, data: bytes, taken: int) -> Deviation | None:
-    """Returns the first documented deviation in these bytes if a lenient read takes them."""
+    """Returns the first documented deviation if the lenient reader accepts `taken` bytes."""
     try:
         end, found = read_leniently(layout(union()[form.name], form.version), data)
     except UnreadableMessageError:

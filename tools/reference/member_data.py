@@ -1,6 +1,6 @@
-"""Writes and reads the data that group members exchange with Kafka's ConsumerProtocol.
+"""Encodes and decodes the data that group members exchange with Kafka's ConsumerProtocol.
 
-Owns the form of the questions, which `java/MemberData.java` reads.
+Encodes the questions; `java/MemberData.java` decodes them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
 def write_subscriptions(
     judge: Reference, wanted: Iterable[Subscription], version: int | None = None
 ) -> Iterator[bytes]:
-    """Returns the bytes that Kafka's class writes for each, in its own version or another."""
+    """Yields the bytes of Kafka's class for each subscription; `version` None is the newest."""
     lines = (
         "\t".join(
             (
@@ -47,14 +47,14 @@ def write_assignments(
     version: int | None = None,
     user_data: bytes | None = None,
 ) -> Iterator[bytes]:
-    """Yields the bytes that Kafka's class writes for an assignment."""
+    """Yields the bytes of Kafka's class for each assignment; `version` None is the newest."""
     told = "-" if version is None else str(version)
     lines = (f"assignment\t{told}\t{_hex(user_data)}\t{_named(each)}" for each in wanted)
     return (_taken(answer) for answer in _ask(judge, lines))
 
 
 def read_subscriptions(judge: Reference, data: Iterable[bytes]) -> Iterator[Subscription | None]:
-    """Returns the subscriptions that Kafka's class reads; None for a refused one."""
+    """Yields the subscription that Kafka's class decodes from each; None if it refuses."""
     for answer in _ask(judge, (f"read-subscription\t{each.hex()}" for each in data)):
         if answer is None:
             yield None
@@ -73,7 +73,7 @@ def read_subscriptions(judge: Reference, data: Iterable[bytes]) -> Iterator[Subs
 def read_assignments(
     judge: Reference, data: Iterable[bytes]
 ) -> Iterator[list[TopicPartition] | None]:
-    """Returns the assignments that Kafka's class reads; None for a refused one."""
+    """Yields the assignment that Kafka's class decodes from each; None if it refuses."""
     for answer in _ask(judge, (f"read-assignment\t{each.hex()}" for each in data)):
         yield None if answer is None else _places(answer.decode().split("\t")[1])
 

@@ -1,7 +1,7 @@
-"""The messages and versions of each release, with the class of kproto for each.
+"""The messages and versions of each release, with kproto's class for each.
 
-A pair is a message and a version in the names of its release; kproto has a message that was renamed
-or renumbered later under the new name.
+A pair is a message and a version with the release's names. If a message was renamed or renumbered
+later, kproto has it under the new name or number.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ __all__ = ["RELEASES", "Form", "Pair", "all_pairs", "forms", "pairs"]
 
 SCHEMAS: Final = Path(__file__).resolve().parents[2] / "schemas"
 
-#: The releases whose classes are asked, oldest first.
+#: The releases whose classes are used, oldest first.
 RELEASES: Final = ("3.9.2", "4.4.0")
 
 
 class Form(NamedTuple):
-    """A message of the union and one of its versions: one layout, and one codec."""
+    """A message and version of kproto: one layout, and one codec."""
 
     name: str
     version: int
 
     @property
     def message(self) -> type[Message]:
-        """Returns the class of kproto."""
+        """Returns kproto's class of the message."""
         found: type[Message] = getattr(messages, class_name(self.name))
         return found
 
@@ -42,7 +42,7 @@ class Form(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A message and a version in the names of one release, and their form in kproto."""
+    """A message and a version with one release's names, and kproto's form of it."""
 
     release: str
     name: str
@@ -55,7 +55,7 @@ class Pair(NamedTuple):
 
 @cache
 def pairs(release: str) -> tuple[Pair, ...]:
-    """Returns every pair of `release`. Raises KeyError if kproto lacks one."""
+    """Returns every pair of `release`. Raises KeyError if kproto lacks one of its messages."""
     found = []
     for spec in load_release(SCHEMAS / release).messages:
         for version in spec.valid_versions:
@@ -70,7 +70,7 @@ def all_pairs() -> tuple[Pair, ...]:
 
 
 def forms() -> dict[Form, tuple[Pair, ...]]:
-    """Returns every form of any release, with its pairs, by name and version."""
+    """Returns all forms, sorted by name and version, each with its pairs."""
     found: dict[Form, list[Pair]] = {}
     for pair in all_pairs():
         found.setdefault(pair.form, []).append(pair)

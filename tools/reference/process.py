@@ -1,7 +1,7 @@
-"""Runs the Java program and sends it pipelined questions.
+"""Runs the Java program, and sends it questions without waiting for each answer.
 
-Defines the form of questions and answers on the pipes (see `java/Reference.java`); `Operation`
-describes the input and output of each operation.
+Encodes questions and decodes answers (see `java/Reference.java`). `Operation` describes the input
+and output of each operation.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ __all__ = [
 
 
 class Operation(IntEnum):
-    """The operations of the Java program, by their numbers there.
+    """The operations of the Java program, by their numbers in it.
 
-    REWRITE reads a message from bytes and writes it again. TO_JSON reads bytes and writes JSON.
-    FROM_JSON reads JSON and writes bytes. READ_RECORDS reads record batches and message sets, and
-    describes them in JSON; BUILD_RECORDS builds one from its description. DECIDE_RIGHTS asks
-    KRaft's authorizer (`rights`), MEASURE the measures of quotas (`quotas`), ASSIGN the assignors
-    of groups (`assignors`), MEMBER_DATA the data that members exchange (`member_data`).
+    REWRITE decodes a message and encodes it again. TO_JSON decodes bytes and writes JSON. FROM_JSON
+    reads JSON and encodes bytes. READ_RECORDS decodes record batches and message sets, and
+    describes them in JSON; BUILD_RECORDS builds one from its description. DECIDE_RIGHTS runs
+    KRaft's authorizer (`rights`), MEASURE the measurements of quotas (`quotas`), ASSIGN the
+    client-side assignors (`assignors`), and MEMBER_DATA the codec of the data that members exchange
+    (`member_data`).
     """
 
     REWRITE = 0
@@ -55,10 +56,11 @@ class Operation(IntEnum):
 
 
 class Outcome(IntEnum):
-    """The outcome of a question, by the number that the Java program sends.
+    """The outcome of a question, by its number in the Java program.
 
-    DONE: Kafka's class read and wrote the message. REFUSED: it cannot read the message. UNWRITABLE:
-    it read the message, but cannot write it. FAILED: the question or the program is at fault.
+    DONE: Kafka's class decoded and encoded the message. REFUSED: it cannot decode the message.
+    UNWRITABLE: it decoded the message, but cannot encode it. FAILED: the question or the program is
+    wrong.
     """
 
     DONE = 0
@@ -70,9 +72,9 @@ class Outcome(IntEnum):
 class Answer(NamedTuple):
     """The answer of Kafka's class.
 
-    If it is DONE, `data` is the output of the class. Otherwise `data` is the reason in UTF-8.
-    `taken` is the number of bytes that the class read, without bytes after the message; 0 if it
-    refused them.
+    `data` is the output of the class if the outcome is DONE, otherwise the reason in UTF-8. `taken`
+    is the number of bytes that the class decoded, without bytes after the message; 0 if it refused
+    them.
     """
 
     outcome: Outcome
@@ -81,33 +83,33 @@ class Answer(NamedTuple):
 
     @property
     def accepted(self) -> bool:
-        """Returns whether Kafka's class read the input and wrote it."""
+        """Returns whether Kafka's class decoded the input and encoded it."""
         return self.outcome is Outcome.DONE
 
 
 class ReferenceFailedError(RuntimeError):
-    """The Java program ended, or could not answer for a reason of its own."""
+    """The Java program ended, or reports a failure that is no answer of Kafka's class."""
 
 
 QUESTIONS_AT_ONCE: Final = 256
-"""How many questions are written ahead of the answers."""
+"""The number of questions in a batch; `BATCHES_UNDER_WAY` batches may lack answers."""
 
 BATCHES_UNDER_WAY: Final = 3
 
 PIPE_BYTES: Final = 1 << 18
 
 MEMORY: Final = "512m"
-"""Heap of the JVM; the longest question is about 10 MB."""
+"""The heap of the JVM; the longest question is about 10 MB."""
 
 END_TIMEOUT_S: Final = 30.0
-"""The program ends as soon as its input ends."""
+"""The longest wait for the program's end, which follows at once when its input ends."""
 
 _OUTCOMES: Final = tuple(Outcome)
 _SIZE: Final = struct.Struct(">i")
 
 
 def question(operation: Operation, message: str, version: int, content: bytes) -> bytes:
-    """Returns a framed question: `message` is a name in the release's own definitions."""
+    """Returns an encoded question; `message` is a name in the release's own definitions."""
     name = message.encode("ascii")
     size = 4 + len(name) + len(content)
     head = struct.pack(f">iBB{len(name)}sh", size, operation, len(name), name, version)
@@ -115,14 +117,15 @@ def question(operation: Operation, message: str, version: int, content: bytes) -
 
 
 def records_question(operation: Operation, content: bytes) -> bytes:
-    """Returns a framed question about records."""
+    """Returns an encoded question for an operation that needs no message name."""
     return struct.pack(">iB", 1 + len(content), operation) + content
 
 
 class Reference:
     """The Java program on the jars of one release; a context manager.
 
-    Starting it raises ReferenceUnavailableError without Java, Maven or a compiler.
+    The constructor starts the program. It raises ReferenceUnavailableError if Java, Maven or a
+    compiler is missing.
     """
 
     def __init__(self, release: str) -> None:
@@ -165,12 +168,12 @@ class Reference:
         self.close()
 
     def close(self) -> None:
-        """Ends the program, and waits for it."""
+        """Ends the program, and waits for its end."""
         if self._errors.closed:
             return
         self._outgoing.put(None)
         if self._writer_stuck():
-            self._process.kill()  # its output pipe is full, and no reader is left
+            self._process.kill()  # its output pipe is full, and nothing reads it
         self._writer.join()
         self._output.close()
         try:
@@ -187,8 +190,8 @@ class Reference:
     def ask(self, questions: Iterable[bytes]) -> Generator[Answer, None, None]:
         """Yields the answer to each question, in order; reads a few hundred questions ahead.
 
-        Raises ReferenceFailedError if the program fails; a refusal by Kafka's class is not a
-        failure. Stopping early is safe: the pending answers are then read.
+        Raises ReferenceFailedError if the program fails; a refusal by Kafka's class is an answer.
+        If the caller stops early, reads and ignores the pending answers.
         """
         source = iter(questions)
         under_way: deque[int] = deque()
@@ -211,14 +214,14 @@ class Reference:
                     self._frame()
 
     def _write(self) -> None:
-        """Writes the questions in its own thread, because the program may wait for its reader."""
+        """Writes the questions in a separate thread, because the program may wait for a reader."""
         try:
             with self._input:
                 while (block := self._outgoing.get()) is not None:
                     self._input.write(block)
                     self._input.flush()
         except BrokenPipeError:
-            pass  # the program ended; the reader of the answers detects this
+            pass  # the program ended; `_frame` detects this
 
     def _answer(self) -> Answer:
         status, body = self._frame()

@@ -1,4 +1,4 @@
-"""Asks the Java program (`java/Quotas.java`) for Kafka's quota measurements."""
+"""Asks the Java program (`java/Quotas.java`) for the measurements of Kafka's quotas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Measured", "Taken", "measure"]
 
 
 class Taken(NamedTuple):
-    """Usage of a quota: events are a time in ms and an amount."""
+    """The settings and the use of a quota; an event is a time in ms and an amount."""
 
     samples: int
     window_s: int
@@ -20,7 +20,7 @@ class Taken(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """The state after an event: rate per second, its window, tokens of a bucket."""
+    """The state after an event: rate per second, its window in ms, tokens of the token bucket."""
 
     rate: float
     span_ms: int
@@ -28,7 +28,7 @@ class Measured(NamedTuple):
 
 
 def measure(judge: Reference, wanted: Iterable[Taken]) -> Iterator[list[Measured]]:
-    """Returns the measurements of Kafka's classes after each event. Raises ReferenceFailedError."""
+    """Yields Kafka's measurements after each event of each quota. Raises ReferenceFailedError."""
     questions = (records_question(Operation.MEASURE, _lines(taken).encode()) for taken in wanted)
     for answer in judge.ask(questions):
         if answer.outcome is not Outcome.DONE:

@@ -1,7 +1,7 @@
-"""Compares how Kafka's classes and ours read record batches and message sets.
+"""Compares how Kafka's classes and kproto decode record batches and message sets.
 
-Defines the description of a read result, in which both sides answer, and the verdict on one buffer.
-If kproto refuses bytes that Kafka's classes accept, a table must name the reason. kproto may never
+Defines the description of a decoded buffer, which both sides return, and the verdict on one buffer.
+If kproto refuses bytes that Kafka's classes accept, STRICTER must list the reason. kproto may never
 accept bytes that Kafka's classes refuse.
 """
 
@@ -31,7 +31,7 @@ __all__ = [
     "read",
 ]
 
-#: The description of a batch: attributes of `RecordBatch` that Kafka's class also has.
+#: The attributes of `RecordBatch` in the description of a batch; Kafka's class has them, too.
 FIELDS: Final = (
     "magic",
     "compression",
@@ -53,7 +53,7 @@ FIELDS_OF_MAGIC_2: Final = ("base_offset", "record_count")
 
 
 class Description(NamedTuple):
-    """The result of one side: the valid batches, and the fault after them or None."""
+    """The result of one side: the valid batches, and the fault after them, or None."""
 
     batches: list[dict[str, Any]]
     error: str | None
@@ -68,8 +68,8 @@ class Verdict(Enum):
     DISAGREEMENT = "they differ otherwise"
 
 
-#: Bytes that kproto refuses and Kafka's classes read: a pattern of our error, and Kafka's
-#: behaviour.
+#: Bytes that kproto refuses and Kafka's classes accept. By pattern of kproto's error: the behaviour
+#: of Kafka's classes.
 STRICTER: Final[Mapping[str, str]] = {
     r"negative length -\d+|negative value length": "Kafka's classes read negative lengths as null",
     r"name is not UTF-8": "Kafka's classes replace a wrong byte by U+FFFD",
@@ -87,8 +87,8 @@ STRICTER: Final[Mapping[str, str]] = {
 def build(judge: Reference, wanted: Iterable[Mapping[str, Any]]) -> list[bytes]:
     """Returns the batches and message sets that Kafka's MemoryRecordsBuilder builds.
 
-    Each has `magic`, `compression` and `records`: (offset, timestamp, key, value, headers). Other
-    fields of a batch default to -1, 0 or false.
+    Each of `wanted` has `magic`, `compression` and `records`: (offset, timestamp, key, value,
+    headers). Other fields of a batch default to -1, 0 or false.
     """
     questions = []
     for spec in wanted:
@@ -111,7 +111,7 @@ def build(judge: Reference, wanted: Iterable[Mapping[str, Any]]) -> list[bytes]:
 
 
 def read(judge: Reference, buffers: Iterable[bytes]) -> Iterator[Description]:
-    """Returns what Kafka's MemoryRecords reads from each buffer; verifies record checksums too."""
+    """Yields the description of each buffer by Kafka's MemoryRecords, with checksums verified."""
     questions = (records_question(Operation.READ_RECORDS, data) for data in buffers)
     for answer in judge.ask(questions):
         described = json.loads(answer.data)
@@ -119,7 +119,7 @@ def read(judge: Reference, buffers: Iterable[bytes]) -> Iterator[Description]:
 
 
 def describe(data: bytes) -> Description:
-    """Describes what kproto reads from a buffer."""
+    """Returns the description of a buffer by kproto."""
     batches: list[dict[str, Any]] = []
     try:
         for batch in read_batches(data):
@@ -131,7 +131,7 @@ def describe(data: bytes) -> Description:
 
 
 def judge(ours: Description, theirs: Description) -> tuple[Verdict, str]:
-    """Returns the verdict on one buffer from both descriptions, and the listed reason."""
+    """Returns the verdict on one buffer from both descriptions, and the listed reason or ""."""
     common = min(len(ours.batches), len(theirs.batches))
     if ours.batches[:common] != theirs.batches[:common]:
         return Verdict.DISAGREEMENT, ""
@@ -145,9 +145,10 @@ def judge(ours: Description, theirs: Description) -> tuple[Verdict, str]:
 
 
 def mutations(seeds: Sequence[bytes], count: int, seed: int) -> Iterator[bytes]:
-    """Yields `count` buffers with flipped bits, other bytes, cuts and inserts.
+    """Yields `count` buffers with flipped, replaced, removed and inserted bytes.
 
-    Most have a valid checksum. The seeds are single batches or messages; some follow a valid one.
+    Most have a valid checksum. The seeds are single batches or messages; some mutated ones follow a
+    valid one.
     """
     rng = random.Random(seed)
     for _ in range(count):
@@ -173,7 +174,7 @@ def mutations(seeds: Sequence[bytes], count: int, seed: int) -> Iterator[bytes]:
 
 
 def _mended(data: bytes) -> bytes:
-    """Returns the bytes with a valid length and checksum."""
+    """Returns the bytes with a valid length and checksum of the batch or message."""
     if len(data) < 22:
         return data
     data = data[:8] + (len(data) - 12).to_bytes(4, "big") + data[12:]

@@ -1,6 +1,6 @@
 """Asks the Java program for the decisions of KRaft's StandardAuthorizer, for random cases.
 
-Owns the form of the question, which `java/Rights.java` reads.
+Encodes the questions; `java/Rights.java` decodes them.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from .process import Outcome, Reference, ReferenceFailedError, records_question
 
 __all__ = ["Case", "cases", "decide", "decided_here"]
 
-#: Few similar names, so that ACLs and questions match.
+#: Few and similar names, so that ACLs often match questions.
 PRINCIPALS: Final = ("User:a", "User:b", "User:*", "Group:a")
 ASKING: Final = ("User:a", "User:b", "User:c", "Group:a")
 HOSTS: Final = ("*", "10.0.0.1", "10.0.0.2")
 NAMES: Final = ("a", "ab", "abc", "abd", "b", "bc", "*", "a*", "")
-#: The operations that every release knows: 3.9 has no TWO_PHASE_COMMIT.
+#: The operations of every release; 3.9 lacks TWO_PHASE_COMMIT.
 OPERATIONS: Final = tuple(Operation)[Operation.ALL : Operation.TWO_PHASE_COMMIT]
 TYPES: Final = (ResourceType.TOPIC, ResourceType.GROUP)
 
 
 class Question(NamedTuple):
-    """Asks whether `principal` at `host` may do `operation` with `name`, or with any resource."""
+    """Whether `principal` at `host` may do `operation` with the resource `name`, or any if None."""
 
     principal: str
     host: str
@@ -44,7 +44,7 @@ class Question(NamedTuple):
 
 
 class Case(NamedTuple):
-    """ACLs, settings, and questions."""
+    """The settings and the ACLs of an authorizer, and the questions to decide."""
 
     super_users: tuple[str, ...]
     allow_if_no_acl: bool
@@ -53,7 +53,7 @@ class Case(NamedTuple):
 
 
 def cases(count: int, seed: int) -> Iterator[Case]:
-    """Yields random cases, the same for a seed; about half of the questions are allowed."""
+    """Yields random cases, equal for equal seeds; about half of the questions are allowed."""
     chance = random.Random(seed)
     few = (Operation.READ, Operation.WRITE, Operation.DESCRIBE, Operation.ALL)
     for _ in range(count):
@@ -84,7 +84,7 @@ def cases(count: int, seed: int) -> Iterator[Case]:
 
 
 def decided_here(case: Case) -> str:
-    """Returns a letter for each question, Y or N, by our rules."""
+    """Returns kproto's decisions as a letter per question, Y or N."""
     authorizer = Authorizer(case.super_users, case.acls, allow_if_no_acl=case.allow_if_no_acl)
     answers = []
     for principal, host, operation, resource_type, name in case.questions:
@@ -97,7 +97,7 @@ def decided_here(case: Case) -> str:
 
 
 def decide(judge: Reference, wanted: Iterable[Case]) -> Iterator[str]:
-    """Yields the same by Kafka's rules. Raises ReferenceFailedError."""
+    """Yields Kafka's decisions for each case, as letters. Raises ReferenceFailedError."""
     questions = (
         records_question(ReferenceOperation.DECIDE_RIGHTS, _lines(case).encode()) for case in wanted
     )

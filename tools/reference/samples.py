@@ -1,7 +1,4 @@
-"""Chooses the instances of a form to compare: built ones, then random ones until there are enough.
-
-Knows nothing of Java.
-"""
+"""Chooses the instances of a form to compare: constructed ones, then random ones."""
 
 from __future__ import annotations
 
@@ -16,18 +13,18 @@ from .pairs import Form
 
 __all__ = ["SAMPLES", "samples"]
 
-#: How many instances of each form are compared, if it has that many.
+#: The number of instances of each form to compare, if it has that many.
 SAMPLES: Final = 50
 
-#: The most random instances to draw; few forms have fewer than 50 values in all.
+#: The most random instances to create; few forms have fewer than 50 different values.
 _DRAWS: Final = 500
 
 
 def samples(form: Form, count: int = SAMPLES, *, seed: int = 0) -> dict[bytes, Message]:
-    """Returns instances of `form` by their encoding: `count` distinct ones, or all that were found.
+    """Returns `count` different instances of `form` by their encoding, or fewer if it has fewer.
 
-    The first are built: defaults, zeroes, distinct values, bounds, nulls at every depth, lengths
-    around 127 and around 16,383 bytes, unknown tags; the others are random.
+    The first are constructed: defaults, zeroes, distinct values, bounds, nulls at every depth,
+    lengths around 127 and 16,383 bytes, unknown tagged fields. The others are random.
     """
     found: dict[bytes, Message] = {}
     for built in chain(_built(form), _drawn(form, seed)):

@@ -1,7 +1,7 @@
 """Golden vectors: messages as JSON and as bytes, for authors of codecs in any language.
 
-`kproto.fuzz.vectors` defines their choice and the form of a line; this module adds the releases
-that have them (see tests/vectors/README.md). Kafka's own classes prove the bytes.
+`kproto.fuzz.vectors` chooses the messages and formats a line; this module adds the releases that
+have the message (see tests/vectors/README.md). Tests compare the bytes with Kafka's own classes.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ FOLDER: Final = Path(__file__).resolve().parents[2] / "tests" / "vectors"
 
 
 class Vector(NamedTuple):
-    """One message at one version: its names, its JSON and its bytes.
+    """One message at one version: its name, its JSON and its bytes.
 
-    `releases` has the releases with that message, each with its name and version there.
+    `releases` has, by release, the message's name and version in it.
     """
 
     form: Form
@@ -41,7 +41,7 @@ class Vector(NamedTuple):
 
 
 def vectors() -> Iterator[Vector]:
-    """Yields every vector, by message, version and choice of values; no two with the same bytes."""
+    """Yields every vector, in order of message, version and values; no two have the same bytes."""
     for form, pairs in forms().items():
         names = {pair.release: (pair.name, pair.version) for pair in pairs}
         found: dict[bytes, Message] = {}
@@ -52,7 +52,7 @@ def vectors() -> Iterator[Vector]:
 
 
 def lines() -> dict[str, list[str]]:
-    """Returns the lines of every file, by the file's name: one file per module of Kafka."""
+    """Returns the lines of each file by its name; there is one file per module of Kafka."""
     found: dict[str, list[str]] = {}
     for vector in vectors():
         module = union()[vector.form.name].module
@@ -61,7 +61,7 @@ def lines() -> dict[str, list[str]]:
 
 
 def write() -> str:
-    """Regenerates the files; returns a line that summarises them."""
+    """Regenerates the files; returns a summary in one line."""
     count = size = 0
     for old in FOLDER.glob("*.jsonl"):
         old.unlink()

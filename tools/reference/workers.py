@@ -1,7 +1,6 @@
 """Distributes work over processes, each with the Java programs that it needs.
 
-Knows nothing of the work: a function that takes a task, and calls `reference` for the program of a
-release.
+The work is a function that takes a task, and calls `reference` for the program of a release.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ R = TypeVar("R")
 
 @cache
 def reference(release: str) -> Reference:
-    """Returns this process's Java program of `release`, which ends with the process."""
+    """Returns this process's Java program for `release`; it ends with the process."""
     started = Reference(release)
     atexit.register(started.close)
     return started
@@ -35,11 +34,11 @@ def reference(release: str) -> Reference:
 def in_parallel(
     work: Callable[[T], R], tasks: Iterable[T], *, processes: int | None = None
 ) -> Iterator[R]:
-    """Yields the results of `work` for the tasks, as they finish; one process per processor.
+    """Yields the results of `work` for the tasks, in order of completion.
 
-    `work`, tasks and results must be picklable.
+    Uses one process per processor by default. `work`, tasks and results must be picklable.
     """
-    # Not forked: a fork would copy half of a parent with threads.
+    # Not forked, because a fork of a process with threads may copy inconsistent state.
     context = multiprocessing.get_context("spawn")
     count = processes or os.cpu_count() or 1
     with ProcessPoolExecutor(count, context, _end_with_parent) as pool:
@@ -52,7 +51,7 @@ def in_parallel(
 
 
 def _end_with_parent() -> None:
-    """Ends this worker and its Java programs if its parent is killed."""
+    """Makes this process and its Java programs end when the parent process does."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 

@@ -1,1 +1,1 @@
-"""Reads the versions of each release of Apache Kafka from its own clients jar."""
+"""Reads the API versions of each release of Apache Kafka from its clients jar."""

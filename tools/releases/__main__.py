@@ -1,4 +1,4 @@
-"""`python -m tools.releases`: reads every clients jar, and regenerates schemas/versions.json."""
+"""Reads every clients jar, and regenerates schemas/versions.json: `python -m tools.releases`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OUT = Path(__file__).resolve().parents[2] / "schemas" / "versions.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes the file; the exit code is 1 with --check if the file differs."""
+    """Writes the file. With --check, only compares it: the exit code is 1 if it differs."""
     parser = argparse.ArgumentParser(prog="python -m tools.releases", description=__doc__)
     parser.add_argument("--out", type=Path, default=OUT, help="default: schemas/versions.json")
     parser.add_argument("--check", action="store_true", help="only say whether the file differs")
@@ -48,9 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def read_all(show: Callable[[int, int], None] = lambda done, total: None) -> str:
-    """Returns the text of the file from the jars; `show` takes the progress.
+    """Returns the content of the file, from the jars; `show` is called with the progress.
 
-    Raises MavenError, JavaNotFoundError, CompilerError, ProgramError and DefinitionError.
+    Raises MavenError, JavaNotFoundError, CompilerError, ProgramError or DefinitionError.
     """
     found: dict[str, dict[int, Facts]] = {}
     old: dict[str, Path] = {}

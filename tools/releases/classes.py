@@ -1,6 +1,6 @@
-"""Reads ApiKeys of old clients jars, which have their API versions in classes only.
+"""Reads ApiKeys of old clients jars, which have API versions in their classes only.
 
-Runs the program in `java/`. Knows nothing of definitions.
+Runs the program in `java/`.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ LIBRARIES = (
     "com.fasterxml.jackson.core:jackson-core:2.13.4",
     "com.fasterxml.jackson.core:jackson-databind:2.13.4",
 )
-"""Libraries that ApiKeys needs when it is loaded: slf4j since 1.0, jackson in some of 2.x."""
+"""Libraries that ApiKeys needs to load: slf4j since 1.0, jackson in some of 2.x."""
 
 RUN_TIMEOUT_S = 300.0
-"""It takes two seconds for thirty jars; a busy machine may need more."""
+"""In seconds. The program takes two for thirty jars; a busy machine may need more."""
 
-#: Schemas that no broker of the release implemented, with their keys: 0.8.2 has one for JoinGroup
-#: and Heartbeat, whose bytes differ from version 0 of 0.9.
+#: By release line: api keys with a schema that no broker of the line implemented. The clients of
+#: 0.8.2 have one for JoinGroup and Heartbeat, whose bytes differ from version 0 of 0.9.
 PLACEHOLDERS = {"0.8.2": frozenset({11, 12})}
 
 
 def facts_of_classes(jars: Sequence[Path]) -> dict[str, dict[int, Facts]]:
-    """Returns for each jar, by its file name, the row of each api key.
+    """Returns the facts by jar name and api key.
 
-    Raises JavaNotFoundError, CompilerError, MavenError and ProgramError.
+    Raises JavaNotFoundError, CompilerError, MavenError or ProgramError.
     """
     said = run_java_program(
         "Ranges",

@@ -1,6 +1,6 @@
-"""The facts of one API in one release, as plain data, and a release's APIs by key.
+"""The facts of one API in one release, as plain data.
 
-Reads definitions, which clients jars have since 2.2. Knows no Java and no other release.
+Reads them from message definitions, which clients jars have since 2.2.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ CLIENTS = "clients"
 class Facts:
     """An API in one release. `versions` are those of its requests, including unstable ones.
 
-    `placeholder` are versions with a schema that no broker of the release implemented. `flexible`,
-    `unstable`, `deprecated` and `listeners` are empty if nothing states them.
+    `placeholder` are versions with a schema that no broker of the release implemented. The other
+    fields are empty if the release does not state them.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Facts:
     listeners: tuple[str, ...] = ()
 
     def to_json(self, known_as: str) -> dict[str, Any]:
-        """Returns a row without its release, and without empty values."""
+        """Returns a row without its release, and without empty values; `name` if not `known_as`."""
         row: dict[str, Any] = {"versions": str(self.versions)}
         for key in ("placeholder", "flexible", "unstable", "deprecated"):
             if getattr(self, key):
@@ -49,7 +49,7 @@ class Facts:
 
 
 def facts_of_definitions(jar: Path) -> dict[int, Facts]:
-    """Returns the facts of each api key from the definitions in a jar. Raises DefinitionError."""
+    """Returns the facts by api key from the definitions in a jar. Raises DefinitionError."""
     requests = (
         message
         for message in read_release_at(jar).messages

@@ -1,7 +1,4 @@
-"""Fetches the clients jars of releases, once, into `.cache/releases`.
-
-Knows nothing of their content.
-"""
+"""Fetches the clients jars of releases once, into `.cache/releases`."""
 
 from __future__ import annotations
 
@@ -18,15 +15,15 @@ CACHE = ROOT / ".cache" / "releases"
 
 
 def clients_jar(release: str) -> Path:
-    """Returns the path of kafka-clients of this release, like `clients_jars`."""
+    """Returns the path of the kafka-clients jar of a release; see `clients_jars`."""
     (jar,) = clients_jars([release])
     return jar
 
 
 def clients_jars(releases: Sequence[str]) -> list[Path]:
-    """Returns the paths of kafka-clients of these releases; fetches missing ones.
+    """Returns the paths of the kafka-clients jars of releases; fetches missing ones.
 
-    Safe in several processes at once. Raises `MavenError`.
+    Safe if several processes call it at once. Raises `MavenError`.
     """
     CACHE.mkdir(parents=True, exist_ok=True)
     with locked(CACHE / "lock"):

@@ -1,6 +1,6 @@
-"""The releases to read: every kafka-clients at Maven Central, oldest first.
+"""The releases to read: every kafka-clients jar on Maven Central, oldest first.
 
-Betas and release candidates do not count. A new release is a line here.
+Betas and release candidates are left out. Add a new release to `RELEASES`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Final
 
 __all__ = ["DEFINITIONS_SINCE", "RELEASES"]
 
-#: The first release whose jar has definitions; earlier jars have classes only.
+#: The first release whose jar has message definitions; earlier jars have only classes.
 DEFINITIONS_SINCE: Final = "2.2.0"
 
 RELEASES: Final = (

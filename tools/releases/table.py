@@ -1,6 +1,6 @@
-"""The table of all releases: for each API, one row per release in which its facts changed.
+"""The table of all releases: for each API, a row per release in which its facts changed.
 
-Owns the form of `schemas/versions.json`. Plain data in, text out; knows no jar.
+Formats `schemas/versions.json` from plain data.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["format_table"]
 
 
 def format_table(releases: Sequence[str], found: Mapping[str, Mapping[int, Facts]]) -> str:
-    """Returns the text of the file.
+    """Returns the content of the file.
 
-    `releases` are oldest first, by number and not by date; `found` has the facts of each by api
-    key. A row is valid from its release to the next row; an API has none before its first release.
-    An API has the name that the newest release with it uses.
+    `releases` are in ascending order of version, not of date. `found` has the facts of each release
+    by api key. A row is valid from its release to the next row; an API has no row before its first
+    release. The name of an API is that of the newest release that has the API.
     """
     keys = sorted({key for facts in found.values() for key in facts})
     lines = [
@@ -36,7 +36,7 @@ def format_table(releases: Sequence[str], found: Mapping[str, Mapping[int, Facts
 
 
 def _wrapped(releases: Sequence[str]) -> str:
-    """Returns the releases of one number (4.0, 0.10.2) on a line."""
+    """Returns the releases as JSON strings, with a line per release line (4.0, 0.10.2)."""
     lines: dict[str, list[str]] = {}
     for release in releases:
         lines.setdefault(release.rpartition(".")[0], []).append(json.dumps(release))

@@ -1,8 +1,8 @@
-"""Compiles the record modules with mypyc, in a folder of their own.
+"""Compiles the record modules with mypyc in a separate folder.
 
 `python -m tools.setup.compiled` copies `kproto` to `.cache/compiled/package`, compiles each module
-of `kproto.records` there unchanged, and prints the folder. Rebuilds it if a source has changed.
-`run_record_tests` runs the tests of records on the result. Knows nothing of speed.
+of `kproto.records` there unchanged, and prints the folder. It rebuilds the folder if a source has
+changed. `run_record_tests` runs the tests of records on the compiled modules.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ CACHE: Final = ROOT / ".cache"
 FOLDER: Final = CACHE / "compiled"
 MODULES: Final = "kproto/records"
 
-#: Files that the tests of records need in addition to the package; copied for each run.
+#: The files that the tests of records need besides the package; they are copied for each run.
 TEST_FILES: Final = ("tests/__init__.py", "tests/conftest.py", "pyproject.toml")
 TEST_FOLDERS: Final = ("tests/support", "tests/unit/records", "tools")
 
 COMPILE_TIMEOUT_S: Final = 900.0
-"""About 30 s of computing; a loaded machine needs minutes."""
+"""In seconds. Compiling takes about 30; a busy machine needs minutes."""
 
 LEFT_OUT: Final = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd")
 
 
 class CompiledError(RuntimeError):
-    """The modules cannot be compiled here."""
+    """The modules cannot be compiled on this machine."""
 
 
 def compiled_package() -> Path:
     """Returns the folder with `kproto` and its compiled record modules; builds it if needed.
 
-    Put it first on the import path of the Python that runs this. Safe in several processes at once.
-    Raises `CompiledError` that names the missing requirement.
+    Put it first on the import path of the Python that runs this. Safe if several processes call it
+    at once. Raises `CompiledError`, which names a missing requirement.
     """
     package = FOLDER / "package"
 
@@ -62,7 +62,7 @@ def compiled_package() -> Path:
 
 
 def fingerprint() -> str:
-    """Returns a hash of the sources, this file, the Python and its packages' pins."""
+    """Returns a hash of the sources, this file, the Python version and the pinned packages."""
     digest = hashlib.sha256(sys.version.encode())
     sources: Iterable[Path] = sorted((ROOT / "kproto").rglob("*.py"))
     for path in (*sources, Path(__file__), ROOT / "requirements" / "dev.txt"):
@@ -71,12 +71,13 @@ def fingerprint() -> str:
 
 
 def build(package: Path) -> None:
-    """Compiles every module of records in `package`, in place."""
+    """Compiles every record module in `package`, in place."""
     missing = what_is_missing()
     if missing:
         raise CompiledError(f"the record modules cannot be compiled: {'; '.join(missing)}")
     modules = sorted(str(path.relative_to(package)) for path in (package / MODULES).rglob("*.py"))
-    # No setting of the checkout applies: mypyc reads settings from its working directory.
+    # mypyc reads settings from its working directory, `package`: no setting of the checkout
+    # applies.
     _run([sys.executable, "-m", "mypyc", "--strict", *modules], package)
     shutil.rmtree(package / "build", ignore_errors=True)
     names = [name.removesuffix(".py").replace("/", ".") for name in modules]
@@ -91,7 +92,7 @@ def build(package: Path) -> None:
 
 
 def what_is_missing() -> list[str]:
-    """Returns the missing requirements, each with how to install it."""
+    """Returns the missing requirements, with instructions to install them."""
     missing = []
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")[0]
     if shutil.which(compiler) is None:
@@ -119,7 +120,7 @@ def run_record_tests(package: Path) -> str:
         shutil.copyfile(ROOT / name, package / name)
     command = [sys.executable, "-X", "dev", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += ["--hypothesis-profile=quick", "-m", "not exhaustive"]
-    debugged = {"PYTHONPATH": str(package), "PYTHONMALLOC": "debug"}  # it finds overruns in C
+    debugged = {"PYTHONPATH": str(package), "PYTHONMALLOC": "debug"}  # detects overruns in C
     output = _run([*command, "tests/unit/records"], package, **debugged)
     return output.strip().splitlines()[-1]
 
@@ -137,7 +138,7 @@ def _run(command: list[str], folder: Path, **environment: str) -> str:
 
 
 def main() -> None:
-    """Prints the folder; ends with a plain message if there is none."""
+    """Prints the folder, or ends with an error message."""
     print_found("compiled", compiled_package, CompiledError)
 
 

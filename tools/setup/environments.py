@@ -1,7 +1,4 @@
-"""Creates virtual environments for packages that are never installed into the project's own.
-
-The caller names the packages.
-"""
+"""Creates virtual environments for packages that must not be in the project's own environment."""
 
 from __future__ import annotations
 
@@ -15,11 +12,11 @@ from .programs import ProgramError, run_program
 __all__ = ["InstallError", "python_with"]
 
 INSTALL_TIMEOUT_S = 900.0
-"""About ten wheels; the slowest supported connection needs minutes."""
+"""In seconds. Installing about ten wheels takes minutes on a slow connection."""
 
 
 class InstallError(RuntimeError):
-    """The environment cannot be made here; the message has the command and its output."""
+    """The environment cannot be created; the message has the command and its output."""
 
 
 def python_with(
@@ -27,9 +24,9 @@ def python_with(
 ) -> Path:
     """Returns the interpreter of the environment in `folder`; creates it if needed.
 
-    `install` are the arguments of `pip install`. `wanted` is the environment's specification: if it
-    has changed, the environment is recreated with the Python `base`. Safe in several processes
-    at once. Raises InstallError.
+    `install` are the arguments of `pip install`. `wanted` describes the environment: if it has
+    changed, the environment is created again, with the Python `base`. Safe if several processes
+    call it at once. Raises InstallError.
     """
     python = folder / "bin" / "python"
 
@@ -39,7 +36,7 @@ def python_with(
 
     stamp = folder / "installed.txt"
     with locked(folder.with_name(f"{folder.name}.lock")):
-        if not python.exists():  # its base interpreter may have been removed
+        if not python.exists():  # its base interpreter was removed
             stamp.unlink(missing_ok=True)
         made_from(wanted, folder, stamp, make)
     return python

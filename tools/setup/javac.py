@@ -1,7 +1,6 @@
-"""Compiles Java, with `javac` of a JDK if there is one.
+"""Compiles Java with the `javac` of a JDK.
 
-Otherwise it uses Eclipse's compiler, one jar that a plain Java runtime can run. Knows nothing of
-the programs.
+Without a JDK, uses Eclipse's compiler, a jar that a Java runtime can run.
 """
 
 from __future__ import annotations
@@ -16,23 +15,23 @@ from .programs import ProgramError, run_program
 __all__ = ["CompilerError", "compile_java"]
 
 COMPILER = "org.eclipse.jdt:ecj:3.45.0"
-"""It needs Java 17 to run, and reads the class files of Java 25."""
+"""Needs Java 17 to run, and reads the class files of Java 25."""
 
 COMPILE_TIMEOUT_S = 300.0
-"""It takes two seconds; a busy machine may need more."""
+"""In seconds. Compiling takes two; a busy machine may need more."""
 
 
 class CompilerError(RuntimeError):
-    """A compiler is missing and cannot be fetched, or it refused the sources."""
+    """A compiler is missing and cannot be fetched, or it reports errors in the sources."""
 
 
 def compile_java(
     home: Path, sources: Sequence[Path], classes: Path, *, libraries: str = "", cache: Path
 ) -> None:
-    """Compiles `sources` with the Java at `home`, against the class path `libraries`.
+    """Compiles `sources` with the Java at `home`, with the class path `libraries`.
 
     The folder `classes` gets its name only when it is complete. A fetched compiler is kept in
-    `cache`. The caller ensures that one process does this at a time. Raises CompilerError.
+    `cache`. Only one process at a time may call it. Raises CompilerError.
     """
     with finished_at_once(classes) as unfinished:
         path = ["-classpath", libraries] if libraries else []
@@ -45,7 +44,7 @@ def compile_java(
 
 
 def _compiler(home: Path, cache: Path) -> list[str]:
-    """Returns the beginning of a command that compiles Java, for a runtime of 17 or newer."""
+    """Returns the beginning of a command that compiles Java for a runtime of 17 or newer."""
     javac = home / "bin" / "javac"
     if javac.exists():
         return [str(javac), "-proc:none"]

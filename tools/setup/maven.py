@@ -1,8 +1,7 @@
-"""Fetches jars of Maven Central, once, into a folder of the cache.
+"""Fetches jars from Maven Central once, into a folder of the cache.
 
-The only place that runs Maven. Knows nothing of the jars: the caller passes the pom or the
-coordinates. Maven checks each file against its published checksum, and keeps fetched files in its
-own repository, so that an interrupted fetch continues from there.
+The caller passes a pom or coordinates. Maven checks each file against its published checksum, and
+keeps fetched files in its own repository, so that an interrupted fetch can continue.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from .programs import FIRST, ProgramError, run_program
 __all__ = ["MavenError", "fetch_each", "fetch_jar", "fetch_jars"]
 
 DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
-"""Pinned: without a version Maven uses its own release's default."""
+"""Pinned, because Maven's default version depends on its own release."""
 
 FETCH_TIMEOUT_S = 900.0
-"""Up to 260 jars and 176 MB, on a slow line."""
+"""In seconds. Up to 260 jars of 176 MB in total, on a slow connection."""
 
 POM = """\
 <project>
@@ -47,13 +46,13 @@ class MavenError(RuntimeError):
 def fetch_jars(
     folder: Path, pom: Path, *, name: str, sign: str, otherwise: str, **filled: str
 ) -> Path:
-    """Returns `folder`/jars with every jar that a pom names; fetches them if it is missing.
+    """Returns the folder `jars` in `folder` with every jar of a pom; fetches them if it is missing.
 
-    `pom` is a template whose `$words` are `filled`. `sign` is the pattern of a file name that
-    exists after a successful fetch; the folder gets its name only then. `name` is the name of the
-    jars in messages, `otherwise` the alternative to installing Maven.
+    `pom` is a template; `filled` has the values of its `$words`. `sign` is a pattern of a file name
+    that exists after a successful fetch; only then does the folder get its name. `name` names the
+    jars in messages, and `otherwise` is the alternative to installing Maven.
 
-    Safe in several processes at once. Raises `MavenError`.
+    Safe if several processes call it at once. Raises `MavenError`.
     """
     jars = folder / "jars"
     if jars.is_dir():
@@ -78,10 +77,10 @@ def fetch_jars(
 
 
 def fetch_jar(folder: Path, coordinates: str, *, otherwise: str) -> Path:
-    """Returns the one jar at `group:artifact:version` in `folder`; fetches it if it is missing.
+    """Returns the jar `group:artifact:version` in `folder`; fetches it if it is missing.
 
-    Its dependencies are not fetched. `otherwise` is as for `fetch_jars`. The caller ensures that
-    one process at a time does this in a folder. Raises `MavenError`.
+    Does not fetch its dependencies. `otherwise` is as in `fetch_jars`. Only one process at a time
+    may call it for a folder. Raises `MavenError`.
     """
     (jar,) = fetch_each(folder, [coordinates], otherwise=otherwise)
     return jar
@@ -90,7 +89,7 @@ def fetch_jar(folder: Path, coordinates: str, *, otherwise: str) -> Path:
 def fetch_each(folder: Path, wanted: Sequence[str], *, otherwise: str) -> list[Path]:
     """Returns the jar of each `group:artifact:version`, like `fetch_jar`.
 
-    One call of Maven fetches all missing jars, because its start takes longer than a jar.
+    Calls Maven once for all missing jars, because its start takes longer than fetching a jar.
     """
     jars = {each: folder / "{1}-{2}.jar".format(*each.split(":")) for each in wanted}
     missing = [each for each, jar in jars.items() if not jar.exists()]
@@ -108,7 +107,7 @@ def fetch_each(folder: Path, wanted: Sequence[str], *, otherwise: str) -> list[P
 
 
 def _run(goal: str, arguments: list[str], folder: Path, name: str, otherwise: str) -> str:
-    """Runs a goal of the dependency plugin; returns Maven's output."""
+    """Runs a goal of the dependency plugin, and returns Maven's output."""
     maven = shutil.which("mvn")
     if maven is None:
         raise MavenError(

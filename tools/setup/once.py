@@ -1,7 +1,6 @@
 """Builds the content of a cache once, in the first process that needs it, and atomically.
 
-Manages the lock, the temporary folder, and the stamp with the inputs of a build. Does not know the
-content.
+Manages the lock, the temporary folder, and the stamp with the inputs of the build.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ __all__ = ["finished_at_once", "locked", "made_from"]
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Locks `path` between processes during the block; creates its folder."""
+    """Locks the file `path` between processes during the block; creates its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -26,9 +25,9 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def finished_at_once(folder: Path) -> Iterator[Path]:
-    """Yields a temporary folder beside `folder`, and renames it to `folder` if the block succeeds.
+    """Yields a temporary folder next to `folder`, and renames it to `folder` if the block succeeds.
 
-    Removes the remains of an earlier block. The caller ensures that only one process does this.
+    First removes the temporary folder of a failed block. Only one process at a time may call it.
     """
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -37,10 +36,10 @@ def finished_at_once(folder: Path) -> Iterator[Path]:
 
 
 def made_from(wanted: str, folder: Path, stamp: Path, make: Callable[[], None]) -> None:
-    """Calls `make` to fill `folder`, unless `stamp` says that it was made from `wanted`.
+    """Calls `make` to fill `folder`, unless the file `stamp` contains `wanted`.
 
-    For content that cannot be moved after its build: a folder without its stamp is rebuilt. The
-    caller ensures that only one process does this.
+    For content that cannot be renamed after its build: a folder without its stamp is rebuilt. Only
+    one process at a time may call it.
     """
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
         return

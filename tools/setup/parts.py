@@ -1,4 +1,4 @@
-"""Replaces generated parts of a page, between two marks; the rest is written by hand."""
+"""Replaces generated parts of a page, between two marks; the rest of the page is handwritten."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["with_part", "write_part"]
 
 
 def with_part(page: str, name: str, text: str) -> str:
-    """Returns the page with `text` as its part `name`. Raises ValueError without such a part."""
+    """Returns the page with `text` as its part `name`. Raises ValueError if it lacks the part."""
     begin, end = f"<!-- {name}: written by its command -->\n", f"<!-- {name}: up to here -->\n"
     before, found, rest = page.partition(begin)
     _, closed, after = rest.partition(end)
@@ -18,6 +18,6 @@ def with_part(page: str, name: str, text: str) -> str:
 
 
 def write_part(path: Path, name: str, text: str) -> None:
-    """Writes that part of the page at `path`. Raises ValueError, OSError."""
+    """Replaces part `name` of the page at `path`. Raises ValueError or OSError."""
     page = path.read_text(encoding="utf-8")
     path.write_text(with_part(page, name, text), encoding="utf-8")

@@ -1,9 +1,8 @@
-"""The environments of the peers, separate from our own.
+"""Builds the environments of the peers, the other Kafka clients, separate from our own.
 
-`python -m tools.setup.peers` builds `.cache/peers`, the other Kafka clients, from
-tools/peers/requirements.txt if it is missing or out of date, and prints its interpreter; `python -m
-tools.setup.peers opentelemetry` does the same with OpenTelemetry's SDK, which the tracing example
-needs. Knows nothing of the use of the peers.
+`python -m tools.setup.peers` builds `.cache/peers` from tools/peers/requirements.txt if it is
+missing or out of date, and prints its interpreter. `python -m tools.setup.peers opentelemetry` does
+the same for OpenTelemetry's SDK, which the tracing example needs.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ CACHE = ROOT / ".cache"
 
 
 class PeersError(RuntimeError):
-    """An environment cannot be built here."""
+    """An environment cannot be built on this machine."""
 
 
 def peers_python() -> Path:
     """Returns the interpreter of the peers' environment; builds it if needed.
 
-    Safe in several processes at once. Raises `PeersError`.
+    Safe if several processes call it at once. Raises `PeersError`.
     """
     return _python("peers", PINNED / "requirements.txt")
 
 
 def opentelemetry_python() -> Path:
-    """Returns the interpreter with OpenTelemetry's SDK, like `peers_python`."""
+    """Returns the interpreter of the environment with OpenTelemetry's SDK, like `peers_python`."""
     return _python("opentelemetry", PINNED / "opentelemetry.txt")
 
 
@@ -50,7 +49,7 @@ def _python(name: str, requirements: Path) -> Path:
 
 
 def main() -> None:
-    """Prints the interpreter; ends with a plain message if there is none."""
+    """Prints the interpreter, or ends with an error message."""
     if sys.argv[1:] == ["opentelemetry"]:
         print_found("OpenTelemetry", opentelemetry_python, PeersError)
     else:

@@ -12,9 +12,10 @@ __all__ = ["LOOPBACK", "free_ports", "ports_to_choose"]
 
 LOOPBACK = "127.0.0.1"
 
-#: Linux's file with the range of ports that the system assigns, also to outgoing connections.
+#: Linux's file with the range of ports that the system assigns, for example to outgoing
+#: connections.
 _GIVEN_BY_LINUX: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
-#: The default of that range; other systems assign higher ports.
+#: The lowest assigned port by default; other systems assign higher ports.
 _GIVEN: Final = 32_768
 _LOWEST: Final = 10_000
 _ATTEMPTS: Final = 100
@@ -23,8 +24,8 @@ _ATTEMPTS: Final = 100
 def ports_to_choose() -> range:
     """Returns the ports that the system never assigns by itself.
 
-    An assigned port might be taken by another listener or connection before the program that should
-    listen there has started.
+    Another listener or connection might get an assigned port before the program that was given the
+    port has started.
     """
     given = _GIVEN
     with suppress(OSError, ValueError):
@@ -33,15 +34,15 @@ def ports_to_choose() -> range:
 
 
 def free_ports(count: int, *, host: str = LOOPBACK, first: int = 0) -> list[int]:
-    """Returns `count` different free ports; the first is `first` unless that is 0.
+    """Returns `count` different free ports; the first is `first`, unless that is 0.
 
-    Raises OSError if the port `first` is in use.
+    Raises OSError if port `first` is in use.
     """
     with ExitStack() as open_sockets:
         found = []
         for wanted in [first, *[0] * (count - 1)]:
             chooser = open_sockets.enter_context(socket.socket())
-            if wanted:  # a port that was just released counts as free
+            if wanted:  # the option allows a port that was just released
                 chooser.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 chooser.bind((host, wanted))
             else:
@@ -51,7 +52,7 @@ def free_ports(count: int, *, host: str = LOOPBACK, first: int = 0) -> list[int]
 
 
 def _bind_any(chooser: socket.socket, host: str) -> None:
-    # Not from a seeded generator: two processes with one seed would choose the same ports.
+    # Not a seeded generator: two processes with the same seed would choose the same ports.
     choice = random.SystemRandom().sample(ports_to_choose(), _ATTEMPTS)
     for port in choice[:-1]:
         with suppress(OSError):

@@ -1,7 +1,4 @@
-"""Runs a program to its end or under supervision, and prints a program's single result.
-
-Knows no program; the caller knows the meaning of a failure.
-"""
+"""Runs a program to its end or under supervision, and prints a program's single result."""
 
 from __future__ import annotations
 
@@ -16,14 +13,14 @@ __all__ = ["FIRST", "LAST", "ProgramError", "print_found", "run_program", "super
 SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
 
 FIRST: Final = slice(5)
-"""The lines of output in an error, for a program that names the fault at once."""
+"""The lines of output to show in an error, if the program reports the fault first."""
 
 LAST: Final = slice(-60, None)
-"""The same for a program that names it at its end; long enough for a few failed tests."""
+"""The lines of output to show if it reports the fault last; enough for a few failed tests."""
 
 
 class ProgramError(RuntimeError):
-    """A program did not run, took too long or failed; the message has its output."""
+    """A program did not start, took too long or failed; the message has its output."""
 
 
 def run_program(
@@ -34,10 +31,9 @@ def run_program(
     environment: Mapping[str, str] | None = None,
     shown: slice = LAST,
 ) -> str:
-    """Runs a program in `folder`, with all of `environment` or this process's; returns its output.
+    """Runs a program in `folder` with `environment` (default: this process's); returns its stdout.
 
-    The output is its standard output. Raises `ProgramError`, with the lines `shown` of both
-    outputs. `shown` of both outputs.
+    Raises `ProgramError`. Its message has the lines `shown` of stdout and stderr.
     """
     name = Path(command[0]).name
     try:
@@ -62,15 +58,16 @@ def run_program(
 
 
 def supervised(command: Sequence[str], *, grace_s: float) -> list[str]:
-    """Returns `command` wrapped so that it ends when the pipe at its input closes.
+    """Returns a command that runs `command` until the pipe at its standard input closes.
 
-    After the holder of the other end closes it, or ends, the command has `grace_s` seconds to stop.
+    When the process at the other end of the pipe closes it, or ends, `command` gets SIGTERM, and
+    SIGKILL after `grace_s` seconds.
     """
     return [sys.executable, str(SUPERVISOR), str(grace_s), *command]
 
 
 def print_found(name: str, find: Callable[[], object], failure: type[Exception]) -> None:
-    """Prints the result of `find`; ends with a plain message of program `name` on failure."""
+    """Prints the result of `find`; on `failure`, ends with the message after `name`."""
     try:
         print(find())
     except failure as error:

@@ -1,10 +1,9 @@
-"""Keeps a broker's JVM from outliving the process that started it.
+"""Ends a broker's JVM when the process that started it ends.
 
-`python supervisor.py GRACE_SECONDS COMMAND...` runs the command and watches its own standard input,
-a pipe whose other end the starting process holds. However that process ends, even killed, the pipe
-closes and the command is stopped: asked first, killed if it does not respond. Works for any
-starting thread, unlike the kernel's own parent-death signal. Standard library only, and nothing of
-this project: it runs as a script.
+`python supervisor.py GRACE_SECONDS COMMAND...` runs the command. Its standard input is a pipe from
+the starting process. When that process ends, even if it is killed, the pipe closes, and the command
+is stopped with SIGTERM, then SIGKILL. Unlike the kernel's parent-death signal, this works even if
+the starting thread ends. The script imports only the standard library, because it runs by its path.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def _die_with_supervisor() -> None:
-    """Makes Linux kill the command if this process is killed itself."""
+    """Makes Linux kill the command if this process is killed."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -35,15 +34,15 @@ def _stop_at_end_of_input(process: subprocess.Popen[bytes], grace_s: float) -> N
 
 
 def main(grace_s: float, command: list[str]) -> int:
-    """Runs `command` to its end and returns its exit code."""
-    # The whole process group gets the signal to stop; this process then ends after the command, so
-    # that a process that waits for it knows that the command has ended. A handler, unlike SIG_IGN,
-    # is not inherited by the command.
+    """Runs `command` to its end, and returns its exit code."""
+    # SIGTERM reaches the whole process group. This process ignores it and ends after the command,
+    # so that a process which waits for it knows that the command has ended. It sets a handler,
+    # because the command would inherit SIG_IGN.
     signal.signal(signal.SIGTERM, lambda _number, _frame: None)
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
-        close_fds=False,  # the lock on the node's folder is passed on
+        close_fds=False,  # the command inherits the lock of the node's folder
         preexec_fn=_die_with_supervisor if sys.platform == "linux" else None,
     )
     watch = threading.Thread(target=_stop_at_end_of_input, args=(process, grace_s), daemon=True)

@@ -1,10 +1,10 @@
-"""Tests that a client's memory and files stay flat over time, under any faults of its brokers.
+"""Tests that a client's memory and open files stay flat while its brokers fail at random.
 
     make soak                              # 10 minutes
     .venv/bin/python -m tools.soak 60      # seconds
 
-`run` lets clients work on the embedded cluster under random faults, `samples` judges the
-measurements, `plot` draws them.
+`run` runs clients on the embedded cluster under random faults, `samples` checks the measurements,
+and `plot` draws them.
 """
 
 from .run import Outcome, soak

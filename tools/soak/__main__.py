@@ -1,4 +1,4 @@
-"""`python -m tools.soak [SECONDS]`: clients under random faults for a while; see the package."""
+"""Runs the soak test: `python -m tools.soak [SECONDS]`; see the package."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ PICTURE = DOCS / "pictures" / "soak.svg"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs it; the exit code is 1 if anything grew, or a record was not right."""
+    """Runs the test. The exit code is 1 if memory, files or tasks grew, or a record was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tools.soak", description=__doc__)
     parser.add_argument("seconds", type=float, nargs="?", default=600.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--svg", type=Path, help="draw the samples into this file")
     parser.add_argument("--write", action="store_true", help="into docs/evidence/reliability.md")
     options = parser.parse_args(arguments)
-    # The client's log lines about faults are not part of the result.
+    # The client logs every fault of a broker, which is not part of the result.
     logging.getLogger("kproto").setLevel(logging.CRITICAL)
     columns = (TextColumn("soaking"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def table(outcome: Outcome) -> tuple[str, bool]:
-    """Returns the numbers as a Markdown table, and whether all are right."""
+    """Returns the numbers as a Markdown table, and whether all are as expected."""
     found = verdicts(outcome.samples)
     is_right = all(flat for _, _, flat in found.values()) and not outcome.wrong
     faults = ", ".join(f"{name} {times}x" for name, times in sorted(outcome.faults.items()))

@@ -1,4 +1,4 @@
-"""Draws samples as an SVG: one panel per measure, time from left to right. Text in, text out."""
+"""Draws samples as an SVG: one panel per measure, with time from left to right."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STYLE = (
 
 
 def svg(samples: Sequence[Sample], title: str) -> str:
-    """Returns the picture of a run."""
+    """Returns the SVG of a run."""
     height = TOP + len(MEASURES) * (PANEL + GAP) + 10
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',

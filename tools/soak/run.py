@@ -1,8 +1,8 @@
 """Runs clients on the embedded cluster while random faults of all kinds occur.
 
-A producer and a consumer live as long as the run; other clients, one after the other, each create a
-topic, write, read, are cancelled anywhere, and close. The records of the long-lived ones are
-checked: each arrives once and in order.
+A producer and a consumer run as long as the test. Other clients, one after the other, create a
+topic, write, read and close; half of them are cancelled at a random time. The records of the
+long-running clients are checked: the consumer must read each once and in order.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ TOPIC = "soaked"
 PARTITIONS = 6
 CHUNK = 50
 KEPT = 2_000
-"""Records of a partition that the brokers keep: the measured memory includes theirs."""
+"""The records per partition that the brokers keep; the measured memory includes them."""
 
 FAULT_EVERY_S = 0.3
 LONGEST_AWAY_S = 1.0
 SAMPLES = 400
 _NUMBER = struct.Struct(">Q")
 
-#: Retries end soon after a fault, so that a run has many faults.
+#: Retries end soon after a fault, so that a run can have many faults.
 SETTINGS = kproto.ClientSettings(
     connect_timeout_ms=1_000,
     request_timeout_ms=3_000,
@@ -45,7 +45,7 @@ SETTINGS = kproto.ClientSettings(
 )
 
 
-#: How often the end of reading is checked, within 30 seconds.
+#: The number of checks, within 30 seconds, whether the consumer has read all records.
 LOOKS = 600
 
 
@@ -59,13 +59,13 @@ class Outcome:
     faults: Counter[str] = field(default_factory=Counter)
     acknowledged: int = 0
     seen: int = 0
-    wrong: list[str] = field(default_factory=list)  #: lost, doubled, out of order, or unseen
+    wrong: list[str] = field(default_factory=list)  #: wrong records, and unhandled errors
     visits: int = 0
     cancelled: int = 0
 
 
 async def soak(seconds: float, seed: int, progress: Callable[[float], None]) -> Outcome:
-    """Runs for this many seconds."""
+    """Runs clients under faults for this many seconds, and returns the result."""
     outcome = Outcome(seconds, seed)
     asyncio.get_running_loop().set_exception_handler(
         lambda _, context: outcome.wrong.append(f"unseen: {context.get('message')} {context}")

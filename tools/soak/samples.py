@@ -1,7 +1,4 @@
-"""Measures this process, and judges whether its use of resources stays flat.
-
-Plain data except for `measure`.
-"""
+"""Measures this process, and checks whether its use of resources stays flat."""
 
 from __future__ import annotations
 
@@ -20,18 +17,18 @@ _MB = 1_000_000
 
 @dataclass(frozen=True)
 class Sample:
-    """One measurement of the process; `at` is in seconds since the start."""
+    """A measurement of the process, `at` seconds after the start."""
 
     at: float
-    memory: int  #: resident, in bytes
-    files: int  #: descriptors that are open
-    tasks: int  #: of asyncio
-    records: int  #: acknowledged so far
+    memory: int  #: resident memory in bytes
+    files: int  #: open file descriptors
+    tasks: int  #: tasks of asyncio
+    records: int  #: acknowledged records so far
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One measure: its name and unit, and its allowed growth between the thirds of a run."""
+    """A field of samples: its title, its unit, and its allowed growth between thirds of a run."""
 
     field: str
     title: str
@@ -39,7 +36,7 @@ class Measure:
     may_grow: float
 
     def of(self, sample: Sample) -> float:
-        """Returns its value in a sample, in its unit."""
+        """Returns the value of a sample in the measure's unit."""
         return float(getattr(sample, self.field)) / self.scale
 
 
@@ -48,20 +45,20 @@ MEASURES = (
     Measure("files", "open files", 1, 4.0),
     Measure("tasks", "tasks", 1, 4.0),
 )
-"""Files and tasks vary with the running work; a leak adds some in each round."""
+"""The numbers of files and tasks vary with the work; a leak would add some in each round."""
 
 
 def measure(at: float, records: int) -> Sample:
-    """Measures this process."""
+    """Returns a sample of this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     files = sum(1 for _ in Path("/proc/self/fd").iterdir())
     return Sample(at, pages * _PAGE, files, len(asyncio.all_tasks()), records)
 
 
 def verdicts(samples: Sequence[Sample]) -> dict[str, tuple[float, float, bool]]:
-    """Returns for each measure its median in the second and last third, and whether it is flat.
+    """Returns each measure's medians in the second and last third, and whether it stayed flat.
 
-    The first third warms up: modules are imported, pools and caches fill.
+    The first third is the warm-up, in which modules are imported, and pools and caches fill.
     """
     third = len(samples) // 3
     found = {}

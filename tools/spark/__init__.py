@@ -1,1 +1,1 @@
-"""Installs other releases of PySpark, alone and with the JVM connector; runs a cluster."""
+"""Installs other releases of PySpark, alone and with the JVM connector, and runs a cluster."""

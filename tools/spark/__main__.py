@@ -1,4 +1,4 @@
-"""`python -m tools.spark start|status|stop`: a Spark cluster by hand."""
+"""Runs a Spark cluster from the terminal: `python -m tools.spark start|status|stop`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .environments import NEWEST_PYSPARK, python_with_pyspark
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the command; returns the exit code."""
+    """Runs the command and returns the exit code."""
     options = _parser().parse_args(arguments)
     try:
         return {"start": _start, "stop": _stop, "status": _status}[options.command](options)
@@ -35,7 +35,7 @@ def _parser() -> argparse.ArgumentParser:
         "--connect", action="store_true", help="with a server of Spark Connect on it"
     )
     stop = commands.add_parser("stop", help="stop a cluster that `start` started")
-    # Never all by default: other users may work in the same checkout.
+    # Not all by default: other processes of the same checkout may use the clusters.
     which = stop.add_mutually_exclusive_group(required=True)
     which.add_argument("--master", help="the one with this address, spark://host:port")
     which.add_argument("--all", action="store_true", help="every one that was started by hand")

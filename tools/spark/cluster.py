@@ -1,9 +1,8 @@
 """Runs a Spark standalone cluster: a master, workers and, on request, a Spark Connect server.
 
-All of them run PySpark's own jars, on free ports of the loopback address. A cluster belongs to the
-process that started it and ends with it, unless it was started detached; then `running_clusters`
-finds it again from another process. Knows the command lines of Spark only: the caller chooses the
-Python of the tasks and its import path.
+All of them run PySpark's own jars on free ports of the loopback address. A cluster ends with the
+process that started it, unless it was started detached; then `running_clusters` finds it in other
+processes. The caller chooses the Python of the tasks and its import path.
 """
 
 from __future__ import annotations
@@ -33,28 +32,28 @@ __all__ = ["RunningCluster", "SparkCluster", "SparkStartError", "as_options", "r
 CLUSTERS: Final = CACHE / "clusters"
 
 START_TIMEOUT_S: Final = 120.0
-"""Master and workers take about six seconds, Connect ten; a busy machine takes ten times that."""
+"""In seconds. Master and workers need six, Connect ten; a busy machine needs ten times that."""
 
 STOP_TIMEOUT_S: Final = 20.0
-"""How long each process may take to stop before it is killed."""
+"""The longest wait for each process to stop, in seconds; then it is killed."""
 
 POLL_S: Final = 0.1
 LOG_TAIL_LINES: Final = 25
 
 DAEMON: Final = {"SPARK_DAEMON_MEMORY": "256m"}
-"""Java options of a master and a worker, which process no records."""
+"""The environment of masters and workers, which need little memory: they process no records."""
 
 DEPLOY: Final = "org.apache.spark.deploy"
 CONNECT_SERVER: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
 class SparkStartError(RuntimeError):
-    """A process of the cluster did not start; the message ends with the last lines of its log."""
+    """A process of the cluster did not start; the message includes the last lines of its log."""
 
 
 @dataclass(frozen=True)
 class RunningCluster:
-    """A running cluster, as described in its folder."""
+    """A running cluster, as `cluster.json` in its folder describes it."""
 
     folder: Path
     master: str
@@ -64,7 +63,7 @@ class RunningCluster:
     detached: bool
 
     def stop(self) -> None:
-        """Stops its processes, kills those that do not stop, and removes its folder."""
+        """Stops the cluster's processes, kills those that do not stop, and removes its folder."""
         for each in reversed(self.processes):
             _signal_group(each, signal.SIGTERM)
         deadline = time.monotonic() + STOP_TIMEOUT_S
@@ -76,7 +75,7 @@ class RunningCluster:
 
 
 def running_clusters() -> list[RunningCluster]:
-    """Returns all clusters that run from this checkout."""
+    """Returns all running clusters of this checkout."""
     found = []
     for description in sorted(CLUSTERS.glob("*/cluster.json")):
         if is_held(description.parent):
@@ -87,12 +86,12 @@ def running_clusters() -> list[RunningCluster]:
 
 
 class SparkCluster:
-    """A master and `workers`, each with `cores` and `memory`, which run Python as `python`.
+    """A master and `workers`, each with `cores` and `memory`, whose tasks run the Python `python`.
 
-    `variables` are environment variables of all its processes, besides those that find Java and
-    Python; PYTHONPATH is unset unless `variables` has it. As a context manager the cluster runs
-    during the block; afterwards it is stopped and its folders are removed. Raises SparkStartError,
-    and the errors of the search for Java.
+    `variables` are environment variables of all processes, in addition to those for Java and
+    Python; PYTHONPATH is unset unless `variables` has it. As a context manager, the cluster runs
+    during the block; its folder is removed afterwards. Raises SparkStartError and
+    JavaNotFoundError.
     """
 
     def __init__(
@@ -115,11 +114,11 @@ class SparkCluster:
         self._lock: int | None = None
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._home: str | None = None
-        #: `spark://host:port` after the start.
+        #: `spark://host:port`; empty before `start`.
         self.master = ""
-        #: `sc://host:port` after `start_connect`.
+        #: `sc://host:port`; None before `start_connect`.
         self.connect: str | None = None
-        #: The address of the master's pages.
+        #: The URL of the master's web pages; empty before `start`.
         self.web = ""
 
     def __enter__(self) -> Self:
@@ -131,20 +130,20 @@ class SparkCluster:
 
     @property
     def folder(self) -> Path:
-        """Returns the folder of the logs and the workers, such as `worker-0/app-…/0/stderr`."""
+        """Returns the folder of logs and work folders, such as `worker-0/app-…/0/stderr`."""
         assert self._folder is not None
         return self._folder
 
     @property
     def spark_home(self) -> str:
-        """Returns PySpark's folder, with its programs and jars."""
+        """Returns the folder of the package pyspark, with its programs and jars."""
         if self._home is None:
             asked = [str(self.python), "-c", "import pyspark; print(pyspark.__path__[0])"]
             self._home = run_program(asked, timeout_s=60).strip()
         return self._home
 
     def start(self) -> None:
-        """Starts master and workers, and waits until the master knows all workers."""
+        """Starts the master and the workers, and waits until all workers have registered."""
         CLUSTERS.mkdir(parents=True, exist_ok=True)
         self._folder, self._lock = reserve(CLUSTERS)
         port, web = free_ports(2)
@@ -171,7 +170,7 @@ class SparkCluster:
     def start_connect(self, *options: str, variables: Mapping[str, str] | None = None) -> str:
         """Starts a Spark Connect server on this cluster; returns its address, `sc://host:port`.
 
-        `options` are further ones of `spark-submit`.
+        `options` are additional arguments of `spark-submit`.
         """
         (port,) = free_ports(1)
         settings = {
@@ -191,7 +190,7 @@ class SparkCluster:
     def connect_server(
         self, *options: str, variables: Mapping[str, str] | None = None
     ) -> Iterator[str]:
-        """Runs a Spark Connect server during the block; yields its address."""
+        """Runs a Spark Connect server during the block; yields its address, `sc://host:port`."""
         try:
             yield self.start_connect(*options, variables=variables)
         finally:
@@ -201,7 +200,7 @@ class SparkCluster:
             self._describe()
 
     def environment(self, variables: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Returns the environment variables of a driver on this cluster, with `variables` added."""
+        """Returns the environment of a driver for this cluster; `variables` are added."""
         found = environment(self.python)
         del found["PYTHONPATH"]
         found["SPARK_HOME"] = self.spark_home
@@ -216,7 +215,7 @@ class SparkCluster:
         return [*command, *as_options(settings), *options, str(program), *arguments]
 
     def state(self) -> dict[str, Any] | None:
-        """Returns the master's workers and applications; None while it does not respond."""
+        """Returns the master's state (workers, applications); None if it does not answer."""
         try:
             with urllib.request.urlopen(f"{self.web}/json/", timeout=5) as answer:
                 found: dict[str, Any] = json.load(answer)
@@ -225,7 +224,7 @@ class SparkCluster:
             return None
 
     def close(self) -> None:
-        """Stops all processes, the last started first, and removes the folder."""
+        """Stops all processes, in reverse order of their start, and removes the folder."""
         for process in reversed(self._processes.values()):
             _end(process)
         self._processes.clear()
@@ -254,7 +253,7 @@ class SparkCluster:
                 cwd=self.folder,
                 env=self.environment(variables),
                 pass_fds=(self._lock,),
-                start_new_session=True,  # executors belong to the group, and end with it
+                start_new_session=True,  # executors belong to the process group, and end with it
             )
         self._processes[name] = process
 
@@ -285,7 +284,7 @@ class SparkCluster:
         (self.folder / "cluster.json").write_text(json.dumps(described), encoding="utf-8")
 
     def let_go(self) -> None:
-        """Detaches from the cluster, which keeps running; `running_clusters` finds it."""
+        """Detaches from the cluster, which keeps running; `running_clusters` finds it again."""
         self._processes.clear()
         self._release()
 
@@ -296,7 +295,7 @@ class SparkCluster:
 
 
 def as_options(settings: Mapping[str, str]) -> list[str]:
-    """Returns settings of Spark as arguments of `spark-submit`."""
+    """Returns Spark properties as arguments of `spark-submit`."""
     return [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
 
 
@@ -312,7 +311,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     _signal_group(process.pid, signal.SIGTERM)
     with suppress(subprocess.TimeoutExpired):
         process.wait(STOP_TIMEOUT_S)
-    _signal_group(process.pid, signal.SIGKILL)  # the rest of the process group
+    _signal_group(process.pid, signal.SIGKILL)  # for other processes of the group
     process.wait()
     if process.stdin is not None:
         process.stdin.close()

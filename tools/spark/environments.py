@@ -1,7 +1,7 @@
-"""Installs releases of PySpark, each in an environment of its own, and the JVM connector.
+"""Installs releases of PySpark in separate environments, and fetches the JVM connector.
 
-The connector is the newest set of jars that can be had, on the PySpark that it was built for. Our
-packages are not installed there: they are found in this checkout, by `environment`.
+The connector is the newest release whose jars are available, with the PySpark for which it was
+built. The environments lack our packages; `environment` puts this checkout on their import path.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = [
 ROOT: Final = Path(__file__).resolve().parents[2]
 CACHE: Final = ROOT / ".cache" / "spark"
 
-#: The oldest and the newest release that the extra `spark` accepts.
+#: The oldest and the newest release that the extra `kproto[spark]` accepts.
 OLDEST_PYSPARK: Final = "4.0.5"
 NEWEST_PYSPARK: Final = "4.3.0"
 
-#: The PySpark that the connector's jars are for.
+#: The PySpark release for which the connector's jars were built.
 CONNECTOR_PYSPARK: Final = "4.2.0"
 CONNECTOR: Final = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
@@ -41,18 +41,18 @@ CONNECTOR: Final = (
     "org.apache.kafka:kafka-clients:3.9.2",
     "org.apache.commons:commons-pool2:2.12.1",
 )
-#: The packages that the data source needs besides PySpark, and uses if installed.
+#: The packages that the data source needs, and optional ones that it uses if installed.
 BESIDE: Final = ("cramjam", "google-crc32c", "numpy", "pandas", "pyarrow", "zlib-ng", "zstandard")
 
-#: The packages of PySpark's extra `connect`, which itself would install the newest pandas.
+#: The packages of PySpark's extra `connect`, except pandas, of which it would install the newest.
 FOR_CONNECT: Final = ("grpcio", "grpcio-status", "googleapis-common-protos")
 
 
 def python_with_pyspark(version: str, *, base: str = sys.executable, connect: bool = False) -> Path:
     """Returns the interpreter of an environment with this PySpark and the needed packages.
 
-    `base` is the Python that the environment is made with; with `connect`, what a client of Spark
-    Connect needs is there, too. Raises InstallError.
+    `base` is the Python of the environment. With `connect`, the environment has the packages for
+    clients of Spark Connect, too. Raises InstallError.
     """
     wanted = [f"pyspark=={version}", *_pinned(), *(FOR_CONNECT if connect else ())]
     name = f"pyspark-{version}"
@@ -64,12 +64,12 @@ def python_with_pyspark(version: str, *, base: str = sys.executable, connect: bo
 
 
 def python_with_connector() -> Path:
-    """Returns the interpreter with the connector's PySpark. Raises InstallError."""
+    """Returns the interpreter of the environment for the connector. Raises InstallError."""
     return python_with_pyspark(CONNECTOR_PYSPARK)
 
 
 def connector_jars() -> str:
-    """Returns the connector's jars as a value of `spark.jars`. Raises MavenError."""
+    """Returns the paths of the connector's jars as a value of `spark.jars`. Raises MavenError."""
     folder = CACHE / "connector-jars"
     with locked(folder.with_name("connector-jars.lock")):
         jars = fetch_each(folder, CONNECTOR, otherwise=f"put the jars into {folder}")
@@ -77,21 +77,21 @@ def connector_jars() -> str:
 
 
 def environment(python: Path | str) -> dict[str, str]:
-    """Returns environment variables by which that interpreter finds Java, itself and kproto."""
+    """Returns environment variables with which an interpreter finds Java, PySpark and kproto."""
     folders = [ROOT, ROOT / "codegen", ROOT / "cloudevents", ROOT / "pipeline"]
     variables = os.environ | {
         "JAVA_HOME": str(java_home()),
         "PYTHONPATH": os.pathsep.join(map(str, folders)),
         "PYSPARK_PYTHON": str(python),
         "PYSPARK_DRIVER_PYTHON": str(python),
-        "SPARK_LOCAL_IP": "127.0.0.1",  # no look-up of a host name that may not resolve
+        "SPARK_LOCAL_IP": "127.0.0.1",  # otherwise Spark resolves the host name, which may fail
     }
     variables.pop("SPARK_HOME", None)
     return variables
 
 
 def _pinned() -> list[str]:
-    """Returns the versions in this environment of the packages in `BESIDE`."""
+    """Returns requirements for the packages in `BESIDE`, with the versions of dev.txt."""
     pins = {}
     for line in (ROOT / "requirements" / "dev.txt").read_text().splitlines():
         name, separator, version = line.partition("==")

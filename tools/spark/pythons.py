@@ -1,4 +1,4 @@
-"""Finds the oldest and the newest supported Python of this machine."""
+"""Finds the oldest and the newest supported Python on this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.setup.programs import ProgramError, run_program
 __all__ = ["ends_of_pythons"]
 
 OLDEST: Final = (3, 11)
-"""The range of `requires-python`."""
+"""The lower bound of `requires-python`."""
 
 ASKED: Final = """
 import ensurepip, sys, venv
@@ -23,7 +23,7 @@ print(*sys.version_info[:2], sys.version_info.releaselevel)
 
 
 def ends_of_pythons() -> tuple[str, str]:
-    """Returns the oldest and the newest released Python here, from 3.11 on; prefers this one."""
+    """Returns the oldest and the newest released Python from 3.11 on; prefers this interpreter."""
     found = {sys.version_info[:2]: sys.executable}
     for path in _candidates():
         version = _version(path)
@@ -42,7 +42,7 @@ def _candidates() -> list[Path]:
 
 
 def _version(path: Path) -> tuple[int, int] | None:
-    """Returns its version, if it is a release and can create environments."""
+    """Returns the version of an interpreter; None if it is no release or cannot make a venv."""
     try:
         said = run_program([str(path), "-c", ASKED], timeout_s=30)
     except (

@@ -1,4 +1,4 @@
-"""`python -m tools.spark_kill_test`: kills Spark and brokers during streams."""
+"""Runs the kill test of Spark and brokers: `python -m tools.spark_kill_test`; see the package."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .run import QUICK_SESSIONS, Plan, Result, spark_kill_test
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the test; the exit code is 1 if kproto lost records, or duplicated any in Parquet."""
+    """Runs the test. The exit code is 1 if kproto lost records, or duplicated any in Parquet."""
     options = _parser().parse_args(arguments)
     logging.getLogger("kproto").setLevel(logging.ERROR)
     results = []

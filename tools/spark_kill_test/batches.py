@@ -1,7 +1,7 @@
-"""Reads the batches of a query from its checkpoint: their offsets, and the unfinished batches.
+"""Reads the micro-batches of a query from its checkpoint: their offsets, and the unfinished ones.
 
-A batch is running from the moment its offsets are written until its commit is written. An
-at-least-once sink may repeat only the records of a batch that was running during a kill.
+A batch is unfinished from the time its offsets are written until its commit is written. A sink with
+delivery at least once may repeat only records of a batch that was unfinished at a kill.
 """
 
 from __future__ import annotations
@@ -15,34 +15,37 @@ from typing import Final
 
 __all__ = ["Again", "Checkpoint", "again_of"]
 
-#: The number of batches that Spark retains: enough that none is purged before it is counted.
+#: The number of batches that Spark retains; high, so that none is purged before it is counted.
 KEPT_BATCHES: Final = "100000"
 
 
 @dataclass
 class Checkpoint:
-    """The checkpoint of a query with one source of one topic."""
+    """The checkpoint of a query with one source of one topic.
+
+    `under_way` are the batches that were unfinished at a kill.
+    """
 
     folder: Path
     under_way: set[int] = field(default_factory=set)
 
     def planned(self) -> int:
-        """Returns the last batch whose offsets are written; -1 for none."""
+        """Returns the last batch whose offsets are written; -1 without one."""
         return _last(self.folder / "offsets")
 
     def finished(self) -> int:
-        """Returns the last committed batch; -1 for none."""
+        """Returns the last committed batch; -1 without one."""
         return _last(self.folder / "commits")
 
     def disturbed(self, finished_before: int) -> None:
-        """Records a kill after `finished_before` was the last committed batch."""
+        """Adds the batches that a kill disturbed: those after `finished_before`."""
         self.under_way |= set(range(finished_before + 1, self.planned() + 1))
 
     def ends(self) -> dict[int, dict[int, int]]:
-        """Returns the end offset of each batch and partition."""
+        """Returns the end offsets of each batch, by partition."""
         found = {}
         for path in (self.folder / "offsets").glob("[0-9]*"):
-            # The lines are the version, the metadata, then one for each source.
+            # The lines are: the version, the metadata, then one per source.
             topics = json.loads(path.read_text().splitlines()[2])
             (partitions,) = topics.values()
             found[int(path.name)] = {int(part): offset for part, offset in partitions.items()}
@@ -55,7 +58,7 @@ def _last(folder: Path) -> int:
 
 @dataclass(frozen=True)
 class Again:
-    """The number of duplicate records in a topic, by kind of batch, and the number of batches."""
+    """The numbers of duplicates in a topic, by kind of their batch, and of these batches."""
 
     of_batches_under_way: int
     of_others: int
@@ -69,7 +72,7 @@ def again_of(
 ) -> Again:
     """Counts duplicates by batch.
 
-    `extra` has source partition, source offset and number of duplicates of each record.
+    `extra` has the source partition, the source offset and the number of duplicates of each record.
     """
     counts: Counter[int] = Counter()
     ordered = sorted(ends)

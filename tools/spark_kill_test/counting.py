@@ -1,4 +1,4 @@
-"""Compares records by content: lost, duplicated, out of order. Works on plain data."""
+"""Counts lost, duplicated and reordered records. Works on plain data."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["Count", "counted"]
 
 @dataclass(frozen=True)
 class Count:
-    """The numbers of records found, missing, duplicated, and out of order.
+    """The numbers of records found, lost, duplicated, out of order, and never sent (`foreign`).
 
-    A record is out of order if it first appears after a later record of its lane.
+    A record is out of order if it first appears after a record that was sent later in its lane.
     """
 
     found: int
@@ -24,14 +24,14 @@ class Count:
 
     @property
     def is_complete(self) -> bool:
-        """Returns whether no record is lost, unknown or out of order; duplicates are allowed."""
+        """Returns whether no record is lost, foreign or out of order; duplicates are allowed."""
         return not (self.lost or self.disordered or self.foreign)
 
 
 def counted(sent: Iterable[int], lanes: Iterable[Iterable[int]], *, lane_count: int) -> Count:
     """Compares sent with found records, lane by lane in the order found.
 
-    A number belongs to lane `number % lane_count`, and was sent there in ascending order.
+    A number was sent in lane `number % lane_count`, in ascending order.
     """
     wanted = set(sent)
     seen: Counter[int] = Counter()

@@ -3,7 +3,7 @@
     python -m tools.spark_kill_test.driver TASK
 
 TASK is JSON: `engine`, `bootstrap`, `source`, `target`, `folder`, `conf`. When `folder`/end is
-there, both queries read what is left, and the program ends with 0.
+there, both queries read the remaining records, and the program ends with 0.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-#: Offsets of a batch: few, so that many batches are affected by kills.
+#: The maximum number of offsets of a micro-batch; low, so that kills affect many batches.
 BATCH = "3000"
 
 

@@ -16,7 +16,7 @@ _NAMES = {"kproto": 'format("kproto")', "kafka": 'the JVM connector, format("kaf
 
 
 def table(results: Sequence[Result]) -> str:
-    """Returns a table with a column for each run."""
+    """Returns a Markdown table with a column for each run."""
     rows: list[tuple[str, list[object]]] = [
         ("killed with SIGKILL", [_killed(each) for each in results]),
         ("records sent", [f"{each.sent:,}" for each in results]),

@@ -1,4 +1,4 @@
-"""Runs the test once: starts writer and driver, kills processes, compares the content."""
+"""Runs the test once: starts writer and driver, kills processes, and compares the records."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ from .counting import Count, counted
 
 __all__ = ["QUICK_SESSIONS", "Plan", "Result", "spark_kill_test"]
 
-#: Of the brokers: a dead broker is detected after three seconds instead of nine.
+#: Broker settings: a dead broker is detected after three seconds instead of nine.
 QUICK_SESSIONS: Final = {
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
 }
 
 PARTITIONS: Final = 6
-#: Records of one call of the writer, and the pause after it, in seconds.
+#: The records per call of the writer, and the pause after it in seconds.
 TOGETHER: Final = 200
 PAUSE_S: Final = 0.25
-#: Seconds between two kills: from during a start to long after it.
+#: The range of seconds between two kills: some during a start, some long after it.
 BETWEEN_S: Final = (1.0, 7.0)
 DRAIN_S: Final = 300.0
 
-#: Words in the command lines of processes; the driver's planners are other daemons.
+#: Parts of the command lines of processes. The second excludes the daemons of the driver's
+#: planners.
 _WORDS: Final = {
     "executor": "CoarseGrainedExecutorBackend",
     "worker": "pyspark.daemon pyspark.worker",
@@ -52,12 +53,12 @@ VICTIMS: Final = ("driver", "executor", "worker", "broker")
 
 @dataclass(frozen=True)
 class Plan:
-    """The parameters of a run; the same seed draws the same victims and pauses."""
+    """The plan of a run. The same seed chooses the same victims and pauses."""
 
     engine: str = "kproto"
     rounds: int = 30
     seed: int = 1
-    with_connector: bool = False  # on the PySpark of the JVM connector
+    with_connector: bool = False  # use the PySpark release of the JVM connector
 
 
 @dataclass
@@ -76,7 +77,7 @@ class Result:
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing is lost, and only the topic has duplicates, of unfinished batches."""
+        """Whether no record is lost, and all duplicates are of unfinished batches in the topic."""
         return (
             self.parquet.is_complete
             and not self.parquet.doubled
@@ -86,7 +87,7 @@ class Result:
 
 
 class Driver:
-    """The driver and its processes: one process group, killed together."""
+    """The driver and its child processes, which are killed together."""
 
     def __init__(self, plan: Plan, bootstrap: str, folder: Path) -> None:
         self._plan = plan
@@ -133,12 +134,12 @@ class Driver:
         self.restarts += 1
 
     def ended(self) -> int | None:
-        """Returns its exit code, if it has ended by itself."""
+        """Returns the exit code of the driver; None while it runs."""
         assert self._process is not None
         return self._process.poll()
 
     def kill(self) -> None:
-        """Sends SIGKILL to the process group, and to the executors, which have their own groups."""
+        """Kills the driver with all its descendants; executors have their own process groups."""
         assert self._process is not None
         for pid in [*self.processes("CoarseGrainedExecutorBackend"), *self.processes("pyspark")]:
             _kill(pid)
@@ -147,7 +148,7 @@ class Driver:
         self._process.wait()
 
     def processes(self, what: str) -> list[int]:
-        """Returns descendants of the driver whose command line has a word."""
+        """Returns the descendants of the driver whose command line contains `what`."""
         assert self._process is not None
         return [pid for pid in below(self._process.pid) if what in command_of(pid)]
 
@@ -158,7 +159,7 @@ def _kill(pid: int) -> None:
 
 
 class Writer:
-    """Sends numbered records until it is stopped; numbers of a lane are in order."""
+    """Sends numbered records until `ending` is set, in ascending order within each lane."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
@@ -182,7 +183,7 @@ def _record(number: int) -> ProducerRecord:
 async def spark_kill_test(
     plan: Plan, cluster: KafkaCluster, folder: Path, progress: Callable[[int, str], None]
 ) -> Result:
-    """Run it."""
+    """Runs the test on a running cluster, and returns the result."""
     began = time.monotonic()
     bootstrap = cluster.bootstrap
     async with Client(bootstrap) as client:
@@ -228,7 +229,7 @@ async def spark_kill_test(
 
 
 async def _next_batches(driver: Driver, queries: list[Checkpoint], notes: list[str]) -> None:
-    """Waits until both queries have finished another batch; restarts an ended driver."""
+    """Waits until both queries have finished another batch; restarts a driver that ended."""
     before = [each.finished() for each in queries]
     deadline = time.monotonic() + DRAIN_S
     while not all(now.finished() > then for now, then in zip(queries, before, strict=True)):
@@ -243,7 +244,7 @@ async def _next_batches(driver: Driver, queries: list[Checkpoint], notes: list[s
 
 
 async def _strike(victim: str, driver: Driver, cluster: KafkaCluster, dice: random.Random) -> str:
-    """Kills a victim, restarts it if needed, and returns its description."""
+    """Kills a victim, restarts it if Spark does not, and returns the kind that was killed."""
     if victim == "broker":
         node = cluster.node(dice.randrange(1, 4))
         await asyncio.to_thread(node.kill)
@@ -274,7 +275,7 @@ async def _drained(driver: Driver, notes: list[str]) -> None:
 
 
 def _in_parquet(folder: Path, sent: int) -> Count:
-    """Reads the files that the log of Spark's file sink names."""
+    """Counts the records in the files that Spark's file sink has committed."""
     import pyarrow.parquet as pq
 
     lanes: dict[int, list[tuple[int, int]]] = {}
@@ -290,7 +291,7 @@ def _in_parquet(folder: Path, sent: int) -> Count:
 
 
 def _files_of(rows: Path) -> list[Path]:
-    """Returns the committed data files of Spark's file sink, from its newest compaction on."""
+    """Returns the data files that the log of Spark's file sink lists as committed."""
     log = rows / "_spark_metadata"
     names = sorted(
         (each for each in log.iterdir() if not each.name.startswith(".")),
@@ -306,7 +307,7 @@ def _files_of(rows: Path) -> list[Path]:
 
 
 async def _in_topic(bootstrap: str) -> tuple[list[list[int]], dict[int, tuple[int, int]]]:
-    """Returns the numbers of each target partition, with their source partition and offset."""
+    """Returns the numbers in each target partition, and the source offsets by number."""
     lanes: dict[int, list[int]] = {}
     places = {}
     async with Client(bootstrap) as client:

@@ -1,1 +1,1 @@
-"""Writes random events with the sink, reads them with the source, and compares them."""
+"""Writes random events with the sink, reads them with the source, and compares both."""

@@ -1,4 +1,4 @@
-"""Writes events to a topic with Spark, reads them again, and compares them."""
+"""Writes events to a topic with Spark, reads them again, and compares both."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ROWS_OF_A_FILE: Final = 50_000
 
 @dataclass(frozen=True)
 class Compared:
-    """The result of one mode: the number of events read, and of those that differ."""
+    """The result of one mode: numbers of events, and examples of those that differ."""
 
     mode: str
     sent: int
@@ -37,7 +37,7 @@ class Compared:
 
     @property
     def is_right(self) -> bool:
-        """Returns whether every event was read once, unchanged."""
+        """Returns whether every event was read exactly once and unchanged."""
         return self.sent == self.read and not self.differing and not self.no_events
 
 
@@ -55,7 +55,7 @@ def write_events(
 
 
 def round_trip(spark: SparkSession, bootstrap: str, folder: Path, mode: str) -> Compared:
-    """Writes the events of `folder` to a new topic in that mode, reads and compares them."""
+    """Writes the events in `folder` to a new topic in this mode, reads them, and compares both."""
     topic = f"round-trip-{mode}-{os.getpid()}-{time.time_ns()}"
 
     async def make() -> None:
@@ -107,7 +107,7 @@ def _compared(events: DataFrame, found: DataFrame, mode: str) -> Compared:
 
 
 def _comparable(frame: DataFrame, name: str) -> DataFrame:
-    """Returns the number of each event, and the event as one column; Spark cannot compare maps."""
+    """Returns each event's number, and the event as a column; maps as arrays, to compare them."""
     from pyspark.sql import functions as sf
 
     columns: list[Any] = [sf.col(each) for each in SCHEMA.names if each != "extensions"]

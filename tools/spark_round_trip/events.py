@@ -1,4 +1,4 @@
-"""Draws random CloudEvents as Arrow tables, with all attributes, by a seed."""
+"""Creates random CloudEvents with all attributes as Arrow tables; a seed determines them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _SOURCES: Final = ("/s", "urn:x:1", "https://example.org/%C3%A4", "a/b?c=d&e=%20
 _CONTENT_TYPES: Final = ("application/json", "text/plain", "application/octet-stream", "image/png")
 _SCHEMAS: Final = ("https://example.org/schema", "urn:schema:7")
 _NAMES: Final = ("traceparent", "partitionkey", "a", "b1", "n0n", "x" * 20)
-#: Characters of texts: mostly printable ASCII; also two, three and four bytes of UTF-8, and those
-#: that headers and JSON escape.
+#: Characters of texts: mostly printable ASCII, some characters of two to four bytes in UTF-8, and
+#: some that headers or JSON must escape.
 _PLAIN: Final = "".join(map(chr, range(0x20, 0x7F)))
 _OTHERS: Final = 'äß€漢字😀"%\\\u00a0\u2028'
 _DATA: Final = (
@@ -50,7 +50,7 @@ _SECONDS: Final = int((datetime(9999, 12, 30, tzinfo=UTC) - _FIRST).total_second
 
 
 def random_events(first: int, count: int, seed: int) -> pa.Table:
-    """Returns the events `first` to `first + count`; each id starts with its number."""
+    """Returns `count` events, numbered from `first`; each id begins with the event's number."""
     dice = random.Random(f"{seed}-{first}")
     rows = [_event(first + number, dice) for number in range(count)]
     return pa.Table.from_pylist(rows, schema=SCHEMA)

@@ -1,4 +1,4 @@
-"""`python -m tools.storm`: disturbs the members of a group at random; see the package."""
+"""Runs a storm, which disturbs the members of a group at random; see the package."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .running import KINDS
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a storm; the exit code is 1 if the result is wrong."""
+    """Runs a storm. The exit code is 1 if a check fails, and 2 if the storm cannot run."""
     options = _parser().parse_args(arguments)
     try:
         plan = Plan(

@@ -1,6 +1,6 @@
-"""Reads the broker's log of a group: commits, changes of its protocol, and members left behind.
+"""Reads a group's records in the broker: commits, protocol changes, and members left behind.
 
-Reads `__consumer_offsets`, which has the records of a group in one partition, in order.
+`__consumer_offsets` has all records of a group in one partition, in order.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ __all__ = [
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
-#: The keys of the record that each group has, one for each protocol.
+#: The keys of the record that describes a group, in each of the two protocols.
 _OF_A_GROUP: Final = (GroupMetadataKey, ConsumerGroupMetadataKey)
 
 
 class Written(NamedTuple):
-    """A record of the group, with its offset and its append time (s)."""
+    """A record of the group, with its offset and its append time in seconds."""
 
     offset: int
     at: float
@@ -52,15 +52,15 @@ class Written(NamedTuple):
 
 @dataclass
 class Conversions:
-    """How often the protocol of the group changed with members in it (KIP-848's migration)."""
+    """The number of times that the group changed its protocol (KIP-848), by direction."""
 
     to_consumer: int = 0
     to_classic: int = 0
-    while_empty: int = 0  #: without members: no member was converted
+    while_empty: int = 0  #: changes without members, which convert no member
 
     @property
     def of_members(self) -> int:
-        """Returns how often it changed with members."""
+        """Returns the number of changes while the group had members."""
         return self.to_consumer + self.to_classic
 
 
@@ -71,7 +71,7 @@ async def read_group_log(client: kproto.Client, group: str) -> list[Written]:
 
 
 def written_of(records: Iterable[Record], group: str) -> list[Written]:
-    """Returns the records of the group among those of `__consumer_offsets`."""
+    """Returns the group's records among the records of `__consumer_offsets`."""
     found = []
     for record in records:
         read = decode_coordinator_record(record, topic=OFFSETS_TOPIC)
@@ -81,13 +81,13 @@ def written_of(records: Iterable[Record], group: str) -> list[Written]:
 
 
 def _group_of(record: CoordinatorRecord) -> str | None:
-    """Returns the group of a key, which has one of two field names."""
+    """Returns the group id in a record's key, whose field has one of two names."""
     key = record.key
     return getattr(key, "group", None) or getattr(key, "group_id", None)
 
 
 def commits_of(written: Iterable[Written], topic: str) -> Iterator[Commit]:
-    """Yields the commits of a topic, in order."""
+    """Yields the commits for a topic, in order."""
     for _, _, (key, value, _) in written:
         if not (isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue)):
             continue
@@ -96,11 +96,11 @@ def commits_of(written: Iterable[Written], topic: str) -> Iterator[Commit]:
 
 
 def conversions_of(written: Iterable[Written], until: float = float("inf")) -> Conversions:
-    """Returns how often the group was converted, up to that time.
+    """Counts the changes of the group's protocol, up to the time `until`.
 
-    A classic group is one record, which lists its members; a group of the consumer protocol has its
-    own kinds of records. A conversion replaces one kind by the other: a classic group that starts
-    with members was converted, because a new one starts without.
+    A classic group has one record that lists its members; a group of the consumer protocol has
+    records of other types. A conversion replaces one type by the other. A new classic group starts
+    without members: if it starts with members, it was converted.
     """
     found = Conversions()
     kind: type | None = None
@@ -123,11 +123,11 @@ def conversions_of(written: Iterable[Written], until: float = float("inf")) -> C
 
 
 def left_behind(written: Iterable[Written]) -> dict[str, list[float]]:
-    """Returns by client id when members were left behind in a group that became a classic one.
+    """Returns, by client id, the times at which a conversion to classic left a member behind.
 
-    Its generation is the epoch of the group then. A member that had not reached that epoch is in an
-    old generation, and the broker refuses its commits (ILLEGAL_GENERATION), although its partitions
-    are not reassigned yet.
+    The classic generation is the group epoch at the conversion. A member that has not reached this
+    epoch is in an old generation: the broker refuses its commits (ILLEGAL_GENERATION), although its
+    partitions are not reassigned yet.
     """
     found: dict[str, list[float]] = {}
     epochs: dict[str, int] = {}

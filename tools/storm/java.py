@@ -1,4 +1,4 @@
-"""Runs Java's VerifiableConsumer as a member: jars, command, and its output as our lines."""
+"""Runs Java's VerifiableConsumer as a member: jars, command, and output as log lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .protocols import BROKERS_OWN
 
 __all__ = ["RELEASE", "command", "lines_of", "resolve_tools"]
 
-#: The newest release of Kafka's tools at Maven Central; it works with brokers of 4.4.0.
+#: The newest release of Kafka's tools on Maven Central; it works with brokers of 4.4.0.
 RELEASE: Final = "4.3.0"
 
 _CLASSES: Final = {
@@ -28,7 +28,7 @@ _WORDS: Final = {"partitions_assigned": "assigned", "partitions_revoked": "revok
 
 
 def resolve_tools() -> Path:
-    """Returns the folder with the jars of Kafka's tools. Raises MavenError."""
+    """Returns the folder with the jars of Kafka's tools; fetches them. Raises MavenError."""
     return fetch_jars(
         CACHE.parent / "kafka-tools" / RELEASE,
         Path(__file__).with_name("pom.xml.template"),
@@ -41,7 +41,7 @@ def resolve_tools() -> Path:
 
 
 def command(bootstrap: str, topic: str, group: str, assignor: str, config: Path) -> list[str]:
-    """Returns the command; writes its `config`. Raises MavenError and JavaNotFoundError."""
+    """Returns the command, and writes `config`. Raises MavenError and JavaNotFoundError."""
     if assignor in BROKERS_OWN:
         lines = ["max.poll.records=50"]
         protocol = ["--group-protocol", "consumer", "--group-remote-assignor", assignor]
@@ -65,7 +65,7 @@ def command(bootstrap: str, topic: str, group: str, assignor: str, config: Path)
 
 
 def lines_of(line: str) -> Iterator[str]:
-    """Returns our lines for one line of JSON; none for events that we record otherwise."""
+    """Yields log lines (see `members.lines`) for one line of output; none for other events."""
     if not line.startswith("{"):
         return
     said: dict[str, Any] = json.loads(line)

@@ -1,4 +1,4 @@
-"""The verdict of a storm for the terminal, programs and docs/evidence/reliability.md."""
+"""Formats the result of a storm for the terminal, for programs and for the documentation."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "reliability.
 
 
 def part_of(plan: Plan) -> str:
-    """Returns the part of the page: one for classic groups, and one for each of the others."""
+    """Returns the part's name in the page: "storm" for classic groups, else with the assignor."""
     return f"storm, {plan.assignor}" if plan.assignor in (*BROKERS_OWN, MIXED) else "storm"
 
 
 def facts(result: Result) -> dict[str, Any]:
-    """Returns the result as plain data."""
+    """Returns the result as JSON-compatible data."""
     return {
         "right": result.is_right,
         "plan": asdict(result.plan),
@@ -35,7 +35,7 @@ def facts(result: Result) -> dict[str, Any]:
 
 
 def table(result: Result) -> str:
-    """Returns the numbers as a Markdown table below the verdict."""
+    """Returns the verdict, and a Markdown table of the numbers below it."""
     plan, verdict = result.plan, result.verdict
     actions = ", ".join(f"{name.replace('_', ' ')} {n}x" for name, n in result.actions.items())
     rows = [

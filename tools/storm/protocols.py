@@ -1,4 +1,4 @@
-"""The group protocol of a storm's members, which follows from the assignor."""
+"""The group protocol of a storm's members, which depends on the assignor."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = [
     "timed",
 ]
 
-#: Assignors of the broker, whose members use the consumer protocol (KIP-848).
+#: Server-side assignors; their members use the consumer protocol (KIP-848).
 BROKERS_OWN: Final = ("uniform",)
 
-#: Alternating members of both protocols: the group changes its protocol as they come and go.
+#: Members of both protocols: the group changes its protocol as they join and leave.
 MIXED: Final = "mixed"
 
-#: For our members: the protocol of the group, which is the default.
+#: kproto's default: a member uses the present protocol of the group.
 AUTO: Final = "auto"
 
-#: Clients without the consumer protocol.
+#: Clients that lack the consumer protocol.
 _CLASSIC: Final = ("aiokafka", "kafka-python")
 #: Clients that need ConsumerGroupHeartbeat version 1, which Kafka 3.9 lacks.
 _SINCE_4: Final = ("confluent",)
@@ -44,12 +44,12 @@ BROKER_CONFIG: Final = {
 
 
 def is_classic(kind: str, version: str) -> bool:
-    """Returns whether members of that client are always classic, with brokers of that release."""
+    """Returns whether members of a client are always classic with brokers of this release."""
     return kind in _CLASSIC or (kind in _SINCE_4 and version.startswith("3."))
 
 
 def assignor_of(storm: str, kind: str, number: int, version: str) -> str:
-    """Returns the assignor of a member, by its client and number, in a storm of that assignor."""
+    """Returns the assignor of a member (its client and number) in a storm with assignor `storm`."""
     if storm != MIXED:
         return storm
     if is_classic(kind, version):
@@ -59,7 +59,7 @@ def assignor_of(storm: str, kind: str, number: int, version: str) -> str:
 
 
 def of_ours(assignor: str, session_ms: int, heartbeat_ms: int) -> dict[str, Any]:
-    """Returns the settings of our members."""
+    """Returns the consumer settings of a kproto member for an assignor."""
     times = {"session_timeout_ms": session_ms, "heartbeat_interval_ms": heartbeat_ms}
     if assignor == AUTO:
         return times
@@ -69,7 +69,7 @@ def of_ours(assignor: str, session_ms: int, heartbeat_ms: int) -> dict[str, Any]
 
 
 def timed(protocol: dict[str, Any], session_ms: int, heartbeat_ms: int) -> dict[str, Any]:
-    """Returns the same with its session, which the broker sets in the consumer protocol."""
+    """Adds the session to a classic member's settings; otherwise the broker sets it."""
     if protocol["group_protocol"] == "consumer":
         return protocol
     return protocol | {"session_timeout_ms": session_ms, "heartbeat_interval_ms": heartbeat_ms}

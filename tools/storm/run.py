@@ -1,4 +1,4 @@
-"""Runs one storm: draws the actions by a seed, and judges the members' lines at the end."""
+"""Runs one storm: a seed chooses the actions; at the end checks the members' log lines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["Plan", "Result", "storm"]
 TOPIC: Final = "storm"
 GROUP: Final = "members"
 
-#: A stall is longer than the session (6 s) or shorter, at random.
+#: The range of seconds of a stall; some exceed the session timeout (6 s).
 _STALLS_S: Final = (1.0, 15.0)
 _PAUSE_S: Final = (0.5, 5.0)
 _LEAVES_WITHIN_S: Final = 30.0
@@ -41,10 +41,10 @@ _SEEN_WITHIN_S: Final = 90.0
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a storm; the same seed draws the same actions.
+    """The plan of a storm. The same seed chooses the same actions.
 
-    `ours` and `others` are the maximum numbers of members at a time; `kinds` are the clients of the
-    others. Raises ValueError if a client lacks the protocol.
+    `ours` and `others` are the maximum numbers of kproto's and other members at a time; `kinds` are
+    the clients of the others. Raises ValueError if a client lacks the assignor's group protocol.
     """
 
     minutes: float = 10.0
@@ -76,23 +76,23 @@ class Result:
     actions: Counter[str] = field(default_factory=Counter)
     members: int = 0
     conversions: Conversions = field(default_factory=Conversions)
-    #: By client, the members that ended because of a known bug of the client or the broker.
+    #: By client: the number of members that ended because of a known bug of client or broker.
     known_ends: Counter[str] = field(default_factory=Counter)
     took_s: float = 0.0
     notes: list[str] = field(default_factory=list)
 
     @property
     def is_right(self) -> bool:
-        """Returns whether nothing is wrong and every member ended as planned."""
+        """Returns whether all checks pass, and every member ended as planned."""
         return self.verdict.is_right and not self.notes
 
 
 Progress = Callable[[str, float, int], None]
-"""Takes the last action, the elapsed seconds, and the number of members."""
+"""Called with the last action, the elapsed seconds, and the number of members."""
 
 
 async def storm(plan: Plan, bootstrap: str, progress: Progress, keep: Path | None = None) -> Result:
-    """Runs the plan on a running broker; keeps members' lines and the broker's log in `keep`."""
+    """Runs the plan on a running broker; with `keep`, the logs of members and group stay there."""
     result = Result(plan)
     begun = time.monotonic()
     with ExitStack() as stack:
@@ -225,7 +225,7 @@ class _Storm:
         return [each for each in its if not each.is_stalled]
 
     async def _convert(self) -> None:
-        """Stops all members that use the consumer protocol: the group becomes a classic one."""
+        """Stops the members that may use the consumer protocol; the group becomes classic."""
         await self._leaves(self._maybe_consumers())
 
     async def _leaves(self, leaving: Sequence[Running]) -> None:
@@ -293,7 +293,7 @@ class _Storm:
         return {partition: offset for (_, partition), offset in found.items()}
 
     async def _until_seen(self, ends: dict[int, int]) -> None:
-        """Waits until members have seen every record."""
+        """Waits until members have seen all records; after 90 s, notes the number of the others."""
         deadline = time.monotonic() + _SEEN_WITHIN_S
         wanted = sum(ends.values())
         while True:

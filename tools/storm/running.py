@@ -1,4 +1,4 @@
-"""Runs a member as a program: starts it, asks it to leave, kills, stalls and resumes it."""
+"""Runs a member as a program: starts it, and ends, kills, stalls or resumes it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["KINDS", "Group", "Running"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: The clients of members, and the module of each; Java's is a program of its own.
+#: By client: the module of its members; Java's program is not a module.
 KINDS: Final[Mapping[str, str | None]] = {
     "kproto": "tools.storm.members.with_kproto",
     "java": None,
@@ -32,10 +32,10 @@ KINDS: Final[Mapping[str, str | None]] = {
 
 
 class KnownFailure(NamedTuple):
-    """The last words of a client's members that end by a fault of theirs, or of the broker."""
+    """The output of a client's members that end because of a known bug of the client or broker."""
 
     kind: str
-    release: str  #: of the broker, as it begins
+    release: str  #: the beginning of the broker's release
     words: str
 
 
@@ -43,15 +43,15 @@ _NOT_CONVERTED: Final = (
     "Cannot upgrade the classic group members to consumer group because the embedded consumer "
     "protocol is malformed"
 )
-#: All of groups that are converted: see docs/evidence/findings.md.
+#: The known bugs, which concern converted groups: see docs/evidence/findings.md.
 _KNOWN_ENDS: Final = (
-    # JoinGroup is answered with this if its member waits for it meanwhile.
+    # The broker answers JoinGroup so if a conversion happens while the member waits for it.
     KnownFailure(
         "aiokafka", "", "aiokafka.errors.KafkaError: KafkaError: RebalanceInProgressError()"
     ),
-    # Kafka 3.9 answers this if a classic member has joined, and not fetched its assignment yet.
+    # Kafka 3.9 answers so if a classic member has joined but not fetched its assignment yet.
     KnownFailure("java", "3.9", _NOT_CONVERTED),
-    # Kafka 4 fails with this if the first rebalance has not ended.
+    # Kafka 4 answers so if the first rebalance has not ended.
     KnownFailure(
         "java", "4.", "UnknownServerException: The server experienced an unexpected error"
     ),
@@ -59,7 +59,7 @@ _KNOWN_ENDS: Final = (
 
 
 class Group(NamedTuple):
-    """The group that members join, and the folder of their logs."""
+    """The group that members join, its broker, and the folder of the members' logs."""
 
     bootstrap: str
     topic: str
@@ -70,7 +70,7 @@ class Group(NamedTuple):
 
 
 class Running:
-    """One member, from its start to its end."""
+    """The process of one member, from its start to its end."""
 
     def __init__(self, kind: str, number: int, group: Group, instance: str | None = None) -> None:
         self.kind = kind
@@ -102,42 +102,42 @@ class Running:
 
     @property
     def is_there(self) -> bool:
-        """Returns whether its process runs."""
+        """Returns whether the process runs."""
         return self._process.poll() is None
 
     def ask_to_leave(self) -> None:
-        """Asks it to leave the group and to end."""
+        """Sends SIGTERM: the member leaves the group and ends."""
         self._process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kills it."""
+        """Kills the process, and waits for its end."""
         now = time.time()
         self._process.kill()
         self._process.wait()
         self.member.harmed.append(now)
 
     def stall(self) -> None:
-        """Suspends its process."""
+        """Suspends the process with SIGSTOP."""
         self.member.harmed.append(time.time())
         self._process.send_signal(signal.SIGSTOP)
         self.is_stalled = True
 
     def wake(self) -> None:
-        """Resumes its process."""
+        """Resumes the process with SIGCONT."""
         self.member.harmed.append(time.time())
         self._process.send_signal(signal.SIGCONT)
         self.is_stalled = False
 
     def be_slow(self) -> None:
-        """Makes the next record take longer than the group allows; only our members support it.
+        """Makes the next record exceed the maximum poll interval; only for kproto's members.
 
-        Does nothing to a starting member, which the signal would end.
+        Does nothing if the member has not written a line yet, because the signal could end it.
         """
         if self._lines():
             self._process.send_signal(signal.SIGUSR1)
 
     def ended_by(self, deadline: float) -> bool:
-        """Returns whether it had ended by then, a time of the monotonic clock."""
+        """Waits for the end until `deadline` (monotonic clock); returns whether it has ended."""
         try:
             self._process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -146,16 +146,16 @@ class Running:
 
     @property
     def exit_code(self) -> int | None:
-        """Returns its exit code; None while it runs."""
+        """Returns the exit code of the process; None while it runs."""
         return self._process.poll()
 
     @property
     def is_new(self) -> bool:
-        """Returns whether it was asked to leave before it had written a line."""
+        """Returns whether SIGTERM ended the member before it wrote a line."""
         return self.exit_code == -signal.SIGTERM and not self._lines()
 
     def ended_by_known_fault(self) -> bool:
-        """Returns whether it ended by a known fault; marks it as harmed then."""
+        """Returns whether a known bug ended the member; then counts it as harmed."""
         words = self.last_words()
         if not any(
             known.kind == self.kind
@@ -168,14 +168,14 @@ class Running:
         return True
 
     def told(self) -> Member:
-        """Returns its lines so far."""
+        """Returns the member as its log lines so far describe it."""
         fresh = Member(self.name, self.member.is_strict, harmed=list(self.member.harmed))
         for line in self._lines():
             fresh.take(line)
         return fresh
 
     def last_words(self) -> str:
-        """Returns the end of its other output."""
+        """Returns the last 1,500 characters of the member's output, without its log lines."""
         return self._said.read_text(errors="replace")[-1500:]
 
     def _lines(self) -> list[str]:

@@ -1,14 +1,15 @@
-"""Runs random schedules by a seed: members on the embedded cluster, with a manual clock.
+"""Runs random schedules: members on the embedded cluster, with a manual clock.
 
     .venv/bin/python -m tools.storm.schedules --count 1000
 
 Members join, leave, are cancelled, are slow and are disconnected; responses are lost, late or
-errors; coordinators move. The rules: no partition has two owners at once, no record is committed
-before it is done, every record is done, and no member hangs. A schedule has its own seed, so that a
-wrong one can be replayed.
+errors; coordinators move. The checks: no partition has two owners at once, no record is committed
+before it is done, every record is done, and no member hangs. Each schedule has its own seed, so
+that a failed one can be replayed.
 
-With `--assignor uniform` the members use the consumer protocol (KIP-848); with `mixed` each uses
-that, the classic protocol or the current one of the group, so that the group changes its protocol.
+With `--assignor uniform`, members use the consumer protocol (KIP-848). With `mixed`, each member
+uses the consumer protocol, the classic protocol or the group's present protocol, so that the group
+changes its protocol.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ GROUP: Final = "players"
 PARTITIONS: Final = 6
 MOST_MEMBERS: Final = 4
 STEPS: Final = 14
-#: The limit in ms of the clock for a member to leave, and for a record to be done.
+#: The longest time, in ms of the manual clock, for a member to leave and for records to be done.
 PATIENCE_MS: Final = 600_000
-#: The most ms that the clock advances at once, so that bytes have time to arrive.
+#: The most ms of one advance of the clock, so that bytes can arrive between advances.
 STRIDE_MS: Final = 250.0
-#: Iterations of the event loop after each advance: bytes pass sockets meanwhile.
+#: The iterations of the event loop before each advance, in which bytes pass through sockets.
 TURNS: Final = 25
 
 APIS: Final = (
@@ -66,7 +67,7 @@ APIS: Final = (
     OffsetFetchRequest,
     SyncGroupRequest,
 )
-#: The same for members with server-side assignment.
+#: The requests of members in the consumer protocol, for faults.
 APIS_OF_CONSUMERS: Final = (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequest,
@@ -107,12 +108,12 @@ class Outcome:
     wrong: list[str] = field(default_factory=list)
     actions: Counter[str] = field(default_factory=Counter)
     records: int = 0
-    conversions: int = 0  #: how often the group changed its protocol with members in it
-    again: int = 0  #: done twice, because it was not committed when its member left
+    conversions: int = 0  #: changes of the group's protocol while it had members
+    again: int = 0  #: records done twice, for example because their commit was lost
 
 
 def play(seed: int, assignor: str = "cooperative-sticky") -> Outcome:
-    """Plays one schedule."""
+    """Runs one schedule, and returns the result."""
     return asyncio.run(_play(seed, assignor))
 
 
@@ -239,7 +240,7 @@ class _Schedule:
         await self._goes(member)
 
     async def _goes(self, member: _Player) -> None:
-        """Removes a member while time passes; its actions are still checked."""
+        """Waits until a member has ended, then removes it; its actions are still checked."""
         await self._until(f"{member.name} has gone", member.task.done)
         self.members.remove(member)
 
@@ -313,7 +314,7 @@ class _Schedule:
                     )
 
     def is_done(self, partition: int, offset: int) -> None:
-        """Records that a record has been handled."""
+        """Records that a member has processed a record."""
         done = self.done[partition]
         if offset in done:
             self.outcome.again += 1
@@ -325,7 +326,7 @@ class _Schedule:
         return self.contiguous == self.written
 
     def wrong(self, what: str) -> None:
-        """Records a violation."""
+        """Adds a violation with the time of the manual clock."""
         self.outcome.wrong.append(f"at {self.clock.monotonic():.3f} s: {what}")
 
     # Time
@@ -360,7 +361,7 @@ async def _turn() -> None:
 
 
 class _Player:
-    """One member, written like a service."""
+    """One member, which processes records like an application."""
 
     def __init__(self, schedule: _Schedule, name: str) -> None:
         self.name = name
@@ -444,7 +445,7 @@ def main() -> int:
     )
     parser.add_argument("--assignor", default="cooperative-sticky", help="default: %(default)s")
     chosen = parser.parse_args()
-    for name in ("kproto", "asyncio"):  # the errors here are intended
+    for name in ("kproto", "asyncio"):  # the schedules cause the errors on purpose
         logging.getLogger(name).setLevel(logging.CRITICAL)
     wrong = records = again = conversions = 0
     for seed in range(chosen.seed, chosen.seed + chosen.count):

@@ -1,14 +1,17 @@
-"""Judges the lines that the members of a group wrote. Plain data, no I/O.
+"""Checks the log lines of the members of a group. Works on plain data.
 
-The rules: every record was seen; a record that was seen twice was not committed before its second
-sighting, and the member that saw it first was harmed meanwhile (killed, stalled or slower than the
-group allows); no two members had a partition at the same time; and no record was committed before
-it was seen.
+The rules:
+- Every record was seen by a member.
+- A record may be seen twice only if the member that saw it first was harmed in between (killed,
+  stalled, or slower than the group allows), and if it was not committed before.
+- No two members had a partition at the same time.
+- No record was committed before it was seen.
 
-The broker may leave a member behind: when a group of the consumer protocol becomes a classic one, a
-classic member that had not reached the newest epoch is in an old generation, and cannot commit any
-more (`group_log.left_behind`, from the broker's log). The records that it saw after its last commit
-may repeat, or stay uncommitted at the end; those that it saw earlier may not.
+The broker may leave a member behind: when a group of the consumer protocol becomes classic, a
+member that had not reached the newest epoch is in an old generation and cannot commit any more
+(`group_log.left_behind` finds these members in the broker's records). The records that such a
+member saw after its last commit may repeat, or stay uncommitted at the end. Those that it saw
+before may not.
 """
 
 from __future__ import annotations
@@ -21,17 +24,17 @@ from typing import Final, NamedTuple, TypeAlias
 
 __all__ = ["Commit", "Member", "Sighting", "Verdict", "judge"]
 
-#: Java writes its times in whole ms.
+#: The precision of times, in seconds, because Java logs whole milliseconds.
 _CLOCK_S: Final = 0.002
 _MOST_NAMED: Final = 10
-#: Members commit each second: records seen this many seconds before must be committed.
+#: Members commit each second, so records must be committed this many seconds after they are seen.
 _COMMITTED_WITHIN_S: Final = 3.0
-#: The time limit in seconds for the last commit of revoked partitions.
+#: The longest time, in seconds, for the last commit of revoked partitions.
 _LAST_COMMIT_S: Final = 1.0
 
 
 class Sighting(NamedTuple):
-    """A record that a member processes at `at` seconds."""
+    """The time (seconds) at which a member starts to process a record."""
 
     partition: int
     offset: int
@@ -39,7 +42,7 @@ class Sighting(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """A committed offset, which the broker appended at `at` seconds."""
+    """A committed offset, with its append time in seconds."""
 
     partition: int
     offset: int
@@ -48,24 +51,24 @@ class Commit(NamedTuple):
 
 @dataclass
 class Member:
-    """One member: its lines, and the times at which it was harmed.
+    """One member: what its log lines say, and the times at which it was harmed.
 
-    `is_strict` is set for kproto members, for which no fault is excused.
+    `is_strict` is set for members of kproto: duplicates and errors of other clients are tolerated.
     """
 
     name: str
     is_strict: bool = True
     seen: list[Sighting] = field(default_factory=list)
-    #: (partition, from, until) of its assignments; infinity without a revocation.
+    #: (partition, from, until) of its assignments; until is infinity before a revocation.
     owned: list[tuple[int, float, float]] = field(default_factory=list)
     harmed: list[float] = field(default_factory=list)
-    #: The times at which the broker left it behind.
+    #: The times at which the broker left the member behind.
     left_behind: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     has_left: bool = False
 
     def take(self, line: str) -> None:
-        """Reads one line of its file."""
+        """Adds one log line."""
         word, at_text, *rest = line.split(" ", 2)
         at = float(at_text)
         text = rest[0].strip() if rest else ""
@@ -85,7 +88,7 @@ class Member:
                 self.has_left = True
 
     def gave_up(self, partitions: Iterable[int] | None, at: float) -> None:
-        """Records that the member no longer owns these partitions; None for all."""
+        """Ends the ownership of these partitions at a time; None means all partitions."""
         given = None if partitions is None else set(partitions)
         self.owned = [
             (which, since, at)
@@ -95,14 +98,14 @@ class Member:
         ]
 
     def was_harmed(self, since: float, until: float) -> bool:
-        """Returns whether it was harmed in that time."""
+        """Returns whether the member was harmed between two times."""
         return any(since <= at <= until for at in self.harmed)
 
     def could_not_commit(self, partition: int, seen_at: float) -> bool:
-        """Returns whether the member was left behind before it had to commit a record seen then.
+        """Returns whether the member was left behind before it had to commit a record.
 
-        A member logs a revocation before its last commit. Until its next assignment it may still be
-        left behind, so that this commit fails.
+        `seen_at` is the time of the record's sighting. A member logs a revocation before its last
+        commit. Until its next assignment it may still be left behind, so that this commit fails.
         """
         return any(
             since <= seen_at <= until
@@ -118,30 +121,30 @@ class Member:
         return min([given_up + _LAST_COMMIT_S, *later])
 
 
-#: The latest sighting of each record: time and member.
+#: By record: the time of its latest sighting, and the member.
 _Last: TypeAlias = dict[tuple[int, int], tuple[float, Member]]
 
 
 @dataclass
 class Verdict:
-    """The counts, and the violations."""
+    """The counts, and descriptions of the first violations."""
 
     records: int = 0
     lost: int = 0
-    again: int = 0  #: seen again, after its first member was harmed
-    doubled: int = 0  #: seen again without a reason
-    again_committed: int = 0  #: seen again though it was committed
+    again: int = 0  #: seen again, after one of both members was harmed
+    doubled: int = 0  #: seen again without such a reason
+    again_committed: int = 0  #: seen again although it was committed
     out_of_order: int = 0
     two_owners: int = 0
     early_commits: int = 0
     uncommitted: int = 0  #: partitions with uncommitted records after all members left
-    left_behind: int = 0  #: seen again or not committed: the broker left the member behind
-    by_peers: int = 0  #: seen again without a reason, first by a member that is not ours
+    left_behind: int = 0  #: seen again or not committed, because the member was left behind
+    by_peers: int = 0  #: seen again without a reason, first by a member of another client
     named: list[str] = field(default_factory=list)
 
     @property
     def is_right(self) -> bool:
-        """Returns whether nothing is wrong."""
+        """Returns whether no rule is broken."""
         return not any(
             (
                 self.lost,
@@ -155,13 +158,13 @@ class Verdict:
         )
 
     def name(self, what: str) -> None:
-        """Describes the first violations."""
+        """Adds the description of a violation, for the first ten."""
         if len(self.named) < _MOST_NAMED:
             self.named.append(what)
 
 
 def judge(members: Iterable[Member], commits: Iterable[Commit], ends: Mapping[int, int]) -> Verdict:
-    """Judges the lines of all members, all commits in order, and the ends of the partitions."""
+    """Checks the members, all commits in order, and the end offsets of the partitions."""
     members = list(members)
     verdict = Verdict(records=sum(ends.values()))
     by_partition: dict[int, list[Commit]] = {partition: [] for partition in ends}
@@ -224,7 +227,7 @@ def _judge_sightings(
 
 
 class _Seen(NamedTuple):
-    """A sighting, its member, and the time at which the member got the partition."""
+    """A sighting, its member, and the member's first sighting time in the same assignment."""
 
     seen: Sighting
     member: Member
@@ -232,13 +235,13 @@ class _Seen(NamedTuple):
 
 
 def _in_turns(member: Member, verdict: Verdict) -> Iterator[_Seen]:
-    """Yields a member's sightings, and checks that offsets rise by one in each assignment."""
+    """Yields a member's sightings; checks that offsets rise by one within each assignment."""
     starts: dict[int, list[float]] = {}
     for partition, since, _ in member.owned:
         starts.setdefault(partition, []).append(since)
     for its in starts.values():
         its.sort()
-    #: By partition: number of the assignment, time of its first sighting, last offset.
+    #: By partition: the number of the assignment, the time of its first sighting, the last offset.
     turns: dict[int, tuple[int, float, int]] = {}
     for seen in member.seen:
         turn = bisect_right(starts.get(seen.partition, []), seen.at + _CLOCK_S)

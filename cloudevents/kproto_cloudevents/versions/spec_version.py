@@ -30,8 +30,7 @@ ADVISED_NAME_LENGTH: Final = 20
 #: handful; producers of new names must not fill the memory.
 REMEMBERED_NAMES: Final = 1024
 #: The most values of one attribute that are cached as valid; a full cache is cleared. Sources,
-#: types
-#: and content types repeat within a topic.
+#: types and content types repeat within a topic.
 REMEMBERED_VALUES: Final = 1024
 #: In characters: longer values are not cached.
 REMEMBERED_LENGTH: Final = 256

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["PATTERNS", "add_pattern", "set_redaction_patterns"]
 
 #: By Spark setting, its pattern: for the options of a plan, by name or value; and for options in
-#: the
-#: text of a Spark Connect request.
+#: the text of a Spark Connect request.
 PATTERNS: Final[Mapping[str, str]] = {
     "spark.sql.redaction.options.regex": r"(?i:^kafka\.(?:sasl|ssl)\.)|PRIVATE KEY-----",
     "spark.sql.redaction.string.regex": (

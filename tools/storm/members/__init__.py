@@ -2,7 +2,7 @@
 
     python -m tools.storm.members.with_kproto BOOTSTRAP TOPIC GROUP ASSIGNOR LOG [INSTANCE]
 
-Each appends lines to LOG (`lines`), leaves the group in order on SIGTERM, and takes some time over
-each record, so that a record is always being processed. Its client id is the name of LOG, which the
-broker's records then contain.
+Each appends lines to LOG (see `lines`), leaves the group on SIGTERM, and takes some time for each
+record, so that a record is always being processed. Its client id is the file name of LOG without
+suffix, by which the broker's records name it.
 """

@@ -1,7 +1,7 @@
-"""The lines in which a member logs its actions. A line is written before the action counts.
+"""Writes the log lines of a member. A line is written before its action takes effect.
 
-A line is a word, the time in seconds, and the rest: partitions with commas between, or a partition
-and an offset. A kill of the program loses none of it: each line is one write to a file.
+A line is a word, the time in seconds, and the details: partitions separated by commas, or a
+partition and an offset. Each line is one write to the file, so that a kill loses no line.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class MemberLog:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def say(self, word: str, rest: object = "") -> None:
-        """Writes a line."""
+        """Appends a line."""
         os.write(self._file, f"{word} {time.time():.6f} {rest}\n".encode())
 
     def partitions(self, word: str, partitions: Iterable[int]) -> None:
-        """Writes that partitions were `assigned`, `revoked` or `lost`."""
+        """Logs that partitions were `assigned`, `revoked` or `lost`."""
         self.say(word, ",".join(map(str, sorted(partitions))))
 
     def read(self, partition: int, offset: int) -> None:
-        """Writes that the handler got a record."""
+        """Logs that the member starts to process a record."""
         self.say("read", f"{partition} {offset}")

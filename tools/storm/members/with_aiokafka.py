@@ -1,4 +1,4 @@
-"""aiokafka as a member."""
+"""Runs aiokafka as a member of the group."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def main() -> None:
             for record in records:
                 log.read(record.partition, record.offset)
         await asyncio.sleep(0.01)
-    # It calls no listener for the partitions that it revokes when it stops.
+    # aiokafka calls no listener for the partitions that it revokes in `stop`.
     log.partitions("revoked", [tp.partition for tp in consumer.assignment()])
     await consumer.stop()
     log.say("left")

@@ -1,4 +1,4 @@
-"""confluent-kafka (librdkafka) as a member."""
+"""Runs confluent-kafka (librdkafka) as a member of the group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kafka-python as a member."""
+"""Runs kafka-python as a member of the group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kproto as a member; SIGUSR1 makes its next record take longer than the group allows."""
+"""Runs kproto as a member; after SIGUSR1, its next record exceeds the maximum poll interval."""
 
 from __future__ import annotations
 

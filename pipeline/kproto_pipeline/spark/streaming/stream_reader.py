@@ -59,9 +59,8 @@ __all__ = ["KprotoStreamReader"]
 logger = logging.getLogger("kproto.pipeline")
 
 #: The most attempts to list offsets, and the interval in seconds, if a log is missing or ends
-#: before
-#: the stream's offset. The high watermark of a new leader may lag (KIP-207), and after the election
-#: of a controller, brokers may not know a topic yet.
+#: before the stream's offset. The high watermark of a new leader may lag (KIP-207), and after the
+#: election of a controller, brokers may not know a topic yet.
 _MAX_ATTEMPTS: Final = 25
 _RETRY_INTERVAL_S: Final = 0.2
 
