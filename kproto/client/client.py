@@ -206,7 +206,7 @@ class Client:
     ) -> list[BrokerAnswer[R]]:
         """Sends a request as `request` does; returns the response or the error of each broker.
 
-        Raises only if the brokers cannot be determined.
+        Raises an error only if the brokers cannot be determined.
         """
         return await self._view.request_by_broker(request, version=version, timeout_ms=timeout_ms)
 
@@ -256,7 +256,7 @@ class Client:
         raise_for_created(await self._view.request(request))
 
     async def delete_topics(self, *names: str, timeout_ms: int = 30_000) -> None:
-        """Deletes topics. Raises BrokerResponseError, which names the topic."""
+        """Deletes topics. Raises BrokerResponseError for the first topic that was not deleted."""
         connection = await self._view.connection_for(DeleteTopicsRequest())
         version = connection.version_of(DeleteTopicsRequest)
         request = delete_topics_request(names, timeout_ms, version)
@@ -287,9 +287,9 @@ class Client:
         """Commits offsets for a group without members, as Kafka's admin client does (KIP-396).
 
         `offsets` are those of the next records to be read. `topic_ids` are the topic ids at the
-        time when the offsets were read; the default is the present ones. Retries for
-        `api_timeout_ms`. Raises BrokerResponseError for the first error, such as
-        UNKNOWN_MEMBER_ID for a group that has members.
+        time when the offsets were read, by default the present ids. Retries for `api_timeout_ms`.
+        Raises BrokerResponseError for the first error, such as UNKNOWN_MEMBER_ID for a group that
+        has members.
         """
         await commit_group_offsets(self._view, group, offsets, topic_ids)
 

@@ -43,7 +43,7 @@ class NewTopic(NamedTuple):
 def create_topics_request(
     topics: Sequence[str | NewTopic], timeout_ms: int, *, validate_only: bool
 ) -> CreateTopicsRequest:
-    """Returns the request that creates `topics`. Raises ConfigurationError for invalid ones."""
+    """Returns the request that creates `topics`. Raises ConfigurationError for other objects."""
     for topic in topics:
         if not isinstance(topic, str | NewTopic):
             raise ConfigurationError(f"{topic!r} is neither the name of a topic nor a NewTopic")

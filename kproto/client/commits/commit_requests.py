@@ -62,5 +62,5 @@ class CommittableOffsets(Protocol):
         ...
 
     def on_metadata_too_large(self, length: int) -> None:
-        """Shortens later metadata: the broker refused incomplete offsets of `length` characters."""
+        """Shortens the metadata of later commits: the broker refused `length` characters."""
         ...

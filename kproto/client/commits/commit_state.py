@@ -122,8 +122,8 @@ class CommitState:
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Returns the offsets of `processed` that are not committed yet.
 
-        An unchanged offset is returned again `RENEW_S` after its commit. In `unchanged` partitions
-        no record was processed since the last commit, so that commit is repeated.
+        A committed offset is returned again `RENEW_S` after its commit. In `unchanged` partitions
+        no record was processed since the last commit: only that commit is returned again.
         """
         found = {}
         for tp, its in processed.items():

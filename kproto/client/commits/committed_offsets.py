@@ -34,7 +34,7 @@ class FetchedCommits(NamedTuple):
 
 
 class CommittedOffsets:
-    """Fetches the committed offsets of `group_id`, as its `member` if it has a member epoch."""
+    """Fetches the committed offsets of `group_id`, with the member epoch of `member`, if any."""
 
     def __init__(self, view: ClusterView, group_id: str) -> None:
         self._view = view

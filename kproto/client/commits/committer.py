@@ -1,7 +1,7 @@
 """`Committer`: sends commits one after the other, so that none overtakes another.
 
-If the caller is cancelled, its commit continues, because the broker may have it already; it is not
-retried. The next commit waits for it.
+If the caller is cancelled, its commit in flight continues without retries, because the broker may
+have received it. The next commit waits for it.
 """
 
 from __future__ import annotations

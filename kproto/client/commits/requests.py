@@ -132,7 +132,7 @@ def _commit_request(
 def commit_answers(
     response: OffsetCommitResponse, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> dict[TopicPartition, BrokerResponseError | None]:
-    """Returns the error of each of `offsets`, those of the request; None if it is committed.
+    """Returns the error of each offset of the request, `offsets`; None if it is committed.
 
     Raises ProtocolError if the response lacks a partition.
     """
@@ -158,9 +158,9 @@ def committed_requests(
 ) -> Iterator[OffsetFetchRequest]:
     """Yields requests for the committed offsets of `tps`, the request for the newest brokers first.
 
-    With an `identity`, whose member has an epoch, the coordinator refuses a stale epoch (v9 on,
-    KIP-848). Offsets of a pending transaction are refused as unstable (KIP-447) by brokers that
-    know `require_stable`.
+    `identity` is that of a member with an epoch: with it the coordinator refuses a stale epoch (v9
+    on, KIP-848). Brokers that support `require_stable` refuse offsets of a pending transaction as
+    unstable (KIP-447).
     """
     by_topic: dict[str, list[int]] = {}
     for topic, partition in tps:
@@ -190,7 +190,7 @@ def committed_in(
     tps: Iterable[TopicPartition],
     id_of: Callable[[str], Uuid],
 ) -> dict[TopicPartition, CommittedOffset | None]:
-    """Returns the committed offset of each of `tps`, those of the request; None if there is none.
+    """Returns the committed offset of each of `tps`, which the request had, or None.
 
     Raises BrokerResponseError for the first error, ProtocolError if a partition is missing.
     """

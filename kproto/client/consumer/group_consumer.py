@@ -381,10 +381,10 @@ class GroupConsumer(RecordStream):
         """Calls `handler` with each record, up to `workers` at once; returns when it is stopped.
 
         With order "partition" one record of a partition is handled at a time, with "key" one of
-        each key, with "none" any. `decode` returns the handler's argument for a record. Offsets are
-        committed within `commit_interval_ms`, up to the first incomplete record; the metadata lists
-        later processed offsets, fewer than `max_offset_gap`, which this client then skips.
-        `retries` bounds the retries of a failed record. After them it is sent to the next of
+        each key, with "none" any number. `decode` returns the handler's argument for a record.
+        Offsets are committed within `commit_interval_ms`, up to the first incomplete record; the
+        metadata lists later processed offsets, fewer than `max_offset_gap`, which this client then
+        skips. `retries` bounds the retries of a failed record. After them it is sent to the next of
         `retry_topics`, then to `dead_letter_topic`, with failure headers (`kproto.failure_of`);
         without a dead letter topic the error is raised. A record that `decode` refuses is a dead
         letter at once.
@@ -451,7 +451,7 @@ class GroupConsumer(RecordStream):
     def enforce_rebalance(self, reason: str = "") -> None:
         """Requests a rebalance; brokers log the `reason` (KIP-800).
 
-        Raises ConfigurationError.
+        Raises ConfigurationError for manually assigned partitions, and once the consumer is closed.
         """
         if not isinstance(reason, str):
             raise ConfigurationError(f"reason is {reason!r:.80}; it must be a str")

@@ -146,7 +146,7 @@ class RebalanceListenerInvoker:
         self._effects.fail(error)
 
     def poll_interval_exceeded(self, now: float) -> bool:
-        """Returns True if the last poll was more than max_poll_interval_ms ago."""
+        """Returns True if the last poll was over max_poll_interval_ms ago; False at the close."""
         return not self._is_closing and now - self._last_poll_at(now) > self._max_poll_s
 
     # For the consumer
@@ -198,7 +198,7 @@ class RebalanceListenerInvoker:
     # Revoking and calling
 
     async def _finish_revocation(self, revoked: _States, until: float) -> None:
-        """Waits for records in flight, calls `on_revoked`, and commits processed offsets."""
+        """Waits for records in flight, calls `on_revoked`, and commits the offsets that are due."""
         await self._until_processed(revoked, until)
         revocations = self._subscriptions.revocations
         revocations.on_listener_called(revoked)
@@ -266,7 +266,7 @@ class RebalanceListenerInvoker:
         return True
 
     async def _commit_before_release(self, request: CommitRequest, until: float) -> None:
-        """Commits partitions before other members read them."""
+        """Commits partitions before other members read them; logs a failure."""
         clock = self._view.clock
         min_s = LAST_ATTEMPT_S if self._is_closing else _MIN_COMMIT_S
         left_s = max(min_s, until - clock.monotonic())

@@ -37,7 +37,7 @@ class GroupRequest(Enum):
 
 
 class ErrorAction(Enum):
-    """The action that follows from an error."""
+    """The action of a member after an error."""
 
     RETRY = "retry after a backoff"
     FIND_COORDINATOR = "find the coordinator, then retry"

@@ -120,8 +120,8 @@ class Attempts:
     """Counts the consecutive failures of one operation.
 
     All times are in seconds of the client's clock. `limit_ms` bounds the operation, from
-    `started_at` or `begin`; without these, from the first failure. `not_before` is the time of the
-    next attempt, `deadline` the time of the last attempt.
+    `started_at` or `begin`, by default from the first failure. `not_before` is the time of the next
+    attempt, `deadline` the time of the last attempt.
     """
 
     __slots__ = ("_limit_s", "_settings", "count", "deadline", "error", "not_before")

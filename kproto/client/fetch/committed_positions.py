@@ -80,7 +80,7 @@ class CommittedPositions:
         )
 
     async def ensure_positions(self, states: Mapping[TopicPartition, TopicPartitionState]) -> None:
-        """Looks up the missing positions of these partitions while they stay assigned."""
+        """Looks up the missing positions of `states`, while the partitions stay assigned."""
         if any(state.fetch_state is FetchState.INITIALIZING for state in states.values()):
             await self.look_up(states)
         wanted: dict[TopicPartition, OffsetSpec] = {

@@ -92,7 +92,8 @@ class FilteredBatches(NamedTuple):
     """The batches of one fetch in order, and the next fetch position.
 
     `last_epoch` is the leader epoch of the last batch, -1 if it has none. `epochs` has the offsets
-    at which the leader epoch changes from one batch to the next; filtered batches count, too.
+    at which the leader epoch changes from one batch to the next; batches that are filtered out
+    count, too.
     """
 
     batches: list[UnreadBatch]
@@ -143,7 +144,7 @@ class CompletedFetch:
 
     @property
     def position(self) -> int:
-        """The offset of the first record."""
+        """The offset of the first record, or of a gap before it."""
         from_offset, batch = self._batches[0]
         if batch.record_count < 0:  # a wrapper, which has the offset of its last message
             return from_offset
@@ -252,7 +253,7 @@ class CompletedFetch:
         return self._unprocessed(batch, records)
 
     def _records_of(self, unread: UnreadBatch) -> list[Record]:
-        """Returns all records of a batch up to the end."""
+        """Returns all records of a batch, up to the end offset of the partition."""
         from_offset, batch = unread
         records = batch.records(
             from_offset=from_offset,

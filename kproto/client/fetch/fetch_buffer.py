@@ -91,7 +91,7 @@ class FetchBuffer:
 
     @property
     def in_flight(self) -> InFlightRange | None:
-        """The range that the last poll returned; None if it returned nothing."""
+        """The range that the last poll returned; None if it returned none, and after `on_poll`."""
         state = self._by_record
         if state is None:
             return self._in_flight
@@ -162,7 +162,7 @@ class FetchBuffer:
             paused.append(fetch)
 
     def iterate(self, fetched: FetchedRecords) -> Record:
-        """Starts to return a list by record; returns the first record."""
+        """Starts the iteration by record over a list; returns the first record."""
         assert self._in_flight is not None, "the list was taken"
         self._by_record = self._in_flight.state
         self._current = fetched

@@ -129,7 +129,7 @@ def closing_request(session_id: int) -> FetchRequest:
 def without_last_epochs(
     requested: Mapping[TopicPartition, RequestedPartition], version: int
 ) -> Mapping[TopicPartition, RequestedPartition]:
-    """Returns `requested` for a version of Fetch: before v12 it has no last fetched epoch."""
+    """Returns `requested` for a version of Fetch: without last fetched epochs below v12."""
     if version >= _FIRST_WITH_LAST_EPOCH:
         return requested
     return {tp: each._replace(last_epoch=UNKNOWN_EPOCH) for tp, each in requested.items()}

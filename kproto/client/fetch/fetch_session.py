@@ -197,9 +197,7 @@ def fetched_partitions(
 
 
 def leader_hints(fetched: Mapping[TopicPartition, PartitionData]) -> list[LeaderHint]:
-    """Returns the leaders that a broker names because it does not lead a partition itself, or
-    leads it in another epoch than the request has.
-    """
+    """Returns the leaders that the broker names with the errors of partitions (KIP-951)."""
     hints: list[LeaderHint] = []
     for (topic, partition), data in fetched.items():
         now = data.current_leader

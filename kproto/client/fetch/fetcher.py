@@ -142,8 +142,9 @@ class Fetcher:
     def close_sessions(self) -> None:
         """Closes the fetch sessions, without waiting for responses.
 
-        A broker evicts sessions that are not closed. The requests use the shared connections,
-        because a broker may still delay a fetch on the connections of the consumer.
+        Otherwise the broker would keep the sessions until it evicts them. The requests use the
+        shared connections, because a broker may still delay a fetch on the connections of the
+        consumer.
         """
         for node, session in self._sessions.items():
             session_id = session.close()
@@ -311,7 +312,7 @@ class Fetcher:
             self._in_flight.start_lookup("metadata", self._refresh([state.topic]))
 
     def _prefer_leader(self, state: TopicPartitionState, now: float) -> None:
-        """Fetches from the leader for the time of the longest backoff."""
+        """Fetches from the leader, not from a replica, for `retry_backoff_max_ms`."""
         state.prefer_leader(now + self._view.settings.retry_backoff_max_ms / 1000)
 
     def _take_records(self, state: TopicPartitionState, data: PartitionData) -> None:

@@ -105,7 +105,10 @@ class OffsetFetcher:
             state.end = max(offsets[tp], state.position)
 
     async def validate_positions(self, node: int, states: Sequence[TopicPartitionState]) -> None:
-        """Validates positions at a new leader, by OffsetForLeaderEpoch (KIP-320)."""
+        """Validates positions at a new leader, by OffsetForLeaderEpoch (KIP-320).
+
+        They count as valid if the leader has no version of that request for clients.
+        """
         view = self._view
         left = {(state.topic, state.partition): state for state in states}
         requested = {
@@ -258,7 +261,7 @@ class OffsetFetcher:
 async def send_epochs_request(
     view: ClusterView, leader: int, requested: Mapping[TopicPartition, RequestedEpoch]
 ) -> OffsetForLeaderEpochResponse | None:
-    """Sends OffsetForLeaderEpoch to a leader; returns None if its versions are not for clients."""
+    """Sends OffsetForLeaderEpoch to a leader; returns None if it has only versions for brokers."""
     connection = await view.connection_to(leader)
     speaks = connection.ranges.get(OffsetForLeaderEpochRequest.API_KEY)
     if speaks is None or speaks.highest < FIRST_EPOCHS_VERSION:

@@ -352,7 +352,7 @@ class TopicPartitionState:
     def request_offset_reset(self, error: KprotoError, now: float) -> None:
         """Requests a reset, because the position is out of range.
 
-        The first time it is sent at once, after repeated failures with a backoff.
+        The first request is sent at once; after repeated failures it is sent after a backoff.
         """
         self.await_reset("earliest")
         self._back_off(error, now)

@@ -121,7 +121,10 @@ class PollState:
         return None if self.processor is not None else self.buffer.in_flight
 
     def has_in_flight(self, states: Mapping[TopicPartition, TopicPartitionState]) -> bool:
-        """Returns True if records of these partitions are in flight, also after a seek."""
+        """Returns True if records of `states` are in flight, also after a seek.
+
+        Without a processor, records that the user has committed do not count.
+        """
         if self.processor is not None:
             epochs = {state.assignment_epoch for state in states.values()}
             return self.processor.is_in_flight(epochs)

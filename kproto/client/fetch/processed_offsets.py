@@ -84,7 +84,7 @@ class ProcessedOffsets:
         }
 
     def on_metadata_too_large(self, length: int) -> None:
-        """Shortens later metadata: the broker refused incomplete offsets of `length` characters."""
+        """Shortens the metadata of later commits: the broker refused `length` characters."""
         if length <= self._most_metadata:
             self._most_metadata = length // 2
             logger.warning(

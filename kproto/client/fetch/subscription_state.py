@@ -520,7 +520,7 @@ class SubscriptionState:
                 state.committed_baseline = offset
 
     def on_metadata_too_large(self, length: int) -> None:
-        """Shortens later metadata: the broker refused incomplete offsets of `length` characters."""
+        """Shortens the metadata of later commits: the broker refused `length` characters."""
         self.processed.on_metadata_too_large(length)
 
     def baselines(

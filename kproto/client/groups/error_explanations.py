@@ -41,7 +41,7 @@ _EXPLANATIONS: Final[dict[str, str]] = {
 def with_explanation(
     error: KprotoError, settings: GroupSettings, wanted: Subscription | None
 ) -> KprotoError:
-    """Returns the error with an explanation for the user; it names settings and subscription."""
+    """Returns the error with an explanation, which names settings and the subscription."""
     if not isinstance(error, BrokerResponseError) or error.name not in _EXPLANATIONS:
         return error
     words = _EXPLANATIONS[error.name].format(

@@ -182,11 +182,11 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
 
     @abstractmethod
     def step(self, now: float, owned: Collection[TopicPartition]) -> Step | None:
-        """Returns the next effect; the caller runs no other. `owned` are the owned partitions."""
+        """Returns the next effect, or None; no other effect runs. `owned` are owned partitions."""
 
     @abstractmethod
     def next_at(self, now: float) -> float:
-        """Returns when the next work is due; the caller has started the work that is due `now`."""
+        """Returns the time of the next work after `now`; infinity if no work is scheduled."""
 
     @abstractmethod
     def tick(self, now: float) -> None:

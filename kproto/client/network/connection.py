@@ -341,7 +341,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return now - self._write_queue.used_at > IDLE_S and not self._pending
 
     def is_idle_since(self, since: float) -> bool:
-        """Returns True if nothing is in flight or queued, or was written after `since`, in s."""
+        """Returns True if no request waits, and no byte was written after `since`, in seconds."""
         return self.used_at <= since and not self._pending and self._write_queue.is_empty
 
     def _new_request(

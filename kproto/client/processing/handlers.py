@@ -53,7 +53,7 @@ async def _call_checked(handler: Callable[[Any], Awaitable[object]], argument: o
 
 
 class NotAsyncError(ConfigurationError):
-    """Raised at once for a plain function as handler: no retry solves it."""
+    """Raised, without a retry, if the handler is a plain function."""
 
 
 async def _handle_decoded(

@@ -37,7 +37,7 @@ class RecordReceiver(Protocol):
 
 
 class ConsumerPort(Protocol):
-    """The consumer of a processing pool."""
+    """The methods of a consumer that a processing pool calls."""
 
     async def poll_records(self, receiver: RecordReceiver) -> bool:
         """Polls records, and passes them to `receiver`; returns False if the consumer is closed."""

@@ -94,7 +94,7 @@ class AppendTicket:
         _resolve(self._removal)
 
     def evict(self) -> None:
-        """Cancels the wait of the call."""
+        """Cancels the wait of the call, if it waits now."""
         if self._task is not None:
             self._is_evicted = True
             self._task.cancel()

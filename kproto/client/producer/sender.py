@@ -414,7 +414,7 @@ class Sender:
             handler({"message": what, "exception": fault})
 
     def _has_leader_moved(self, tp: TopicPartition, result: PartitionProduceResponse) -> bool:
-        """Returns True if the response names a leader, and metadata has another broker by now."""
+        """Returns True if the response names a leader, and the known leader is another broker."""
         cluster = self._view.cluster
         leader = cluster.leader(*tp)
         node = self._accumulator.queues[tp].node

@@ -221,7 +221,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     # Next effect
 
     def step(self, now: float, owned: Collection[TopicPartition]) -> Step | None:
-        """Returns the next effect; the caller runs no other. `owned` are the owned partitions."""
+        """Returns the next effect, or None; no other effect runs. `owned` are owned partitions."""
         if self.phase is Phase.JOINING:
             self._begin_postponed_leave(now)  # no JoinGroup is in flight, so no response is due
         if self.phase in _REQUESTS and now < self._step_backoff.not_before:
@@ -253,7 +253,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         return frozenset(tp for tp in owned if not self.subscription.includes(tp[0]))
 
     def next_at(self, now: float) -> float:
-        """Returns when the next work is due; the caller has started the work that is due `now`."""
+        """Returns the time of the next work after `now`; infinity if no work is scheduled."""
         deadlines = [self._postponed_until]
         if self.phase in _REQUESTS:
             deadlines.append(self._step_backoff.not_before)
@@ -435,7 +435,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         return None
 
     def on_assignment_computed(self, assignment: Assignment) -> None:
-        """Stores the assignment that the leader computed; an empty one keeps the previous one."""
+        """Stores the leader's assignment; after an empty one the group keeps the previous one."""
         self._assignments = {each: assignment_bytes(its) for each, its in assignment.items()}
         self._lead = None
         self._transition(Event.ASSIGNMENT_COMPUTED)

@@ -141,7 +141,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
 
     @property
     def session_ms(self) -> int:
-        """Returns the session timeout in ms: without responses the member stops reading then."""
+        """Returns the session timeout in ms: without a response for it the member stops reading."""
         return self._session.session_ms
 
     def on_session_timeout_known(self, session_ms: int | None) -> None:
