@@ -128,7 +128,7 @@ class ClientConnection:
         body: Sequence[bytes],
         context: object = None,
     ) -> bytes:
-        """Returns the frame of a request that is answered, and whose `body` was encoded elsewhere.
+        """Returns the frame of a request that gets a response, with an encoded `body`.
 
         Raises the errors of `send`, except those of the body.
         """

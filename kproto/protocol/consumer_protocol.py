@@ -36,7 +36,7 @@ def encode_subscription(
     subscription: ConsumerProtocolSubscription,
     version: int = ConsumerProtocolSubscription.LATEST_STABLE,
 ) -> bytes:
-    """Returns the bytes of a subscription, by default in the highest version as Kafka's client."""
+    """Returns the bytes of a subscription, by default in the highest version, as in Java."""
     return _encode(subscription, version)
 
 
