@@ -1,4 +1,4 @@
-"""Every message of the union with its class, and walks over an instance by its layout."""
+"""Lists every message of the union with its class, and walks over an instance by its layout."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ NAMES = sorted(union())
 
 
 def _is_deep(name: str) -> bool:
-    """Returns whether the message is one of those with the most structs inside structs."""
+    """Returns whether the message has very deeply nested structs."""
     return name.startswith("StreamsGroup")
 
 
 def _takes_long(index: int, name: str) -> bool:
-    """Returns True for seven of eight."""
+    """Returns True for seven of eight messages, and for deep ones."""
     return index % 8 != 0 or _is_deep(name)
 
 
-#: The same as parameters of a test that takes its time: a quick run has every eighth of them.
+#: All names as parameters of a slow test; a quick run has every eighth of them.
 SOME_QUICK = [
     pytest.param(name, marks=pytest.mark.slow if _takes_long(index, name) else ())
     for index, name in enumerate(NAMES)
@@ -47,7 +47,7 @@ SOME_QUICK = [
 
 
 def _is_everyday(index: int, name: str) -> bool:
-    """Returns True for messages of the data path and for every fourth of the rest."""
+    """Returns True for data path messages, and for every fourth of the other messages."""
     return name in DATA_PATH or (index % 4 == 0 and not _is_deep(name))
 
 
@@ -56,26 +56,27 @@ def _marks(index: int, name: str) -> list[pytest.MarkDecorator]:
     return slow if _is_everyday(index, name) else [*slow, pytest.mark.exhaustive]
 
 
-#: The same for a test that shows of each message what the generator does alike in all: `make test`
-#: has those of the data path and every fourth of the rest, `make exhaustive` all others.
+#: All names as parameters of a test of what the generator does alike for all: `make test`
+#: has the data path and every fourth of the other messages, `make exhaustive` the rest.
 SOME_EVERYDAY = [pytest.param(name, marks=_marks(index, name)) for index, name in enumerate(NAMES)]
 
 
 def class_of(name: str) -> type[Message]:
-    """The generated class of a message."""
+    """Returns the generated class of a message."""
     found: type[Message] = getattr(messages, class_name(name))
     return found
 
 
 def shape_of(name: str, version: int) -> StructLayout:
-    """The layout of a message."""
+    """Returns the layout of a version of a message."""
     return layout(union()[name], version)
 
 
 class Place(NamedTuple):
-    """A field inside an instance: the struct that holds it, and where it stands.
+    """A field of a struct inside an instance.
 
-    `path` is as errors write it; `kind` is the same without the indexes of elements.
+    `owner` is the struct. `path` is the path as errors write it; `kind` is the path without the
+    indexes of elements.
     """
 
     owner: Any
@@ -89,7 +90,7 @@ class Place(NamedTuple):
 
 
 def places(shape: StructLayout, value: object, path: str = "", kind: str = "") -> Iterator[Place]:
-    """Every field of an instance and of the structs inside it."""
+    """Yields every field of an instance and of the structs inside it."""
     for struct, inner, at, generic in structs(shape, value, path, kind):
         for field in inner.all_fields():
             yield Place(struct, field, _join(at, field.attribute), _join(generic, field.attribute))
@@ -98,7 +99,7 @@ def places(shape: StructLayout, value: object, path: str = "", kind: str = "") -
 def structs(
     shape: StructLayout, value: object, path: str = "", kind: str = ""
 ) -> Iterator[tuple[object, StructLayout, str, str]]:
-    """The instance and every struct inside it, each with its layout, path and kind of place."""
+    """Yields the instance and each struct inside it, with its layout, path and kind."""
     yield value, shape, path, kind
     for field in shape.all_fields():
         held = getattr(value, field.attribute)

@@ -1,4 +1,4 @@
-"""Broken bytes of every message: one kind of error, and the fast codec and the walker agree.
+"""Tests broken bytes of every message: one error class; fast codec and walker agree.
 
 The fast codec only detects an error; the walker over the layout finds its position and reason. If
 they disagreed, an error would lack its position, or invalid bytes would be accepted.
@@ -19,7 +19,7 @@ from kproto.wire.errors import DecodeError
 
 from .catalogue import SOME_EVERYDAY, class_of
 
-#: Values with a meaning for lengths, counts, tags and null marks.
+#: Bytes that lengths, counts, tags and null marks often have.
 TELLING_BYTES = (0x00, 0x01, 0x7F, 0x80, 0xFF)
 
 
@@ -42,7 +42,7 @@ def decoded(cls: type[Message], version: int, data: bytes) -> Message | None:
 
 
 def truncations(data: bytes, source: random.Random) -> Iterator[bytes]:
-    """Yields all prefixes of short data; of long data a sample, and all prefixes near both ends."""
+    """Yields prefixes of the data: all if it is short, else a sample and all near both ends."""
     cuts = set(range(len(data)))
     if len(data) > 32:
         cuts = {*range(8), *range(len(data) - 8, len(data)), *source.sample(range(len(data)), 8)}

@@ -1,4 +1,4 @@
-"""Arrays of elements with a key: `find` is right after any change of the list."""
+"""Tests arrays of elements with a key: `find` is correct after any change of the list."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_removed_element_is_not_found() -> None:
 
 
 def test_each_element_is_indexed_once_despite_misses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Misses, and appends after misses, do not rebuild the index."""
+    """The index is not rebuilt after a miss, or after an append that follows a miss."""
     key_reads = 0
     key_of = MetadataResponseTopicCollection._key_of
 
@@ -88,7 +88,7 @@ def test_each_element_is_indexed_once_despite_misses(monkeypatch: pytest.MonkeyP
         assert found.find(name=str(number)) is None
         found.append(MetadataResponseTopic(name=str(number)))
         assert found.find(name=str(number)) is found[-1]
-    assert key_reads == 100 + 100  # once to index each, and once to confirm each
+    assert key_reads == 100 + 100  # once to index each element, and once to confirm each result
 
 
 def test_order_may_change_after_a_lookup() -> None:
@@ -108,7 +108,7 @@ def test_find_returns_the_first_of_equal_keys_and_find_all_every_one() -> None:
 
 
 def test_a_key_of_two_fields_needs_both() -> None:
-    # Produce identifies topics by name before version 13, and by id since.
+    # Produce identifies topics by name before version 13, and by id from then on.
     found = TopicProduceDataCollection(
         [TopicProduceData(name="a"), TopicProduceData(topic_id=A), TopicProduceData(topic_id=B)]
     )

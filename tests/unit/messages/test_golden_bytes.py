@@ -1,7 +1,8 @@
-"""Bytes written by the classes of kafka-clients, kafka-metadata and kafka-group-coordinator 4.4.0.
+"""Tests bytes that the classes of kafka-clients 4.4.0 and two more jars have written.
 
-Kafka's own Java class wrote each of them from the values listed with it, with unknown tagged fields
-of Kafka's RawTaggedField; kproto wrote none.
+The other jars are kafka-metadata and kafka-group-coordinator. Kafka's own Java class wrote each
+entry from the values listed with it, and unknown tagged fields with RawTaggedField; kproto wrote
+none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lengths, counts and tags that lie: refused at once, with nothing allocated for them."""
+"""Tests false lengths, counts and tags: they are refused at once, without an allocation."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_tags_that_cannot_be_written_are_not_read(tag: int) -> None:
 
 
 def test_a_tag_that_is_a_field_of_other_versions() -> None:
-    # As in Kafka's classes. Of FetchRequest, tag 1 is ReplicaState from version 15 on; of its
+    # Kafka's classes do the same. Tag 1 of FetchRequest is ReplicaState from version 15 on; of its
     # partitions, tag 0 is ReplicaDirectoryId from version 17 on and tag 1 HighWatermark in 18.
     newer = FetchRequest(topics=[FetchTopic(partitions=[FetchPartition(high_watermark=5)])])
     error = refused(FetchRequest, 17, newer.encode(18))
@@ -128,7 +128,7 @@ def test_a_tag_that_is_a_field_of_other_versions() -> None:
 
 
 def tagged(tag: int, value: str) -> bytes:
-    """A FetchRequest v18 whose one partition has one tagged field."""
+    """Returns a FetchRequest v18 with one partition, which has one tagged field."""
     head = FetchRequest().encode(18)[:21]
     partition = "00" * 32 + "01" + f"{tag:02x}{len(bytes.fromhex(value)):02x}" + value
     return head + bytes.fromhex("02" + "00" * 16 + "02" + partition + "00" + "01" + "01" + "00")
@@ -164,7 +164,7 @@ def test_varints_need_not_be_minimal() -> None:
 
 
 def test_bits_above_32_are_dropped_as_in_kafka() -> None:
-    # The fifth byte holds four bits of an int; Kafka's reader drops the rest.
+    # The fifth byte has four bits of the int; Kafka's reader drops the other bits.
     assert MetadataRequest.decode(bytes.fromhex("8180808070 01 00 00"), 12).topics == []
 
 
@@ -186,7 +186,7 @@ def test_more_elements_than_are_ever_read() -> None:
     count = 1_000_001
     error = refused(MetadataRequest, 4, count.to_bytes(4, "big") + bytes(3 * count))
     assert error.reason == "1000001 elements are announced; at most 1000000 are read"
-    compact = bytes.fromhex("c2843d")  # 1,000,001 and one
+    compact = bytes.fromhex("c2843d")  # the count plus one, as compact arrays encode it
     error = refused(MetadataRequest, 9, compact + bytes(3 * count))
     assert error.reason == "1000001 elements are announced; at most 1000000 are read"
 
@@ -204,7 +204,7 @@ def test_more_elements_than_are_ever_read() -> None:
 def test_nothing_is_allocated_for_what_is_not_there(
     message: type[Message], version: int, data: bytes
 ) -> None:
-    refused(message, version, data)  # loads what an explanation needs
+    refused(message, version, data)  # loads the modules that explain an error
     tracemalloc.start()
     refused(message, version, data)
     _, most = tracemalloc.get_traced_memory()

@@ -1,4 +1,4 @@
-"""Encoding hostile objects yields bytes, or an EncodeError that names the field."""
+"""Tests encoding hostile objects: it yields bytes, or an EncodeError that names the field."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .catalogue import SOME_EVERYDAY, Place, class_of, places, shape_of
 
 
 class OddError(Exception):
-    """An error that no codec could expect."""
+    """An error class that no codec expects."""
 
     def __str__(self) -> str:
         raise OddError
@@ -170,7 +170,7 @@ def test_any_object_in_any_field_is_encoded_or_refused(name: str) -> None:
     definition = cls._definition()
     data = message.encode(version)
     found = one_of_each_kind(message, version)
-    # Each object is tried in some field, and each field receives some of the objects.
+    # Each object is tried in some fields, and each field gets some of the objects.
     step = min(len(found), 13)
     for number, place in enumerate(found):
         right = place.value
@@ -185,7 +185,7 @@ def test_any_object_in_any_field_is_encoded_or_refused(name: str) -> None:
                 assert explain_encode(definition, version, message) is None
             else:
                 assert (fault.message, fault.version) == (name, version)
-                # The walker does not compare every value with its default, as the codec does.
+                # Unlike the codec, the walker does not compare every value with its default.
                 blind = make is HostileNumber and fault.field is None
                 assert blind or (fault.field or "").startswith(place.path), fault
         setattr(place.owner, place.field.attribute, right)
@@ -237,7 +237,7 @@ def test_a_memory_error_is_not_reported_as_an_encode_error() -> None:
 
 
 def test_a_struct_of_another_class_with_the_same_fields_is_encoded() -> None:
-    # The codec does not check the class of an element: that would cost too much for its use.
+    # The codec does not check the class of an element, which would cost too much time.
     request = MetadataRequest(topics=[MetadataResponseTopic(name="a")])  # type: ignore[list-item]
     assert request.encode(9) == MetadataRequest(topics=[MetadataRequestTopic(name="a")]).encode(9)
     request.allow_auto_topic_creation = "no"  # type: ignore[assignment]
@@ -290,7 +290,7 @@ def test_text_of_other_classes_is_encoded() -> None:
 
 
 class Sequence:
-    """A sequence by index alone, without `__iter__`."""
+    """A sequence that can only be indexed; it has no `__iter__`."""
 
     def __len__(self) -> int:
         return 1
@@ -337,7 +337,7 @@ def test_any_error_of_a_list_is_the_cause(kind: type[Exception]) -> None:
 
 @pytest.mark.parametrize("value", [2, 255, -1, 256, None, "yes", 0.5])
 def test_a_bool_field_accepts_only_true_and_false(value: Any) -> None:
-    """Checks fields of the fast path, of the slow path, and tagged fields."""
+    """Checks fields of the fast path, fields of the slow path, and tagged fields."""
     metadata = MetadataResponse(topics=[MetadataResponseTopic(name="a")])
     metadata.topics[0].is_internal = value
     creation = CreateTopicsRequest(validate_only=value)
@@ -410,7 +410,7 @@ def test_a_set_and_a_range_are_arrays() -> None:
 
 @pytest.mark.parametrize("wrap", [dict, OrderedDict, MappingProxyType])
 def test_a_mapping_is_no_array_of_its_keys(wrap: Callable[[Any], Any]) -> None:
-    """Checks fields of the fast path, of the slow path, and tagged fields."""
+    """Checks fields of the fast path, fields of the slow path, and tagged fields."""
 
     def refuse(message: Message, version: int, field: str) -> None:
         with pytest.raises(EncodeError, match="a list is wanted, not ") as caught:

@@ -1,4 +1,4 @@
-"""Decoding takes memory and work in proportion to the bytes read, for any bytes."""
+"""Tests that decoding takes memory and work in proportion to the bytes, for any bytes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tests.support.selection import rest_slow
 from .catalogue import SOME_EVERYDAY, class_of, shape_of
 from .worst_shapes import shapes, tagged
 
-#: docs/how-to/messages.md promises that no message takes more memory than this per byte read.
+#: The most memory in bytes per byte read, which docs/how-to/messages.md promises.
 PROMISED = 100
 
-#: The memory of a message before its first element: a few objects, and spare capacity of lists.
+#: The memory of a message without elements: a few objects, and spare capacity of lists.
 FIXED = 6_000
 
 ELEMENTS = 400
@@ -35,7 +35,7 @@ ELEMENTS = 400
 
 def peak(cls: type[Message], version: int, data: bytes) -> int:
     """Returns the peak memory in bytes while the message is decoded."""
-    cls.decode(data, version)  # fills the caches, which stay
+    cls.decode(data, version)  # fills the caches before the measurement
     tracemalloc.start()
     try:
         cls.decode(data, version)
@@ -57,7 +57,7 @@ def test_the_worst_elements_of_each_array_keep_the_memory_bound(name: str) -> No
 
 
 def test_the_worst_elements_are_as_bad_as_documented() -> None:
-    """Without this test, a bound far above every message would never fail."""
+    """Checks that the documented bound is not far above the real maximum."""
     cls = class_of("StreamsGroupCurrentMemberAssignmentValue")
     found = {
         shape.variant: peak(cls, 0, shape.data) / len(shape.data)
@@ -75,12 +75,12 @@ def test_tags_keep_the_memory_bound(count: int) -> None:
     assert peak(cls, 4, data) - FIXED <= PROMISED * len(data)
 
 
-#: Only lines of kproto are counted, not those of a test runner during garbage collection.
+#: Counts only lines of kproto: garbage collection may run lines of the test runner.
 KPROTO = str(Path(wire.__file__).parents[1])
 
 
 def steps(act: Callable[[], object]) -> int:
-    """Returns the number of executed lines of kproto."""
+    """Returns how many lines of kproto are executed."""
     count = 0
 
     def line(frame: FrameType, event: str, argument: Any) -> Any:
@@ -148,8 +148,8 @@ def fails(cls: type[Message], version: int, data: bytes) -> None:
         cls.decode(data, version)
 
 
-#: Lines that explain an error, per line that decodes: one line decodes an array of numbers, ten
-#: walk through it.
+#: Lines that explain an error per line that decodes: one line decodes an array of numbers, ten
+#: lines explain an error in it.
 LINES = 12
 
 
@@ -198,7 +198,7 @@ def test_decoded_elements_are_released_before_the_error_is_explained(
     finally:
         tracemalloc.stop()
     assert len(in_use) == 2
-    assert max(in_use) < 100_000  # 5,000 topics would take some 400 kB
+    assert max(in_use) < 100_000  # 5,000 topics would take about 400 kB
 
 
 def steps_for_tags(count: int) -> int:
@@ -207,7 +207,7 @@ def steps_for_tags(count: int) -> int:
 
 
 def test_tags_take_linear_work() -> None:
-    """All tags from 128 on have the same length, so that each takes the same number of steps."""
+    """All tags have the same encoded length (they start at 128), and so take equal steps."""
     first, second, third = (steps_for_tags(count) for count in (1000, 2000, 3000))
     assert third - second == second - first
 

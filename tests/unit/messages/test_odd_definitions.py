@@ -1,4 +1,4 @@
-"""A package generated from unusual definitions: every type, and conflicting names."""
+"""Tests a package generated from unusual definitions: every type, and conflicting names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kproto.schema.specs import MessageSpec
 from kproto.testing.instances import instances
 from kproto.wire.errors import DecodeError, EncodeError
 
-#: A text long enough to be wrapped, with parts that look like code or a template.
+#: A text that must be wrapped, with parts that look like code or a template.
 TEXT = "a" * 80 + "(((['\"\\ {{ x }} {% y %} \n\r\t\u2028 é 💥 , = if else )"
 
 
@@ -109,7 +109,7 @@ DEFINITIONS: list[dict[str, Any]] = [
         "validVersions": "0-1",
         "flexibleVersions": "0+",
         "fields": [
-            # Neither the property nor the slot of these fields may hide an attribute of the class.
+            # The property and the slot of these fields must not hide an attribute of the class.
             *(
                 field(name, f"Of{name}", tag=tag, taggedVersions="0+", fields=inner)
                 for tag, name in enumerate(sorted(NEVER_LAZY_NAMES | {"Plain"}))
@@ -133,7 +133,7 @@ DEFINITIONS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
-    """Generates the package and returns it."""
+    """Returns the package, generated once for this module."""
     folder = tmp_path_factory.mktemp("generated")
     out = folder / "odd_messages"
     specs = [MessageSpec.from_json(node) for node in DEFINITIONS]
@@ -156,7 +156,7 @@ def test_every_version_round_trips(odd: ModuleType, name: str) -> None:
             assert cls.decode(data, version) == instance == instance.copy()
             assert cls.decode(data, version).encode(version) == data
             node = instance.to_json(version)
-            # Unknown tags of a struct at its default are not written to JSON.
+            # A struct at its default is not written to JSON, and neither are its unknown tags.
             plain = cls.from_json(node, version)
             assert cls.from_json(plain.to_json(version), version) == plain
             assert explain_decode(cls._definition(), version, data) is None

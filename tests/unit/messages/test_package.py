@@ -1,4 +1,4 @@
-"""The package of messages: lazy, complete, and open to the names of earlier releases."""
+"""Tests the package of messages: it is lazy, complete, and has the earlier releases' names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOLDER = Path(messages.__file__).parent
 
 
 def printed_by(program: str) -> list[str]:
-    """The lines that a fresh interpreter prints."""
+    """Returns the lines that a program prints in a new interpreter."""
     root = Path(kproto.__file__).parents[1]
     run = subprocess.run(
         [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True
@@ -69,7 +69,7 @@ messages.MetadataRequest().to_json(9)
 print(*sorted({name.partition(".")[0] for name in sys.modules} - sys.stdlib_module_names))
 """
     (others,) = printed_by(program)
-    # Files of site-packages may load modules at the start of any program.
+    # Files in site-packages may load modules at the start of any program.
     (always,) = printed_by(
         "import sys;"
         'print(*sorted({n.partition(".")[0] for n in sys.modules} - sys.stdlib_module_names))'

@@ -1,4 +1,7 @@
-"""Packed arrays: integer arrays stay bytes until their first read, with no visible difference."""
+"""Tests packed arrays: integer arrays that stay bytes until their first read.
+
+No caller can see whether an array is packed.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +40,13 @@ def partitions(count: int = 5) -> list[MetadataResponsePartition]:
 
 
 def read(version: int = 12, count: int = 5) -> list[MetadataResponsePartition]:
-    """Returns the same partitions decoded; none of their arrays has been read."""
+    """Returns the same partitions after encoding and decoding; no array has been read yet."""
     made = MetadataResponse.decode(response(partitions(count)).encode(version), version)
     return made.topics[0].partitions
 
 
 def slots(partition: MetadataResponsePartition) -> list[type]:
-    """Returns the type of each array's slot: bytes while packed, else list."""
+    """Returns the type in each array's slot: bytes while the array is packed, otherwise list."""
     return [type(getattr(partition, f"_{name}")) for name in ARRAYS]
 
 
@@ -134,7 +137,7 @@ FEW_NODES = st.lists(st.sampled_from([-(2**31), -1, 0, 1, 2**31 - 1]), min_size=
 
 @st.composite
 def mostly_alike(draw: st.DrawFn) -> list[MetadataResponsePartition]:
-    """Draws partitions with equal numbers of replicas; one partition may differ."""
+    """Draws partitions with equal numbers of replicas, except for at most one partition."""
     counts = [draw(st.sampled_from([0, 1, 3, 126, 127])) for _ in ARRAYS]
     made = []
     for index in range(draw(st.integers(0, 9))):

@@ -1,4 +1,4 @@
-"""Random instances of random messages: valid ones round-trip, and others are refused."""
+"""Tests random instances of random messages: valid ones round-trip, others are refused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_encoded_messages_round_trip(drawn: tuple[Message, int]) -> None:
     assert again == message
     assert again.encode(version) == data
     node = message.to_json(version)
-    if not holds_infinity(message, version):  # Kafka writes it as text, but does not read it
+    if not holds_infinity(message, version):  # Kafka writes it as text, which it cannot read
         assert type(message).from_json(node, version).to_json(version) == node
 
 

@@ -1,6 +1,6 @@
-"""Every version of every message round-trips through bytes and through JSON.
+"""Tests that every version of every message round-trips through bytes and through JSON.
 
-Together the instances must use every feature of a version. The test collects the features of a
+The instances must use every feature of the version's layout. The test collects the features of the
 layout and those of the instances separately, and compares them.
 """
 
@@ -42,7 +42,7 @@ def possible(shape: StructLayout, kind: str = "") -> Iterator[tuple[str, str]]:
 
 
 def shown(shape: StructLayout, instance: object) -> Iterator[tuple[str, str]]:
-    """Yields the features of one instance."""
+    """Yields the features that an instance uses."""
     for struct, _, _, kind in structs(shape, instance):
         assert isinstance(struct, Struct)
         if struct.unknown_tagged_fields:
@@ -63,7 +63,7 @@ def shown(shape: StructLayout, instance: object) -> Iterator[tuple[str, str]]:
 
 
 def without_unknown_tags(instance: Message, shape: StructLayout) -> Message:
-    """Returns a copy without unknown tags, which JSON cannot carry."""
+    """Returns a copy without unknown tags, which JSON cannot represent."""
     bare = instance.copy()
     for struct, *_ in structs(shape, bare):
         assert isinstance(struct, Struct)
@@ -107,7 +107,7 @@ def check_json(instance: Message, version: int, shape: StructLayout) -> None:
 
 
 def test_the_union_has_each_released_version() -> None:
-    # 3.9.2 and 4.4.0 have 877 pairs; pairs that the newer release renamed or renumbered merge.
+    # 3.9.2 and 4.4.0 have 877 (name, version) pairs; renamed or renumbered ones are merged.
     pairs = sum(len(spec.valid_versions) for spec in union().values())
     assert pairs == 865
     assert list(union()["ProduceRequest"].valid_versions) == list(range(14))

@@ -1,4 +1,4 @@
-"""Behaviour of every generated class: defaults, equality, copies, printing, unknown tags."""
+"""Tests every generated class: defaults, equality, copies, printing and unknown tags."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Beating(HeartbeatRequest, Logged):
     """A message with a mixin after its base."""
 
 
-#: Type checkers report a conflict between any two classes with slots; these have none.
+#: Type checkers report a conflict of two classes with slots; these classes have no conflict.
 WeakBeat = type("WeakBeat", (Weak, HeartbeatRequest), {})
 WeakEmpty = type("WeakEmpty", (Weak, EndTransactionRecord), {})
 NotedTopic = type("NotedTopic", (Noted, MetadataRequestTopic), {})
@@ -189,7 +189,7 @@ def test_equality_ignores_the_order_of_unknown_tags() -> None:
         second.unknown_tagged_fields = other
         assert first != second
         assert second != first
-    assert first.unknown_tagged_fields == fields  # the order is unchanged
+    assert first.unknown_tagged_fields == fields  # the order of the elements is unchanged
 
 
 def test_equality_compares_invalid_unknown_tags() -> None:

@@ -1,4 +1,7 @@
-"""To explain takes little more calls than to read, also of structs that are read by the fewest."""
+"""Tests that explaining an error takes at most about twice the calls of reading.
+
+The structs are those that are read with the fewest calls.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,12 @@ from kproto.messages.base import Message
 from kproto.schema.explain import explain_decode
 from tools.bench.worst_structs import WORST, Worst, message_of, worst_classes
 
-#: Calls to explain a struct, beside those for its fields.
+#: Additional calls to explain a struct, besides those for its fields.
 OF_A_STRUCT = 3
 
 
 def calls(act: Callable[[], object]) -> int:
-    """The Python functions that are called."""
+    """Returns how many Python functions are called."""
     count = 0
 
     def called(frame: FrameType, event: str, argument: object) -> None:
@@ -45,7 +48,7 @@ def test_to_explain_takes_at_most_twice_the_calls(
 ) -> None:
     cls, data = classes[worst], message_of(worst, 4000)
     spec = cls._definition()
-    explain_decode(spec, 0, b"")  # makes the layout
+    explain_decode(spec, 0, b"")  # builds the layout, which is cached
     reading = calls(lambda: cls.decode(data, 0))
     found = []
     explaining = calls(lambda: found.append(explain_decode(spec, 0, data + b"!")))
@@ -58,14 +61,14 @@ def test_to_explain_takes_at_most_twice_the_calls(
 def test_a_fault_in_a_run_of_fields_is_told_of_its_field(
     classes: dict[Worst, type[Message]], worst: Worst
 ) -> None:
-    """Each end of the bytes breaks one field, of the element that it stands in."""
+    """The data is cut before each field of the last element; the error must name that field."""
     cls, width = classes[worst], len(worst.element)
     data = message_of(worst, 3 * width)
     begin = 1 if worst.flexible else 4
     size = (width - worst.flexible) // len(worst.types)
     for index in range(len(worst.types)):
         broken = data[: begin + 2 * width + index * size]
-        if len(broken) < begin + 3 * 1:  # the count itself is refused
+        if len(broken) < begin + 3 * 1:  # the element count itself is refused
             continue
         fault = explain_decode(cls._definition(), 0, broken)
         assert fault is not None

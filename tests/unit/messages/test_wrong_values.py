@@ -1,7 +1,7 @@
-"""Values that no version can carry, put into every field of every message: an EncodeError each.
+"""Tests values that no version can encode, in every field of every message.
 
-The error names the message, the version and the path of the field; nothing is written as something
-else, and no other kind of error escapes.
+Each raises an EncodeError that names the message, the version and the path of the field. No wrong
+value is written, and no other error class is raised.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ OUTSIDE = {
 
 
 def wrong_values(kind: WireType) -> Iterator[Any]:
-    """Values that a field of a type cannot have."""
+    """Yields values that a field of this type cannot have."""
     if not kind.nullable:
         yield None
     yield object()
@@ -74,7 +74,7 @@ def wrong_values(kind: WireType) -> Iterator[Any]:
 
 
 def refused(message: Message, version: int, path: str) -> EncodeError:
-    """The error for what stands at `path`."""
+    """Returns the EncodeError for the value at `path`."""
     name = type(message).__name__
     with pytest.raises(EncodeError) as caught:
         message.encode(version)
@@ -87,7 +87,7 @@ def refused(message: Message, version: int, path: str) -> EncodeError:
 
 
 def one_of_each_kind(message: Message, version: int) -> list[Place]:
-    """A place for each field of each struct of an instance."""
+    """Returns one place for each field of each struct of an instance."""
     shape = shape_of(type(message)._definition().name, version)
     return list({place.kind: place for place in places(shape, message)}.values())
 
@@ -104,7 +104,7 @@ def test_every_field_refuses_what_it_cannot_hold(name: str) -> None:
             wrong_ones = [*wrong_values(place.field.type)]
             default = place.field.default
             if place.field.type.kind in OUTSIDE and isinstance(default, int):
-                # It equals the default, which a tagged field leaves out, and is no whole number.
+                # The float equals the default, which a tagged field omits, but it is not an int.
                 wrong_ones.append(float(default))
             for wrong in wrong_ones:
                 setattr(place.owner, place.field.attribute, wrong)
@@ -126,7 +126,10 @@ def test_every_field_must_be_there(name: str) -> None:
 
 
 def sample_values(name: str) -> dict[tuple[str, str], Any]:
-    """For each (struct, field) a value that is not its default, of any version that has it."""
+    """Returns for each (struct, field) a value that differs from its default.
+
+    The value is from a version that has the field.
+    """
     cls = class_of(name)
     found: dict[tuple[str, str], Any] = {}
     for version in cls.VALID_VERSIONS:
@@ -163,14 +166,14 @@ def test_a_field_of_other_versions_is_dropped_if_ignorable_and_else_refused(name
 
 
 def slot_of(struct: Struct, name: str) -> str:
-    """The slot that holds the field called `name`."""
+    """Returns the slot of the field `name`."""
     wanted = name.replace("_", "").lower()
     (found,) = (slot for slot in struct.__slots__ if slot.replace("_", "") == wanted)
     return found
 
 
 def test_null_does_not_pass_for_a_default_that_is_empty() -> None:
-    # Each is a tagged field, left out at its default: null must not be taken for that.
+    # Both are tagged fields, which are omitted at their default; null is not the default.
     response = class_of("ProduceResponse")()
     response.node_endpoints = None  # type: ignore[attr-defined]
     refused(response, 10, "node_endpoints")
@@ -188,7 +191,7 @@ def test_a_nullable_struct_may_be_null_and_nothing_else() -> None:
 
 def test_a_subclass_is_written_and_explained_as_its_base() -> None:
     class Mine(MetadataRequest):
-        """A user's own."""
+        """A user's subclass."""
 
     request = Mine(topics=[MetadataRequestTopic(name="a")])
     assert request.encode(9) == MetadataRequest(topics=request.topics).encode(9)
@@ -232,7 +235,7 @@ def test_a_struct_of_a_derived_class_is_at_its_defaults_as_its_base_is() -> None
     ],
 )
 def test_wrong_unknown_tags_are_refused(fields: list[Any], reason: str) -> None:
-    request = FetchRequest()  # Tag 0 is the cluster id, which stays at its default.
+    request = FetchRequest()  # Tag 0, the cluster id, stays at its default.
     request.unknown_tagged_fields = fields
     assert reason in str(refused(request, 12, "unknown_tagged_fields"))
     nested = FetchRequest(topics=[FetchTopic(), FetchTopic(partitions=[FetchPartition()])])
@@ -247,7 +250,7 @@ def test_unknown_tags_need_a_flexible_version() -> None:
 
 
 def test_the_tag_of_a_field_is_taken_in_every_version() -> None:
-    # Tag 1 is the replica state from version 15 on; Kafka's classes read it in no other.
+    # Tag 1 is ReplicaState from version 15 on; Kafka's classes read it in no earlier version.
     request = FetchRequest(cluster_id="c")
     request.unknown_tagged_fields = [RawTaggedField(1, b"x")]
     for version in (14, 15):
@@ -278,7 +281,7 @@ def test_a_field_of_other_versions_and_a_field_that_is_ignorable() -> None:
     assert str(refused(state, 1, "cluster_id")).endswith(
         ": this version does not have the field (version 0 does); leave it at its default"
     )
-    # RackId is ignorable: a version before 11 leaves it out.
+    # RackId is ignorable: a version before 11 omits it.
     assert FetchRequest(rack_id="a").encode(10) == FetchRequest().encode(10)
 
 

@@ -1,7 +1,7 @@
-"""The smallest bytes that make the largest objects, for each array of each message, and for tags.
+"""Builds the smallest bytes that make the largest objects, for each array and for tags.
 
-An attacker pays for the bytes on the wire, the reader for the decoded objects. The most expensive
-struct makes a list or an object of nearly every byte.
+An attacker sends few bytes, for which the reader creates many objects. The most expensive struct
+makes a list or an object from nearly every byte.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Shape", "shapes", "tagged"]
 
 
 class Shape(NamedTuple):
-    """A message whose array at `path` has equal elements of `width` bytes."""
+    """A message whose array at `path` has equal elements of `width` bytes each."""
 
     path: str
     variant: str
@@ -25,10 +25,10 @@ class Shape(NamedTuple):
 
 
 def shapes(layout: StructLayout, count: int) -> Iterator[Shape]:
-    """Yields messages with `count` elements in one array and as few bytes as possible elsewhere.
+    """Yields messages with `count` elements in one array, and as few bytes as possible elsewhere.
 
-    The elements are as small as possible, have one element in each inner array, or have an unknown
-    tag.
+    The elements are as small as possible, or have one element in each inner array, or have an
+    unknown tag.
     """
     for field in layout.all_fields():
         kind = field.type
@@ -106,7 +106,7 @@ def _least(kind: WireType) -> bytes:
 
 
 def _struct(layout: StructLayout, name: str = "", data: bytes = b"") -> bytes:
-    """The smallest encoding of a struct; the field called `name` has `data`."""
+    """Returns the smallest encoding of a struct; the field `name` has `data`."""
     out = b"".join(data if field.name == name else _least(field.type) for field in layout.fields)
     if not layout.flexible:
         return out

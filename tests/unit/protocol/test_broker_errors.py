@@ -1,4 +1,4 @@
-"""Error codes that callers decide by have classes of their own, as in Kafka's clients."""
+"""Tests that error codes on which callers decide have their own classes, as in Java."""
 
 from __future__ import annotations
 

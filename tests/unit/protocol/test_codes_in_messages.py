@@ -1,4 +1,4 @@
-"""Error codes are found wherever they stand in a message."""
+"""Tests that error codes are found at any depth of a message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kproto.testing.instances import Fill, instance
 
 
 def places(shape: StructLayout) -> int:
-    """How many codes an instance with two elements to every array has."""
+    """Returns how many error codes an instance with two elements per array has."""
     count = 0
     for field in shape.all_fields():
         inner = struct_of(field.type)
@@ -31,7 +31,7 @@ def test_every_code_of_every_response_is_met() -> None:
         cls: type[Message] = getattr(messages, class_name(name))
         version = spec.valid_versions.highest
         full = instance(cls, version, Fill.FULL)
-        # A code that the version does not have is 0.
+        # Codes of fields that the version lacks are 0.
         found = [code for code in error_codes_in(full) if code]
         assert len(found) == places(layout(spec, version)), name
         met += len(found)

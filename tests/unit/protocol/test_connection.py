@@ -1,4 +1,4 @@
-"""Both sides of a connection: each reads the other, and responses out of order are refused."""
+"""Tests both sides of a connection against each other; responses out of order are refused."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def unframed(data: bytes) -> bytes:
 
 
 def is_answered(request: Request[Response], version: int) -> bool:
-    """The one rule in the test's own words."""
+    """Returns whether the broker answers a request, by the test's own code."""
     if isinstance(request, ProduceRequest):
         return request.acks != 0
     if isinstance(request, AddPartitionsToTxnRequest):
@@ -49,7 +49,7 @@ def is_answered(request: Request[Response], version: int) -> bool:
 
 @pytest.mark.parametrize("api_key", messages.API_KEYS)
 def test_each_request_and_its_response_pass_unharmed(api_key: int) -> None:
-    """Every pair at every version, with every field set, null and unknown tags between them."""
+    """Covers each API in each version, with every field set, and with nulls and unknown tags."""
     asks, answers = request_class(api_key), response_class(api_key)
     assert asks is not None
     assert answers is not None
@@ -69,7 +69,7 @@ def test_each_request_and_its_response_pass_unharmed(api_key: int) -> None:
             assert len(client.pending) - before == is_answered(request, version)
             pending = server.pending(received)
             assert (pending is not None) is is_answered(request, version)
-        # All were asked before the first is answered, as on a real connection.
+        # All requests are sent before the first response, as on a real connection.
         waiting = list(client.pending._waiting)
         for response in instances(answers, version):
             if not waiting:
@@ -113,7 +113,7 @@ def test_a_produce_without_acks_waits_for_nothing() -> None:
 
 
 def test_no_transactions_no_answer() -> None:
-    """3.9.2 and 4.4.0 say nothing to an AddPartitionsToTxn v4 or v5 without transactions."""
+    """Kafka 3.9.2 and 4.4.0 do not answer AddPartitionsToTxn v4 or v5 without transactions."""
     empty = AddPartitionsToTxnRequest()
     assert expects_response(empty, 3)
     assert not expects_response(empty, 4)
@@ -130,7 +130,7 @@ def test_request_that_cannot_be_encoded_is_not_pending() -> None:
     assert client.send(MetadataRequest(), 9)[0] == 0, "no correlation id was used up"
 
 
-# --- ApiVersions, asked for in a version that the broker does not have (KIP-511) ---
+# --- ApiVersions in a version that the broker does not have (KIP-511) ---
 
 
 def asked_api_versions(version: int = 5) -> ClientConnection:
@@ -140,7 +140,7 @@ def asked_api_versions(version: int = 5) -> ClientConnection:
     return client
 
 
-# The response of Apache Kafka 3.9.2 to an ApiVersions v5.
+# The response of Apache Kafka 3.9.2 to ApiVersions v5.
 REFUSAL = bytes.fromhex("00000000002300000001001200000004")
 
 
@@ -207,7 +207,7 @@ def test_a_broker_refuses_in_the_form_of_v0() -> None:
     assert client.receive(data).message == refusal
 
 
-# --- What no definition knows ---
+# --- Unknown api keys and versions ---
 
 
 def future(api_key: int, version: int, correlation_id: int = 5) -> bytes:
@@ -247,8 +247,10 @@ def test_an_api_versions_of_the_future_and_its_refusal() -> None:
 
 
 def test_bytes_behind_a_request_are_kept() -> None:
-    """librdkafka 2.16 asks for all topics so: its null array is four zero bytes where one would
-    do, which leaves three behind the body."""
+    """librdkafka 2.16 requests all topics with a null array of four bytes instead of one.
+
+    Three bytes are left after the body.
+    """
     body = bytes.fromhex("00" + "00000000" + "00" + "00")
     head = bytes.fromhex("0003000c00000003" + "0007" + b"rdkafka".hex() + "00")
     received = ServerConnection().receive(head + body)
@@ -266,7 +268,7 @@ def test_bytes_behind_a_response_are_kept() -> None:
     assert answer.trailing == b"more"
 
 
-# --- Out of step, and unreadable ---
+# --- Unexpected and unreadable responses ---
 
 
 def test_a_response_that_nobody_asked_for() -> None:

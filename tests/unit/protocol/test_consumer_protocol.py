@@ -1,4 +1,4 @@
-"""The codec of subscriptions and assignments: every version, newer versions, broken bytes."""
+"""Tests the codec of subscriptions and assignments: each version, newer ones, broken bytes."""
 
 from __future__ import annotations
 

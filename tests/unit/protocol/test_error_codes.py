@@ -1,4 +1,4 @@
-"""The table of error codes is that of the newest release, and an unknown code is no exception."""
+"""Tests the table of error codes: it is the newest release's; an unknown code raises nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames: however the bytes arrive, the same frames come out, and nothing too large is taken."""
+"""Tests frames: any split of the bytes yields the same frames, and large frames are refused."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ sizes = st.one_of(
 
 
 def contents(size: int) -> bytes:
-    """Bytes that differ along the way, so that a piece in the wrong place is seen."""
+    """Returns bytes that repeat only after 251, so that a displaced piece is noticed."""
     return (bytes(range(251)) * (size // 251 + 1))[:size]
 
 
 def pieces(stream: bytes, cuts: list[int]) -> Iterator[bytes]:
-    """The stream cut at `cuts`."""
+    """Yields the stream cut at `cuts`."""
     places = sorted({0, len(stream), *(cut % (len(stream) + 1) for cut in cuts)})
     for start, stop in pairwise(places):
         yield stream[start:stop]
@@ -42,7 +42,7 @@ def feed(reader: FrameReader, piece: bytes) -> list[bytes]:
 
 
 def read_into(reader: FrameReader, piece: bytes) -> list[bytes]:
-    """Deliver a piece as a transport does: into the reader's memory, as much as fits at a time."""
+    """Copies a piece into the reader's buffer as a transport does, as much as fits at a time."""
     frames = []
     while piece:
         room = reader.buffer()
@@ -109,14 +109,14 @@ def test_a_frame_takes_memory_for_what_came_and_not_for_what_it_announced(
         taken = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    # As much again is ready for what comes next.
+    # The buffer has as much space again for the following bytes.
     assert taken < 2 * sent + 5_000
     assert reader.pending == (sent if sent >= SHARED - 4 else sent + 4)
 
 
 @ways
 def test_memory_is_kept_for_the_next_frame_up_to_a_bound(deliver: Deliver) -> None:
-    """And the frames that came are not written over."""
+    """The reused memory must not overwrite frames that were returned."""
     reader = FrameReader()
     wanted = [contents(size) for size in (3_000_000, REUSED_BYTES, 3 * SHARED, 2_000_003)]
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""Headers: their version for each message, and their bytes."""
+"""Tests the version of the header for each message, and the bytes of headers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kproto.wire.errors import DecodeError, EncodeError
 GOLDEN_VERSIONS = Path(__file__).with_name("kafka_header_versions.csv")
 SCHEMAS = Path(__file__).resolve().parents[3] / "schemas"
 
-# As ApiKeys.requestHeaderVersion of kafka-clients 4.4.0 answers (3.9.2 for versions and keys that
+# Results of ApiKeys.requestHeaderVersion in kafka-clients 4.4.0 (3.9.2 for versions and keys that
 # 4.4.0 has dropped): api key -> first version, first one with a flexible header, last version.
 # Kafka's response header is one below, except for ApiVersions.
 KAFKA = {
@@ -89,7 +89,7 @@ def test_header_versions_are_those_of_kafka() -> None:
 
 
 def test_header_versions_are_those_that_kafkas_own_table_gives() -> None:
-    """Of the versions that 3.9.2 or 4.4.0 serve; what they only know is in the test above."""
+    """Covers the versions that 3.9.2 or 4.4.0 serve; the test above covers those they only know."""
     lines = GOLDEN_VERSIONS.read_text(encoding="utf-8").splitlines()
     rows = [tuple(map(int, line.split(","))) for line in lines if not line.startswith("#")]
     assert len(rows) == 368
@@ -104,7 +104,7 @@ def test_header_versions_are_those_that_kafkas_own_table_gives() -> None:
 
 
 def definitions() -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Every request and response of both releases whose versions were ever released."""
+    """Yields the definition of each request and response that was ever released."""
     for path in sorted(SCHEMAS.glob("*/*/*.json")):
         node = json.loads(path.read_text(encoding="utf-8"))
         if node["type"] in {"request", "response"} and node["validVersions"] != "none":
@@ -119,7 +119,7 @@ def bounds(text: str) -> range:
 
 
 def test_header_versions_follow_the_definitions() -> None:
-    """Of the releases' own files, so that a release with new versions is covered at once."""
+    """Reads the definitions of the releases, so that a new release is covered at once."""
     checked = 0
     for path, node in definitions():
         is_request = node["type"] == "request"
@@ -177,7 +177,7 @@ def test_controlled_shutdown_v0_has_no_client_id() -> None:
 
 @pytest.mark.parametrize(("key", "version"), [(3, 14), (18, 6), (18, -1), (999, 0), (-1, 3)])
 def test_header_of_an_unknown_api_key_is_read(key: int, version: int) -> None:
-    """KIP-511: a broker answers an ApiVersions of the future with the versions it has."""
+    """KIP-511: a broker answers an unknown version of ApiVersions with its own versions."""
     data = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True)
     parsed = headers.parse_request_header(data + b"\x00\x00\x00\x09\x00\x03new\x00body")
     assert parsed[:4] == (key, version, 9, "new")

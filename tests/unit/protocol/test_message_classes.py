@@ -1,6 +1,6 @@
-"""A user's own package of messages: on both sides of a connection, with client and broker.
+"""Tests a user's own package of messages on both sides of a connection.
 
-docs/how-to/protocol.md runs here as printed with the package that docs/how-to/definitions.md makes.
+docs/how-to/protocol.md runs here as printed, with the package of docs/how-to/definitions.md.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ async def test_an_own_request_without_its_response_is_told(tmp_path: Path) -> No
 
 
 def test_a_response_without_its_request_is_told(tmp_path: Path) -> None:
-    """Data with the name of a request is no request."""
+    """A data message with the name of a request is not a request."""
     data = definition("data", 0, "TalkRequest")
     del data["apiKey"]
     half = made(tmp_path, "half", data, definition("response", 1002, "TalkResponse"))
@@ -225,8 +225,9 @@ def test_a_response_without_its_request_is_told(tmp_path: Path) -> None:
 
 
 def test_kafkas_messages_generated_anew_are_taken_for_what_they_are(tmp_path: Path) -> None:
-    """A package of one release, for example: its classes are returned, and acks=0 is not
-    awaited.
+    """A package of one Kafka release, for example, has its own classes for Kafka's messages.
+
+    Its classes are returned, and a Produce with acks=0 gets no response.
     """
     produce = definition("request", 0, "ProduceRequest")
     produce["fields"] = [{"name": "Acks", "type": "int16", "versions": "0+"}]

@@ -1,4 +1,4 @@
-"""The version that two sides negotiate."""
+"""Tests which version two sides negotiate for a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A received request or response is read by itself, and written back unchanged."""
+"""Tests reading a single request or response, and writing it back unchanged."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_every_message_in_every_version_is_written_back_as_it_came(api_key: int)
             answer = read_response(content, api_key, version)
             assert answer.correlation_id == index - 1
             assert answer.to_frame() == frame(content)
-            if answer.version == version:  # else it is a refusal in the form of v0
+            if answer.version == version:  # otherwise it is a refusal, which is a v0 response
                 assert (answer.message, answer.header_tags) == (response, tags)
 
 
@@ -133,7 +133,7 @@ def test_the_header_without_a_client_id() -> None:
 
 
 def test_body_with_longer_encodings_is_written_back_unchanged() -> None:
-    """A compact length of 2 in two bytes, and a true that is 7."""
+    """The body has a compact length of 2 in two bytes, and the byte 7 for true."""
     body = bytes.fromhex("8200" + "00" * 16 + "0261" + "00" + "07" + "00" + "00")
     header = request_header(2, 3, 12, 1, None)
     received = read_request(header + body)
@@ -146,7 +146,7 @@ def test_body_with_longer_encodings_is_written_back_unchanged() -> None:
     assert rewritten.size == received.size - 1
 
 
-#: One tagged field whose count and size take two bytes where one would do.
+#: One tagged field whose count and size take two bytes instead of one.
 LONG_TAGS = bytes.fromhex("810007810061")
 
 
@@ -182,7 +182,7 @@ def test_response_header_with_longer_encodings_is_written_back_unchanged() -> No
 
 
 def quotas(value: float | bytes) -> bytes:
-    """A DescribeClientQuotasResponse v1 of one quota; its value as a number, or as its bytes."""
+    """Returns a DescribeClientQuotasResponse v1 of one quota, with this value or these bytes."""
     entry = EntryData(values=[ValueData(key="k", value=1.0)])
     data = DescribeClientQuotasResponse(entries=[entry]).encode(1)
     wanted = struct.pack(">d", value) if isinstance(value, float) else value
@@ -215,7 +215,7 @@ def test_a_nan_that_nobody_changed_is_written_back(nan: str) -> None:
 
 @pytest.mark.parametrize("kind", [bytearray, lambda data: memoryview(bytearray(data))])
 def test_a_buffer_may_be_used_again(kind: Any) -> None:
-    """As by one who reads each frame of a stream into the same memory."""
+    """A caller may read each frame into the same buffer."""
     _, asked = ClientConnection("me").send(MetadataRequest(topics=None), 12)
     buffer = kind(asked[4:] + b"behind")
     request = read_request(buffer)
@@ -251,12 +251,12 @@ def test_a_changed_message_is_written_in_its_place() -> None:
     other = answer._replace(message=FindCoordinatorResponse(coordinators=[]))
     with pytest.raises(EncodeError):
         other.to_frame()
-    alike = answer._replace(message=ProduceResponse())  # these bytes cannot be read as it
+    alike = answer._replace(message=ProduceResponse())  # the bytes are not one
     assert alike.to_frame()[4:].endswith(ProduceResponse().encode(12) + b"behind")
 
 
 def test_a_message_may_be_written_from_nothing() -> None:
-    """As a broker of a test does, which has no bytes that came."""
+    """A test broker creates the message itself, and has received no bytes of it."""
     asked = ReceivedRequest(3, 9, 4, "c", MetadataRequest(), 0, b"")
     assert read_request(asked.to_frame()[4:]).message == MetadataRequest()
     answer = ReceivedResponse(3, 9, 4, MetadataResponse(), 0, b"")
@@ -279,7 +279,7 @@ def test_a_refusal_without_a_form_is_written_back() -> None:
 
 
 def test_one_response_is_read_by_itself() -> None:
-    """Of a capture, say: who knows what was asked needs no connection."""
+    """A response of a capture can be read without a connection, if its request is known."""
     data = encode_response_header(MetadataResponse, 9, -3) + MetadataResponse().encode(9)
     answer = read_response(data, 3, 9)
     assert (answer.message, answer.correlation_id) == (MetadataResponse(), -3)

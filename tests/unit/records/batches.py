@@ -1,4 +1,4 @@
-"""Helpers of the tests of records: strategies of records, and batches with any header fields."""
+"""Draws records, and builds batches with any header fields."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kproto.records.magic2 import record_batch as batch_module
 from kproto.records.magic2.batch_header import HEADER_FROM_ATTRIBUTES, HEADER_TO_CRC
 from kproto.records.varints import encode_varint
 
-#: Whether mypyc compiled the modules under test: compiled code checks types itself.
+#: True if mypyc has compiled the modules under test; compiled code checks types itself.
 COMPILED = not str(batch_module.__file__).endswith(".py")
 
 T = 1_767_225_600_000
@@ -36,7 +36,7 @@ new_records = st.lists(
 
 
 def contents(records: list[Record]) -> list[NewRecord]:
-    """Returns the new records from which these records were written."""
+    """Returns the new records from which these records can be written again."""
     return [(r.key, r.value, r.headers, r.timestamp) for r in records]
 
 
@@ -55,7 +55,7 @@ def record_bytes(
 
 
 def batch_bytes(payload: bytes, **fields: Any) -> bytes:
-    """Returns a batch with a correct checksum around `payload`; `fields` as in RecordBatch."""
+    """Returns a batch of `payload` with a correct checksum; `fields` as in RecordBatch."""
     checked = HEADER_FROM_ATTRIBUTES.pack(
         fields.get("attributes", 0),
         fields.get("last_offset_delta", 0),

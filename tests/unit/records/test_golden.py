@@ -1,4 +1,4 @@
-"""Batches written by Kafka's own Java classes, read and written the same here."""
+"""Tests batches that Kafka's Java classes wrote: they are read, and written equal."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FEW: list[NewRecord] = [
 
 
 def many_records() -> list[NewRecord]:
-    """90 small records and a large one, as in the compressed cases."""
+    """Returns 90 small records and a large one, as the compressed golden batches have."""
     records: list[NewRecord] = []
     for i in range(90):
         headers: list[Header] = [("n", f"{i}".encode())]

@@ -1,4 +1,4 @@
-"""A record, and its headers, which are decoded on access."""
+"""Tests records, and headers, which are decoded on access."""
 
 from __future__ import annotations
 

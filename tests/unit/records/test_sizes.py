@@ -1,4 +1,4 @@
-"""The bound of a builder is exact: what fills it to the last byte fits, one byte more does not."""
+"""Tests that a builder's bound is exact: records fill it to the last byte, and no further."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_batch_is_filled_to_the_last_byte(
     builder = BatchBuilder(max_bytes=size)
     assert builder.extend(records) is None
     assert builder.size_in_bytes == len(builder.build()) == size
-    if size > 70:  # the smallest batch has 69 bytes; below that no bound is allowed
+    if size > 70:  # the smallest batch has 69 bytes; a lower bound is refused
         builder = BatchBuilder(max_bytes=size - 1)
         assert builder.extend(records) == records[-1]
         assert len(builder) == len(records) - 1
@@ -49,7 +49,7 @@ def test_a_message_set_is_filled_to_the_last_byte(magic: int, values: list[bytes
 
 
 def test_a_refused_record_can_be_the_first_of_the_next_batch() -> None:
-    """`append` says no and adds nothing, so that the record may be tried again when it is empty."""
+    """`append` returns False and adds nothing, so the caller can append the record again later."""
     size = len(encode_batch([(None, bytes(100), (), T)]))
     builder = BatchBuilder(max_bytes=size)
     assert builder.append(None, bytes(100), timestamp=T)

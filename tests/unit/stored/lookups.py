@@ -1,4 +1,4 @@
-"""Lookups of the tests of stored records: classes, record types of the definitions, and ids."""
+"""Looks up classes, record types and ids for the tests of stored records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Records visible to a consumer, without a broker: transactions, markers, broken bytes (KIP-98)."""
+"""Tests which records a read_committed consumer sees: transactions, markers, broken bytes.
+
+The tests need no broker (KIP-98).
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ def test_two_aborted_transactions_of_one_producer_are_hidden() -> None:
 
 
 def test_a_marker_without_records_is_skipped() -> None:
-    """Compaction may have removed the records of the transaction and kept only its marker."""
+    """Compaction may have removed the transaction's records, and kept its marker."""
     seen = aborted((4, 0))
     seen.on_control_batch(RecordBatch(marker(5, ABORT, 4)))
     assert not seen.is_aborted(of(6, 4))

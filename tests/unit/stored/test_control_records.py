@@ -1,4 +1,4 @@
-"""Control records, compared with bytes that Kafka's classes wrote.
+"""Compares control records with bytes that Kafka's classes wrote.
 
 The bytes come from Kafka 4.4.0: ControlRecordType.recordKey, EndTransactionMarker.serializeValue,
 and MessageUtil.toByteBufferAccessor at the versions of ControlRecordUtils, as in
@@ -161,7 +161,7 @@ def test_a_broken_control_record_is_a_decode_error(
 
 
 def test_the_offset_of_an_error_starts_at_the_value() -> None:
-    """A marker is an int16 version and an int32, which is cut off here after two bytes."""
+    """The value of a marker is an int16 version and an int32, of which two bytes are left here."""
     record = Record(5, key=b"\x00\x00\x00\x01", value=b"\x00\x00\x00\x00")
     with pytest.raises(DecodeError) as caught:
         decode_control_record(record)

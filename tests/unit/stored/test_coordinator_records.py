@@ -1,4 +1,4 @@
-"""Records of coordinators, compared with bytes that Kafka's classes wrote.
+"""Compares coordinator records with bytes that Kafka's classes wrote.
 
 The bytes come from Kafka 4.4.0: GroupCoordinatorRecordSerde, ShareCoordinatorRecordSerde, and
 MessageUtil.toCoordinatorTypePrefixedBytes and toVersionPrefixedBytes (for the transaction log).
@@ -162,7 +162,7 @@ def test_the_table_has_every_record_of_the_definitions() -> None:
     }
     removed: dict[int | None, str] = {
         9: "ShareGroupPartitionMetadata"
-    }  # a `data` message that only 3.9 has
+    }  # only 3.9 has this `data` message
     for topic, module in wanted.items():
         found = record_types_of("coordinator-key", module, "Key")
         if topic == GROUPS:

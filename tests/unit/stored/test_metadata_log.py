@@ -1,4 +1,4 @@
-"""Records of controllers, compared with bytes that MetadataRecordSerde of Kafka 4.4.0 wrote."""
+"""Compares controller records with bytes that MetadataRecordSerde of Kafka 4.4.0 wrote."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_decode_error_has_the_position_in_the_metadata_record(
 def test_a_truncated_record_has_its_error_within_the_rest(
     size: int, cls: type[Message], data: st.DataObject
 ) -> None:
-    """The position is the one in the message, plus the frame of three bytes."""
+    """The error's position counts the frame of three bytes, too."""
     value = encode_metadata_record(MetadataRecord(data.draw(messages(cls, 0)), 0))
     size = 3 + size % (len(value) - 3)
     with pytest.raises(DecodeError) as alone:

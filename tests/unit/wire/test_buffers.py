@@ -1,4 +1,4 @@
-"""Objects accepted as bytes, and the errors for others."""
+"""Tests which objects are accepted as bytes, and the errors for others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numeric settings: accepted values, and the errors for others."""
+"""Tests which numbers are accepted for settings, and the errors for others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The error tree: one root, places in the text, and errors that survive being sent elsewhere."""
+"""Tests the error classes: one base class, positions in messages, and pickling."""
 
 from __future__ import annotations
 

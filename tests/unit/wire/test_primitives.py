@@ -1,4 +1,4 @@
-"""Strings, bytes, arrays and tags round-trip in both encodings of their length."""
+"""Tests that strings, bytes, arrays and tags round-trip, in compact and in old encodings."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def test_known_and_unknown_tags_are_merged(fields: list[RawTaggedField]) -> None
 
 
 def test_an_unknown_tag_may_not_take_a_known_number() -> None:
-    # The number stays reserved even if the known field has its default and is not written.
+    # The tag stays reserved even if the known field is at its default and is not written.
     for fields in ([], [RawTaggedField(3, b"a")]):
         with pytest.raises(WireFault):
             written(writing.write_tags, fields, [RawTaggedField(3, b"b")], (3,))

@@ -1,4 +1,4 @@
-"""Uniform structs: consecutive structs of one shape are found, others are not."""
+"""Tests that consecutive structs of one shape are recognized, and others are not."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ STRUCT = written(1, [2, 3], 4, [5])
         written(1, [2], 4, [5]),
         written(1, [2, 3], 4, []),
         written(1, [2, 3, 4], 4, [5]),
-        # The same size, but another shape.
+        # The size is equal, but the shape differs.
         written(1, [2, 3, 0, 0], 4, []),
         written(1, [], 4, [5, 6]),
         written(1, [2, 3], 4, [5], tags=b"\1\0\1x"),
@@ -81,7 +81,7 @@ def test_missing_bytes_are_found() -> None:
     data = STRUCT * 5
     for end in range(len(data)):
         if end < len(STRUCT) - 2:
-            # Reading the first struct alone has the same error.
+            # An IndexError is allowed: reading the struct normally finds the fault.
             try:
                 assert UniformStructs(*PARTS).of(data[:end], 0, 5) is None
             except IndexError:
@@ -99,6 +99,6 @@ def test_the_number_of_cached_shapes_is_limited() -> None:
             assert shape is not None
             assert shape.size == count + 2
     assert len(found._found) == 64
-    # A shape beyond the limit whose next struct differs.
+    # The shape is beyond the limit, and the next struct differs.
     for _ in range(2):
         assert found.of(b"\x7f" + bytes(126) + b"\0\1\0", 0, 2) is None

@@ -1,4 +1,4 @@
-"""Kafka's uuid: sixteen bytes and their text."""
+"""Tests Kafka's Uuid: sixteen bytes and their text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unsigned varints: every 32-bit number, and the limit to which a broken varint is read."""
+"""Tests unsigned varints: every 32-bit number, and the limit for a broken varint."""
 
 from __future__ import annotations
 

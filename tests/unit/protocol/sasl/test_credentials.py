@@ -1,4 +1,4 @@
-"""Credentials of a user on each side: invalid ones are refused, and copies are equal."""
+"""Tests credentials of both sides: invalid ones are refused, and copies are equal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_credentials_that_cannot_work(arguments: tuple[str, str]) -> None:
 
 
 def test_credentials_travel() -> None:
-    """To a Spark executor, for one."""
+    """Spark pickles credentials for its executors."""
     credentials = Credentials("user", SECRET, delegation_token=True)
     assert pickle.loads(pickle.dumps(credentials)) == credentials
 

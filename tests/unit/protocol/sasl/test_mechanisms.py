@@ -1,4 +1,4 @@
-"""SASL as a whole: any mechanism, client against server, its secrets, and the table of them."""
+"""Tests all SASL mechanisms: client against server, secrets in errors, and the table."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_any_name_and_password_as_they_are(mechanism: str, username: str, passwo
 @settings(max_examples=40, deadline=None)
 @given(username=text, password=text)
 def test_any_name_and_password_prepared(mechanism: str, username: str, password: str) -> None:
-    """Each name that SASLprep allows signs in, as its prepared form."""
+    """Each name that SASLprep allows authenticates as its prepared form."""
     credentials = Credentials(username, password)
     try:
         prepared = saslprep(username, "user name")
@@ -60,7 +60,7 @@ def test_any_name_and_password_prepared(mechanism: str, username: str, password:
 
 @pytest.mark.parametrize("mechanism", sorted(MECHANISMS))
 def test_prepared_texts_meet(mechanism: str) -> None:
-    """RFC 4013, 3: a soft hyphen vanishes, a feminine ordinal is an a, roman nine is IX."""
+    """By RFC 4013, 3, a soft hyphen is removed, feminine ordinal is a, and Roman nine is IX."""
     server = server_for(mechanism, "IX", "a\u2168")
     client = client_exchange(mechanism, Credentials("I\u00adX", "\u00aaIX"))
     run(client, server)
@@ -69,7 +69,7 @@ def test_prepared_texts_meet(mechanism: str) -> None:
 
 @pytest.mark.parametrize("mechanism", SCRAM)
 def test_unprepared_password_differs(mechanism: str) -> None:
-    """A broker that salted the password as it is, as Kafka's does, wants it so."""
+    """Kafka's broker salts the unprepared password, so the client must not prepare it."""
     as_it_is = {"prepare_strings": False}
     with pytest.raises(AuthenticationError):
         run(
@@ -123,7 +123,7 @@ def test_an_exchange_is_good_for_one_run() -> None:
 
 
 def said(error: BaseException) -> Iterator[str]:
-    """All that an error tells, and the errors that it is chained to."""
+    """Returns all texts of an error and of the errors chained to it."""
     while True:
         yield f"{error!s} {error!r} {error.args!r} {vars(error)!r} {getattr(error, 'object', '')!r}"
         chained = error.__cause__ or error.__context__
@@ -169,7 +169,7 @@ def test_errors_hide_what_is_secret(
 
 
 def test_a_plain_message_that_is_not_utf_8_stays_secret() -> None:
-    """Python's UnicodeDecodeError carries all the bytes; it must not be chained to ours."""
+    """A chained UnicodeDecodeError would contain all bytes of the message."""
     server = server_for("PLAIN", "user", SECRET)
     with pytest.raises(AuthenticationError) as caught:
         server.next(b"\0user\0" + SECRET.encode() + b"\xff")

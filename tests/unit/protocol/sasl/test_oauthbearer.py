@@ -1,4 +1,4 @@
-"""OAUTHBEARER: its message as RFC 7628 and KIP-342 have it, refusals, and broken ones."""
+"""Tests OAUTHBEARER: the message of RFC 7628 and KIP-342, refusals, and broken messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def alice(token: BearerToken) -> BearerIdentity:
 
 def test_the_message_of_a_client() -> None:
     client = OAuthBearerClient(BearerToken(TOKEN, {"traceId": "123", "logicalCluster": "lkc-1"}))
-    # KIP-342: extensions follow the token, each with its byte 1.
+    # KIP-342: extensions follow the token, each after a byte 1.
     expected = f"n,,\1auth=Bearer {TOKEN}\1traceId=123\1logicalCluster=lkc-1\1\1"
     assert client.first() == expected.encode()
     assert not client.done
@@ -38,7 +38,7 @@ def test_the_message_of_a_client() -> None:
 
 def test_a_message_of_the_rfc_is_read() -> None:
     server = OAuthBearerServer(alice)
-    # RFC 7628, 4.1, with the header that Kafka wants; host and port are extensions to it.
+    # RFC 7628, 4.1, with Kafka's header; host and port are extensions.
     message = f"n,a=alice,\1host=server.example.com\1port=143\1auth=Bearer {TOKEN}\1\1"
     assert server.next(message.encode()) == b""
     assert (server.username, server.expires_at_ms) == ("alice", 5000)

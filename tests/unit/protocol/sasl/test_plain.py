@@ -1,4 +1,4 @@
-"""PLAIN: its one token, and what a server makes of broken ones."""
+"""Tests PLAIN: its only token, and the server's errors for broken tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Salted passwords are kept for the next connection: the last few, and in no copy."""
+"""Tests the cache of salted passwords: it is limited, and never copied or pickled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kproto.protocol.sasl.credentials import MAX_CACHED_PASSWORDS
 
 @pytest.fixture
 def derived(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The salts that something was derived with."""
+    """Returns the list of salts for which a key was derived."""
     salts: list[bytes] = []
 
     def note(name: str, password: bytes, salt: bytes, iterations: int) -> bytes:

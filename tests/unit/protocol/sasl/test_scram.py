@@ -1,4 +1,4 @@
-"""SCRAM: the examples of the RFCs and of Kafka, peers that are not what they say, broken tokens."""
+"""Tests SCRAM: examples of the RFCs and of Kafka, false peers, and broken tokens."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SCRAM = ["SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
 class ScramSha1Client(ScramClient):
-    """RFC 5802's examples are for SHA-1, which Kafka does not have."""
+    """Implements SCRAM-SHA-1 for the examples of RFC 5802; Kafka does not have it."""
 
     mechanism = "SCRAM-SHA-1"
     hash_name = "sha1"
@@ -43,7 +43,7 @@ class ScramSha1Server(ScramServer):
     hash_name = "sha1"
 
 
-#: client, server, salt, iterations, user, is a token, both nonces, and the four messages.
+#: client, server, salt, iterations, user, whether it is a token, both nonces, the four messages.
 EXAMPLES = [
     pytest.param(  # RFC 5802, 5
         ScramSha1Client,
@@ -143,7 +143,7 @@ def test_published_exchanges(
 
 
 def test_keys_as_kafka_derives_them() -> None:
-    """Made with ScramFormatter.generateCredential of kafka-clients 4.4.0."""
+    """The keys are from ScramFormatter.generateCredential of kafka-clients 4.4.0."""
     credential = SaltedCredential.derive(
         "pencil", hash_name="sha512", iterations=8192, salt=b"sixteen bytes ok"
     )
@@ -155,7 +155,7 @@ def test_keys_as_kafka_derives_them() -> None:
     )
 
 
-# --- a server that is not what it says ---
+# --- false servers ---
 
 
 def begun(**options: Any) -> ScramSha256Client:
@@ -212,7 +212,7 @@ def test_iteration_bounds_are_inclusive_and_can_be_moved() -> None:
 
 
 def test_unknown_extensions_are_skipped() -> None:
-    """But they are signed, so the proof is another."""
+    """The extensions are part of the signed message, so the proof differs."""
     plain = begun().next(b"r=abcdef,s=c2FsdA==,i=4096")
     extended = begun().next(b"r=abcdef,s=c2FsdA==,i=4096,x=y,long=value=with=equals")
     assert plain.rpartition(b",p=")[0] == extended.rpartition(b",p=")[0]
@@ -220,7 +220,7 @@ def test_unknown_extensions_are_skipped() -> None:
 
 
 def server_final_of(mechanism: str) -> tuple[ClientExchange, bytes]:
-    """A client that waits for the server's last message, and that message."""
+    """Returns a client that waits for the server's last message, and this message."""
     client = client_exchange(mechanism, Credentials("user", SECRET))
     server = server_for(mechanism, "user", SECRET)
     return client, server.next(client.next(server.next(client.first())))
@@ -261,7 +261,7 @@ def test_broken_server_final(final: bytes, complaint: str) -> None:
 
 
 def test_a_server_without_the_keys_is_found_out() -> None:
-    """It may know the salt and accept every client, but it cannot sign."""
+    """A false server may know the salt and accept every client, but it cannot sign."""
     real = SaltedCredential.derive(SECRET, salt=b"salt")
     fake = SaltedCredential.derive("a guess", salt=b"salt")
     client = ScramSha256Client(Credentials("user", SECRET))
@@ -272,7 +272,7 @@ def test_a_server_without_the_keys_is_found_out() -> None:
         run(client, ScramSha256Server({"user": pretender}.get))
 
 
-# --- a client that is not what it should be ---
+# --- false clients ---
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_broken_client_final(message: bytes, complaint: str) -> None:
 
 @pytest.mark.parametrize("header", ["n,,", "y,,", "n,a=user,"])
 def test_headers_that_ask_for_nothing_more(header: str) -> None:
-    """`y` means that the client could bind but thinks that we cannot, which is true."""
+    """`y` means that the client supports channel binding and thinks that the server does not."""
     server = server_for("SCRAM-SHA-256", "user", SECRET)
     client = ScramSha256Client(Credentials("user", SECRET))
     server.next(header.encode() + client.first().removeprefix(b"n,,"))
@@ -339,13 +339,13 @@ def test_headers_that_ask_for_nothing_more(header: str) -> None:
         server.next(b"c=AAAA,r=x,p=AAAA")
     server = server_for("SCRAM-SHA-256", "user", SECRET, nonce="def")
     server.next(f"{header}n=user,r=abc".encode())
-    # The binding passes; the proof is then looked at, and is none.
+    # The binding is accepted; the proof is checked next, and is invalid.
     with pytest.raises(AuthenticationError, match="invalid user name"):
         server.next(f"c={binding},r=abcdef,p=AAAA".encode())
 
 
 def test_tokens_and_users_are_told_apart() -> None:
-    """The same id with the same secret counts only where the client says which it is."""
+    """A token and a user may have the same name and secret; the client says which it uses."""
     credential = SaltedCredential.derive(SECRET)
     users, tokens = {"user": credential}.get, {"token": credential}.get
     for username, is_token in (("user", True), ("token", False)):
@@ -385,7 +385,7 @@ token = st.one_of(st.binary(max_size=60), st.lists(attribute, max_size=5).map(b"
 
 @st.composite
 def damaged(draw: st.DrawFn, original: bytes) -> bytes:
-    """A good token with some bytes replaced, dropped or put in."""
+    """Draws a valid token with some bytes replaced, removed or inserted."""
     start = draw(st.integers(0, len(original)))
     end = draw(st.integers(start, min(len(original), start + 4)))
     return original[:start] + draw(st.binary(max_size=4)) + original[end:]

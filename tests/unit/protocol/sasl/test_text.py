@@ -1,4 +1,4 @@
-"""SASLprep (RFC 4013): what it maps, what it refuses."""
+"""Tests SASLprep (RFC 4013): mapped and refused characters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kproto.wire.errors import AuthenticationError
         ("a\u00a0b\u3000c", "a b c"),
         ("e\u0301", "é"),
         ("\u0627\u0031\u0628", "\u06271\u0628"),
-        ("\U0001f642", "\U0001f642"),  # unassigned in Unicode 3.2: good for a query
+        ("\U0001f642", "\U0001f642"),  # unassigned in Unicode 3.2, which a query string may contain
     ],
 )
 def test_saslprep(given_text: str, prepared: str) -> None:
@@ -31,7 +31,7 @@ def test_saslprep(given_text: str, prepared: str) -> None:
 
 @pytest.mark.parametrize(
     ("given_text", "complaint"),
-    [  # the first two are RFC 4013, 3's
+    [  # the first two are from RFC 4013, 3
         ("\u0007", "control character"),
         ("\u0627\u0031", "directions of writing"),
         ("\u0031\u0627", "directions of writing"),

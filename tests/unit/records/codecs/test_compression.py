@@ -1,4 +1,4 @@
-"""Codecs: bounded output, framings, levels, and errors if their packages are not installed."""
+"""Tests codecs: bounded output, framings, levels, and errors for missing packages."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_decompress_into_writes_only_inside_the_buffer(
 def test_decompress_into_refuses_the_data_that_decompress_refuses(
     codec: Codec, data: bytes, draws: st.DataObject
 ) -> None:
-    """Changed, cut or doubled input has the same result as `decompress`, or None."""
+    """Changed, cut or doubled input gives the result of `decompress`, or None."""
     packed = bytearray(codec.compress(data, codec.default_level) * draws.draw(st.integers(1, 2)))
     if packed and draws.draw(st.booleans()):
         packed[draws.draw(st.integers(0, len(packed) - 1))] = draws.draw(st.integers(0, 255))
@@ -174,7 +174,7 @@ def test_levels_change_the_size_and_nothing_else(codec: Codec) -> None:
 
 
 def test_levels_are_those_of_kafka() -> None:
-    """The levels of CompressionType in Kafka 4.4: gzip has 1 to 9 and -1; no other codec has -1."""
+    """Kafka 4.4's CompressionType: gzip has levels 1 to 9 and -1; no other codec has -1."""
     assert {codec.name: codec.levels for codec in CODECS if codec.levels} == {
         "gzip": (1, 9),
         "lz4": (1, 17),
@@ -224,7 +224,7 @@ def test_gzip_with_several_members_is_read() -> None:
 def test_many_small_gzip_members_take_linear_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Copying the rest for each member would take seconds for 1 MB, and minutes for 16 MB."""
+    """If each member copied the rest, 1 MB would take seconds, and 16 MB minutes."""
     fed = 0
 
     class Counting:
@@ -316,7 +316,7 @@ class ZstdError(Exception):
 
 
 class ZstdDecompressor:
-    """The part of `compression.zstd.ZstdDecompressor` that the codec uses, built on cramjam."""
+    """Fakes `compression.zstd.ZstdDecompressor` with cramjam, as far as the codec uses it."""
 
     def __init__(self) -> None:
         self.eof = False
@@ -385,7 +385,7 @@ def test_the_faster_packages_are_used_if_installed(request: pytest.FixtureReques
 def test_zstd_frames_of_every_form_are_read(
     data: bytes, times: int, level: int, declared: bool, checksum: bool
 ) -> None:
-    """Frames with and without a content size (Java's streams omit it) and a checksum."""
+    """The frames have or lack a content size, which Java's streams omit, and a checksum."""
     whole = data * times
     frame = zstd_frame(whole, level=level, declared=declared, checksum=checksum)
     zstd = codec_for_name("zstd")
@@ -431,7 +431,7 @@ EMPTY, SKIPPABLE = b"", b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
     ],
 )
 def test_every_zstd_frame_is_read(parts: list[bytes], declared: bool, checksum: bool) -> None:
-    """Reads every frame, with or without content sizes; any other trailing bytes are an error."""
+    """Each frame is read, with or without a content size; other trailing bytes are an error."""
     frames = b"".join(
         part
         if part is SKIPPABLE
@@ -451,7 +451,7 @@ def test_every_zstd_frame_is_read(parts: list[bytes], declared: bool, checksum: 
 
 
 def test_an_impossible_zstd_size_is_not_allocated() -> None:
-    """A frame of a few bytes declares a size of 2 GiB, which is within the bound."""
+    """A frame of a few bytes declares 2 GiB, which the bound would allow."""
     frame = bytes.fromhex("28b52ffd") + b"\xa0" + (2**31).to_bytes(4, "little") + b"\x01\x00\x00"
     tracemalloc.start()
     try:
@@ -482,7 +482,7 @@ def text_of(size: int) -> bytes:
 
 @codecs
 def test_broken_data_is_refused_before_much_memory_is_used(codec: Codec) -> None:
-    """Some kilobytes of input could decompress to the whole bound, but are broken."""
+    """The input is some kilobytes, would decompress to the whole bound, and is broken."""
     packed = codec.compress(text_of(50_000), codec.default_level)
     assert 3000 < len(packed) < 60_000
     draw = random.Random(codec.id)
@@ -508,7 +508,7 @@ def test_broken_data_is_refused_before_much_memory_is_used(codec: Codec) -> None
 
 @pytest.mark.parametrize("declared", [True, False])
 def test_valid_zstd_data_that_grows_a_lot_is_read(declared: bool) -> None:
-    """Data that grows a lot is not refused as broken, and a fault at its end is still found."""
+    """A high compression ratio alone is not refused; a fault at the end is still found."""
     zstd = codec_for_name("zstd")
     whole = bytes(5_000_000) + text_of(100_000)
     frame = zstd_frame(whole, level=3, declared=declared, checksum=True)

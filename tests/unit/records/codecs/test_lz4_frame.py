@@ -1,4 +1,4 @@
-"""The header checksum of lz4 frames: the correct one, and Kafka's for magic 0."""
+"""Tests the header checksum of lz4 frames: the correct one, and Kafka's wrong one for magic 0."""
 
 from __future__ import annotations
 

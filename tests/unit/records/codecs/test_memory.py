@@ -1,4 +1,4 @@
-"""Memory used to read a valid or a broken batch: Python's own and that of the process.
+"""Tests the memory used to read a batch, valid or broken: Python's and the process's.
 
 Each batch is read in a separate process: libraries allocate memory that Python does not count, and
 do not return it.
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(
 MB = 1 << 20
 BLOCK = 131_072
 BLOCKS = 990
-WHOLE = BLOCK * BLOCKS  # just within the default bound of 128 MiB
+WHOLE = BLOCK * BLOCKS  # just below the default bound of 128 MiB
 NOISE = random.Random(1).randbytes(60)
 
 READER = """
@@ -83,13 +83,13 @@ def read_in_a_process(data: bytes, codec: str, count: int, missing: list[str]) -
 
 
 def header(descriptor: int, declared: int | None) -> bytes:
-    """Returns a header with a size of 8 bytes (single segment), or a 2 MiB window without size."""
+    """Returns a header that declares a size (single segment), or a 2 MiB window without a size."""
     rest = b"\x58" if declared is None else declared.to_bytes(8, "little")
     return b"\x28\xb5\x2f\xfd" + bytes([descriptor]) + rest
 
 
 def zeros(count: int, *, is_last: bool = True) -> bytes:
-    """Returns blocks of zeros of four bytes each."""
+    """Returns blocks of zeros, of four bytes each."""
     block = (BLOCK << 3 | 2).to_bytes(3, "little") + b"\0"
     last = (BLOCK << 3 | 3).to_bytes(3, "little") + b"\0"
     return block * (count - 1) + (last if is_last else block)
@@ -100,7 +100,7 @@ def broken_block() -> bytes:
 
 
 def large_record(size: int) -> bytes:
-    """Returns a record of zeros with a size of about `size` bytes."""
+    """Returns a record of zeros of about `size` bytes."""
     body = b"\0\0\0\1" + encode_varint(size - 20)
     return encode_varint(len(body) + size - 20 + 1) + body + bytes(size - 20) + b"\0"
 
@@ -113,7 +113,7 @@ def broken_gzip() -> bytes:
     return gzip.compress(bytes(WHOLE))[:-8] + b"abcdefgh"
 
 
-#: The codec and a function that makes the data; some take a second.
+#: Each codec, and a function that makes the data, which may take a second.
 BROKEN: dict[str, tuple[str, Callable[[], bytes]]] = {
     "zstd, the last block": ("zstd", lambda: header(0xE0, WHOLE + BLOCK)
                              + zeros(BLOCKS, is_last=False) + broken_block()),
@@ -133,7 +133,7 @@ FASTER = ["zstandard", "zlib_ng", "zlib_ng.zlib_ng"]
 @pytest.mark.parametrize("name", BROKEN)
 @pytest.mark.slow
 def test_data_broken_at_its_end_uses_little_memory(name: str) -> None:
-    """A hundred megabytes precede the fault in each case, most of them compressed to 4 KB."""
+    """In each input the fault follows a hundred megabytes, usually compressed to 4 KB."""
     codec, make = BROKEN[name]
     read = read_in_a_process(make(), codec, 1, [])
     assert f"{codec}: " in read.said
@@ -155,7 +155,7 @@ def test_broken_data_uses_little_memory_without_the_faster_packages(name: str) -
 def test_a_bad_record_is_found_before_good_records_are_copied(
     codec: str, missing: list[str]
 ) -> None:
-    """The memory used is the size of the data; the records are not copied."""
+    """The memory is that of the decompressed data; no record is copied."""
     whole = large_record(WHOLE)
     compress = codec_for_name(codec).compress
     read = read_in_a_process(compress(whole + b"\0", 1), codec, 2, missing)
@@ -167,7 +167,7 @@ def test_a_bad_record_is_found_before_good_records_are_copied(
 @pytest.mark.parametrize("missing", [[], FASTER], ids=["faster", "plain"])
 @pytest.mark.parametrize("codec", rest_slow(["zstd", "gzip", "snappy", "lz4"], 1, 2))
 def test_a_valid_batch_uses_twice_its_size(codec: str, missing: list[str]) -> None:
-    """The memory used is the decompressed data and the values of its records."""
+    """The memory is that of the decompressed data and of the record values."""
     read = read_in_a_process(
         codec_for_name(codec).compress(large_record(WHOLE), 1), codec, 1, missing
     )
@@ -177,7 +177,7 @@ def test_a_valid_batch_uses_twice_its_size(codec: str, missing: list[str]) -> No
 
 
 def far_reference(near: int, far: int) -> tuple[bytes, bytes]:
-    """Returns `near` bytes of noise, `far` zeros and the noise again; and a zstd frame of them."""
+    """Returns `near` bytes of noise, `far` zeros, the noise again; and their zstd frame."""
     noise = random.Random(near).randbytes(near)
     whole = noise + bytes(far) + noise
     parameters = zstandard.ZstdCompressionParameters.from_level(

@@ -1,4 +1,4 @@
-"""Message sets: those of Kafka's classes are read as Kafka reads them, and built sets are read."""
+"""Tests reading message sets: those of Kafka's classes, and those that kproto builds."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ plain_records = st.lists(
 
 
 def described(records: list[Record]) -> list[list[object]]:
-    """Returns the fields of the records in the form of the golden file."""
+    """Returns the fields of the records as the golden file has them."""
     return [
         [
             record.offset,

@@ -1,4 +1,4 @@
-"""Broken message sets: each kind has one clear error, and no input raises any other."""
+"""Tests broken message sets: each fault has one clear error, and no input raises another."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_truncated_message_sets_are_an_error(name: str) -> None:
     first = 12 + int.from_bytes(data[8:12], "big")
     for size in range(len(data)):
         read_everything(data[:size])
-        if 26 < size < first:  # the same, in a message that declares this size
+        if 26 < size < first:  # the same bytes, in a message that declares this size
             shorter = data[:8] + (size - 12).to_bytes(4, "big") + data[12:size]
             read_everything(with_right_checksum(shorter))
 

@@ -1,4 +1,4 @@
-"""Building message sets from new records and from record batches."""
+"""Tests building message sets from new records and from record batches."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_invalid_message_sets_are_not_built() -> None:
 def test_inner_offsets_are_absolute_in_magic_0_and_relative_in_magic_1(
     magic: int, inside: list[int]
 ) -> None:
-    """A round trip would not find wrong offsets: readers accept both kinds in magic 1 (KIP-31)."""
+    """A round trip would not notice wrong offsets: readers accept both in magic 1 (KIP-31)."""
     data = encode_message_set(
         [(None, b"v", (), T)] * 3, magic=magic, compression="gzip", base_offset=500
     )
@@ -191,7 +191,7 @@ def test_inner_offsets_are_absolute_in_magic_0_and_relative_in_magic_1(
 
 
 def test_an_lz4_frame_has_the_header_checksum_of_its_magic() -> None:
-    """The clients of Kafka 0.8 and 0.9 checked it in magic 0; kproto and Kafka 3.9 do not."""
+    """Clients of Kafka 0.8 and 0.9 check it in magic 0; kproto and Kafka 3.9 do not."""
     frames = []
     for magic in (0, 1):
         data = encode_message_set([(b"k", b"v" * 50, (), T)], magic=magic, compression="lz4")

@@ -1,4 +1,4 @@
-"""Reading, seeking in and restamping stored batches."""
+"""Tests reading stored batches, seeking in them, and changing their timestamps."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_a_repr_has_offset_and_count() -> None:
     assert "record_count=3" in shown
 
 
-stamps = st.integers(0, 2**63 - 100)  # leaves space for the offsets of the records
+stamps = st.integers(0, 2**63 - 100)  # leaves space for the records' offsets
 
 
 @given(new_records, stamps, st.none() | st.integers(-1, 2**31 - 1), st.none() | stamps)

@@ -1,4 +1,4 @@
-"""Building batches: records round-trip, sizes are exact, bad values are named."""
+"""Tests building batches: records round-trip, sizes are exact, and errors name bad values."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ BAD: list[tuple[Any, str, str]] = [
 
 
 def named(record: object) -> str:
-    """Returns the name of the test of that record: the same in every process."""
+    """Returns the name of this record in test ids, which is equal in every process."""
     return re.sub(" at 0x[0-9a-f]+", "", repr(record))
 
 
@@ -282,7 +282,7 @@ def test_an_out_of_range_setting_is_refused_at_once(settings: Any) -> None:
 
 @pytest.mark.parametrize("settings", OUT_OF_RANGE, ids=str)
 def test_an_out_of_range_attribute_is_refused_by_build(settings: Any) -> None:
-    """The records stay, and make a batch after the setting is corrected."""
+    """The records stay in the builder, which builds a batch after the setting is corrected."""
     [(name, value)] = settings.items()
     builder = BatchBuilder()
     assert builder.append(*PLAIN[:2], timestamp=T)

@@ -1,4 +1,4 @@
-"""Broken batches: each kind is one clear error, and no input brings out any other."""
+"""Tests broken batches: each fault has one clear error, and no input raises another."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def with_right_checksum(data: bytes) -> bytes:
 
 
 def read_everything(data: bytes) -> None:
-    """Read all there is in every way; only the two errors may come out."""
+    """Reads a batch by every method; only the two error classes may be raised."""
     reads: list[Any] = [
         lambda: list(read_batches(data)),
         lambda: list(read_batches(data, allow_partial=False)),
@@ -137,7 +137,7 @@ def test_truncated_batches(name: str) -> None:
     data = STORED[name]
     for size in {*range(min(len(data), 200)), *range(200, len(data), 37)}:
         read_everything(data[:size])
-        if size > 61:  # the same, in a batch that claims to be that short
+        if size > 61:  # the same bytes, in a batch that declares this size
             shorter = data[:8] + (size - 12).to_bytes(4, "big") + data[12:size]
             read_everything(with_right_checksum(shorter))
 
@@ -149,7 +149,7 @@ def test_batches_with_flipped_bits(name: str) -> None:
     for _ in range(150):
         broken = bytearray(data)
         for _ in range(rng.choice((1, 1, 2, 5))):
-            # The first bytes say most; the large batches go on for long after them.
+            # Faults in the first bytes have the most effects; large batches have many more bytes.
             position = rng.randrange(min(len(data), rng.choice((61, 200, 5000))))
             broken[position] ^= 1 << rng.randrange(8)
         read_everything(with_right_checksum(bytes(broken)))

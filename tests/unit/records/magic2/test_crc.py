@@ -1,4 +1,4 @@
-"""CRC-32C: algebra checks the folding constants, and known values and other code the checksum."""
+"""Tests CRC-32C: folding constants by algebra, checksums by known values and other code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kproto.records.magic2.crc import LADDER, POLYNOMIAL
 
 
 def remainder_of_power(exponent: int) -> int:
-    """Returns x^exponent modulo the polynomial; polynomials over GF(2) are integers."""
+    """Returns x^exponent modulo the polynomial; an integer stands for a polynomial over GF(2)."""
 
     def reduced(product: int) -> int:
         while product.bit_length() > 32:
@@ -67,7 +67,7 @@ def test_the_ladder_goes_down() -> None:
         assert list(rung) == sorted(rung, reverse=True)
 
 
-# RFC 3720, appendix B.4, and the check value of the CRC catalogue.
+# Values of RFC 3720, appendix B.4, and the check value of the CRC catalogue.
 KNOWN = [
     (b"", 0x00000000),
     (b"123456789", 0xE3069283),

@@ -1,4 +1,7 @@
-"""A growing batch: the bytes of a batch made at once, and its records can be read again."""
+"""Tests growing batches: their bytes equal those of a batch built at once.
+
+Their records can be read again.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ def test_a_growing_batch_has_the_bytes_of_a_batch_made_at_once(
     expected = encode_batch(
         records, compression=compression, producer_id=7, producer_epoch=1, base_sequence=9
     )
-    for _ in range(2):  # a retry builds it again
+    for _ in range(2):  # a retry builds the batch again
         made = batch.build(
             compression=compression, producer_id=7, producer_epoch=1, base_sequence=9
         )
@@ -106,7 +109,7 @@ def test_a_refused_record_does_not_change_the_batch(good: list[NewRecord], bad: 
 
 
 def test_many_small_and_large_records_are_appended() -> None:
-    """Offset deltas and lengths of three bytes and more exceed the table of varints."""
+    """Offset deltas and lengths of three bytes and more are not in the table of varints."""
     records: list[NewRecord] = [(None, b"", [], T + at // 7) for at in range(20_000)]
     records += [(b"k" * 9_000, b"v" * 100_000, [], T), (b"k" * 9_000, None, [], T)]
     assert grown(records).build() == encode_batch(records)

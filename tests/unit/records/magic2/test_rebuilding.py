@@ -1,4 +1,4 @@
-"""Rebuilding batches that a broker changed: compacted, emptied, or restamped ones."""
+"""Tests rebuilding batches that a broker has compacted, emptied or restamped."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_batches_from_java_are_rebuilt_byte_for_byte(case: dict[str, Any]) -> No
         again = RecordBatch(rebuilt(batch))
         if batch.compression == "none":
             assert again.raw == batch.raw
-        else:  # Java uses another compressor
+        else:  # Java's compressor differs, so the bytes do, too
             assert again.records() == batch.records()
             assert repr(again).replace(str(again.size_in_bytes), "") == repr(batch).replace(
                 str(batch.size_in_bytes), ""
@@ -190,7 +190,7 @@ def test_invalid_offsets_and_timestamps_are_refused() -> None:
 
 
 def test_no_record_fits_after_the_last_offset_delta() -> None:
-    """The caller keeps the record, and the records before it make a batch."""
+    """The caller keeps the record; the records before it make a batch."""
     builder = BatchBuilder()
     assert builder.append(b"a", None, timestamp=T)
     assert builder.append(b"b", None, timestamp=T, offset_delta=2**31 - 1)

@@ -1,4 +1,4 @@
-"""Records read by a learned layout equal those read one by one, which learns no layout."""
+"""Tests that records read by a learned layout equal those read one by one, without a layout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Outcome = tuple[str, Any]
 
 
 def fields(record: Record) -> tuple[object, ...]:
-    """Returns all fields of a record, with its header block as bytes."""
+    """Returns all fields of a record, with its headers as undecoded bytes."""
     return (record.offset, record.timestamp, record.key, record.value, record._headers)
 
 
@@ -34,7 +34,7 @@ def outcome(read: Callable[[], object]) -> Outcome:
 
 
 def one_by_one(payload: bytes, count: int) -> list[tuple[object, ...]]:
-    """Returns the records, each read from a batch of its own.
+    """Returns the records, each read from a batch that has only this record.
 
     Raises CorruptBatchError, as `records` does.
     """
@@ -72,7 +72,7 @@ steps = st.sampled_from([1, 1, 1, 1, 1, 1, 2, 60, 8000, -3])
 
 @st.composite
 def payloads(draw: st.DrawFn) -> tuple[bytes, int]:
-    """Draws the bytes of similar records, some of which differ, and sometimes breaks some bytes."""
+    """Draws the bytes of records of mostly one layout, and sometimes breaks some bytes."""
     kinds = draw(st.lists(st.tuples(deltas, keys, values, blocks), min_size=1, max_size=4))
     count = draw(st.integers(1, 150))
     chosen = draw(st.lists(st.integers(0, len(kinds) - 1), min_size=1, max_size=9))
@@ -104,7 +104,7 @@ def test_records_read_by_layout_equal_records_read_one_by_one(made: tuple[bytes,
     payload, count = made
     data = batch_bytes(payload, record_count=count, last_offset_delta=1 << 20)
     expected = outcome(lambda: one_by_one(payload, count))
-    for _ in range(2):  # the first read learns layouts, the second uses them
+    for _ in range(2):  # the first read learns layouts, the second one uses them
         found = outcome(lambda: [fields(record) for record in RecordBatch(data).records()])
         assert found[0] == expected[0]
         if found[0] == "read":
@@ -158,7 +158,7 @@ LIKE = [
     record_bytes(offset_delta=encode_varint(at), key=sized(b"kk"), value=sized(b"vv"))
     for at in range(64)
 ]
-#: Records of the same size as those of a run, but with another layout.
+#: Records of another layout, with the size of the records in a run of equal layouts.
 OTHERS = {
     "a longer key": (b"kkk", b"v", b"\x00"),
     "a shorter key": (b"k", b"vvv", b"\x00"),
@@ -290,7 +290,7 @@ def test_layouts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_records_and_values_learn_separate_layouts() -> None:
-    """A layout for values takes other fields out of a record than a layout for records."""
+    """A layout for values extracts other fields than a layout for records."""
     batch = RecordBatch(encode_batch([(b"12345", b"v" * 33, (), T)] * 64))
     records = batch.records()
     assert batch.values() == [b"v" * 33] * 64
@@ -299,7 +299,7 @@ def test_records_and_values_learn_separate_layouts() -> None:
 
 
 def test_a_partial_read_never_reads_the_next_batch() -> None:
-    """The checksum of the batch is right, but its 400th record extends beyond its end."""
+    """The checksum is correct, but the 400th record extends beyond the end of the batch."""
     value = sized(b"v" * 30)
     good = [record_bytes(offset_delta=encode_varint(at), value=value) for at in range(400)]
     good[-1] = record_bytes(
@@ -323,7 +323,7 @@ def test_an_exhausted_reader_returns_no_records() -> None:
 
 @pytest.mark.parametrize("most", [1, 3, 40, 100])
 def test_partial_reads_skip_records_before_the_base_offset(most: int) -> None:
-    """No producer writes a negative offset delta, which precedes the base offset."""
+    """A negative offset delta precedes the base offset; no producer writes one."""
     deltas = [*range(50), -7, *range(51, 70)]
     payload = b"".join(record_bytes(offset_delta=encode_varint(delta)) for delta in deltas)
     batch = RecordBatch(
