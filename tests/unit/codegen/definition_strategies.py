@@ -1,4 +1,4 @@
-"""Hypothesis strategies for valid definitions, and for texts that may be invalid."""
+"""Draws valid definitions, and definition texts that may be invalid."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kproto.schema.naming import snake_case
 
-#: Texts for the default of each type.
+#: Default values of each type, as definitions write them.
 DEFAULTS: Final[dict[str, st.SearchStrategy[Any]]] = {
     "bool": st.sampled_from(["true", "FALSE", True, ""]),
     "int8": st.sampled_from(["-128", "0x7f", "010", 5]),
@@ -56,7 +56,7 @@ def definitions(draw: st.DrawFn) -> dict[str, Any]:
         "flexibleVersions": "none" if flexible is None else f"{flexible}+",
     }
     common: list[dict[str, Any]] = []
-    for index in range(draw(st.integers(0, 2))):  # each common struct may use those before it
+    for index in range(draw(st.integers(0, 2))):  # a common struct may use earlier common structs
         fields = maker.fields(MAX_DEPTH, inner=True)
         common.append({"name": f"Common{index}", "versions": "0+", "fields": fields})
         maker.common = [struct["name"] for struct in common]
@@ -72,7 +72,7 @@ def definitions(draw: st.DrawFn) -> dict[str, Any]:
 
 
 class _Maker:
-    """Draws the fields of one message; struct names have numbers, so that each is unique."""
+    """Draws the fields of one message; struct names are numbered, and so unique."""
 
     def __init__(self, draw: st.DrawFn, lowest: int, highest: int, flexible: int | None) -> None:
         self.draw = draw
@@ -83,11 +83,10 @@ class _Maker:
         self.structs = 0
 
     def fields(self, depth: int, *, inner: bool) -> list[dict[str, Any]]:
-        """Draws the fields of a struct; their tags are 0, 1, 2 ... in a drawn order.
+        """Draws the fields of a struct; their tags are 0, 1, 2, … in a drawn order.
 
-        An inner struct begins with a number that is in every version, because an array element
-        without bytes could not be read: Kafka, too, refuses a count above the number of remaining
-        bytes.
+        An inner struct begins with a number in every version, because an element without bytes
+        could not be read: Kafka, too, refuses a count above the number of remaining bytes.
         """
         names = self.draw(_unique(NAMES, 4))
         made: list[dict[str, Any]] = []
@@ -143,7 +142,7 @@ class _Maker:
         draw = self.draw
         if (kind not in DEFAULTS or kind in NULLABLE) and draw(st.booleans()):
             begin = self._begin(made)
-            # null is the default of records, so that every version must be nullable
+            # null is the default of records, so every version must be nullable
             if kind == "records":
                 begin = 0
             elif "taggedVersions" not in made:

@@ -1,4 +1,4 @@
-"""Generates packages of definitions by the command, imports them, and tries all their messages."""
+"""Generates packages of definitions by the command, imports them, and tries all messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kproto.testing.instances import instances
 
 
 def write_definitions(folder: Path, definitions: Sequence[Mapping[str, Any] | str]) -> Path:
-    """A folder with a file for each definition; the files are numbered, names mean nothing."""
+    """Writes each definition to a numbered file in `folder`; returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for index, source in enumerate(definitions):
         text = source if isinstance(source, str) else json.dumps(source, indent=1)
@@ -28,14 +28,14 @@ def write_definitions(folder: Path, definitions: Sequence[Mapping[str, Any] | st
 
 
 def generate(schemas: Path, out: Path, *more: str) -> int:
-    """Run `kproto-codegen generate` for a package named as the folder `out`."""
+    """Runs `kproto-codegen generate` for a package named as the folder `out`."""
     arguments = ["generate", "--schemas", str(schemas), "--package", out.name, "--out", str(out)]
     return main([*arguments, *more])
 
 
 @contextmanager
 def imported(package: Path) -> Iterator[ModuleType]:
-    """The package that stands in a folder; forgotten again at the end."""
+    """Yields the package in a folder, and removes its modules at the end."""
     sys.path.insert(0, str(package.parent))
     importlib.invalidate_caches()
     try:
@@ -47,12 +47,12 @@ def imported(package: Path) -> Iterator[ModuleType]:
 
 
 def classes(package: ModuleType) -> list[type[Message]]:
-    """Every message class of a package."""
+    """Returns every message class of a package."""
     return [getattr(package, name) for name in package.MODULES]
 
 
 def try_every_version(cls: type[Message]) -> int:
-    """Encode, decode, convert and explain what the class can hold; how many values were tried."""
+    """Encodes, decodes, converts and explains instances; returns how many were tried."""
     tried = 0
     for version in cls.VALID_VERSIONS:
         for instance in instances(cls, version):
@@ -65,7 +65,7 @@ def try_every_version(cls: type[Message]) -> int:
             assert repr(instance).startswith(f"{cls.__name__}(")
             assert explain_decode(cls._definition(), version, data) is None
             tried += 1
-        for instance in instances(cls, version, unknown_tags=False):  # JSON does not have them
+        for instance in instances(cls, version, unknown_tags=False):  # JSON has no unknown tags
             node = instance.to_json(version)
             assert json.loads(json.dumps(node)) == node
             assert cls.from_json(node, version).to_json(version) == node

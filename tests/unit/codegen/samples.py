@@ -1,4 +1,4 @@
-"""Small sample definitions for the tests of the generator's reading and rules."""
+"""Provides small definitions for the tests of the generator's reader and rules."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def data(*fields: Any, **keys: Any) -> dict[str, Any]:
 
 
 def parsed(source: Mapping[str, Any] | str, *, lenient: bool = False) -> Definition:
-    """Returns the parsed definition of JSON data or text, in a file called sample.json."""
+    """Returns the parsed definition of JSON data or text, as if from sample.json."""
     text = source if isinstance(source, str) else json.dumps(source, indent=1)
     return parse_definition(text, file="sample.json", module="clients", lenient=lenient)
 
@@ -60,7 +60,7 @@ def findings(source: Mapping[str, Any] | str, *, legacy: bool = False) -> list[F
 
 
 def faults(source: Mapping[str, Any] | str) -> list[str]:
-    """Returns the reasons why a definition is refused, one text for each."""
+    """Returns the reasons for which a definition is refused, one text each."""
     return [str(found.error) for found in findings(source) if not found.accepted]
 
 
@@ -75,7 +75,7 @@ def wire(found: FieldSpec) -> tuple[str, str]:
 
 
 def write_jar(path: Path, entries: Mapping[str, str | bytes], version: str | None = None) -> Path:
-    """Writes a jar with these entries, and with the file that contains Kafka's version."""
+    """Writes a jar with these entries, and with the file that has Kafka's version."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as jar:
         if version is not None:
             jar.writestr("kafka/kafka-version.properties", f"commitId=0\nversion={version}\n")

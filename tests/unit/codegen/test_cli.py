@@ -1,4 +1,4 @@
-"""The command kproto-codegen: what it prints, what it writes, and how it ends."""
+"""Tests the command kproto-codegen: its output, its files and its exit codes."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_the_version(command: list[str], capsys: Captured) -> None:
 def test_generate_without_its_extra_names_it(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "jinja2", None)  # as if it were not installed
+    monkeypatch.setitem(sys.modules, "jinja2", None)  # import jinja2 now fails
     rendering._environment.cache_clear()
     schemas = write_definitions(tmp_path / "own", [data(validVersions="0")])
     out = tmp_path / "package"
@@ -138,7 +138,7 @@ def test_generate_without_its_extra_names_it(
 
 
 def releases_with_faults(folder: Path) -> Path:
-    """Two releases with faults in each of their files, and in the error codes."""
+    """Writes two releases with faults in each file, and in the error codes."""
     both = [message(field("A", "Int8"), field("B", zeroCopy=True)), {"name": "X", "odd": 1}]
     write_definitions(folder / "1.0", both)
     write_definitions(folder / "1.1", [data(field("A", "string", tag="x"), field("B", bad=1))])

@@ -1,4 +1,4 @@
-"""Definitions that mean ill: names that the generated code needs, paths, code in every text."""
+"""Tests hostile definitions: names that generated code uses, paths, and code in texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kproto.schema.specs import PRIMITIVE_TYPES
 from .packages import classes, generate, imported, try_every_version, write_definitions
 from .samples import field, message
 
-#: Text that would do harm as code, as a template, as a path, or on a terminal.
+#: Texts that would do harm as code, as a template, as a path, or on a terminal.
 TEXTS: Final = (
     '""" + exit() + """',
     "'''; import os; '''",
@@ -40,17 +40,20 @@ TEXTS: Final = (
     "a, " * 60,
 )
 
-#: Types by turns, so that every name is tried with several.
+#: The types of the fields, in turn.
 TYPES: Final = ("int32", "string", "bool", "[]int64", "uuid", "bytes", "int8", "[]string")
 
 
 def capitalised(name: str) -> str:
-    """The name of a definition that becomes `name` in Python: `topic_id` is TopicId."""
+    """Returns the name in a definition that becomes `name` in Python: TopicId for `topic_id`."""
     return "".join(word.capitalize() for word in name.split("_"))
 
 
 def names_in_generated_code() -> set[str]:
-    """Every name that the functions of generated modules use, less those of Kafka's own."""
+    """Returns every name that functions of generated modules use.
+
+    Names of Kafka's structs are excluded.
+    """
     found: set[str] = set()
     structs: set[str] = set()
     for path in Path(messages.__file__).parent.glob("*.py"):
@@ -59,7 +62,7 @@ def names_in_generated_code() -> set[str]:
             node = todo.pop()
             match node:
                 case ast.FunctionDef(name="__init__" | "find" | "find_all"):
-                    continue  # its arguments are fields
+                    continue  # its parameters are fields
                 case ast.Name(id=name) | ast.arg(arg=name):
                     found.add(name)
                 case ast.alias(name=name) | ast.FunctionDef(name=name):
@@ -72,20 +75,20 @@ def names_in_generated_code() -> set[str]:
 
 @cache
 def taken() -> set[str]:
-    """Those names, and what is Python's own."""
+    """Returns these names, and Python's builtins and keywords."""
     return names_in_generated_code() | set(dir(builtins)) | {*keyword.kwlist, *keyword.softkwlist}
 
 
 @cache
 def field_names() -> list[str]:
-    """Names of fields that become one of them."""
+    """Returns names of fields that become one of the names in `taken`."""
     lower = (name for name in taken() if re.fullmatch("[a-z][a-z0-9_]*[a-z0-9]", name))
     return sorted({capitalised(name) for name in lower})
 
 
 @cache
 def class_names() -> list[str]:
-    """Names of structs that are one of them, or of what such a module may import."""
+    """Returns names of structs that are in `taken`, or that a generated module may import."""
     return sorted(
         {name for name in taken() if re.fullmatch("[A-Z][A-Za-z0-9]*", name)}
         | {"Any", "MODULES", "List", "Str", "Bytes", "Int", "Dict", "Class", "Def", "Base", "Init"}
@@ -95,12 +98,12 @@ def class_names() -> list[str]:
 
 
 def unique(names: Iterable[str]) -> list[str]:
-    """The names of which no two are the same in Python."""
+    """Returns the names without those that are equal to another one in Python."""
     return list({snake_case(name): name for name in names}.values())
 
 
 def fields(names: Iterable[str]) -> list[dict[str, Any]]:
-    """A field of each name, of types by turns."""
+    """Returns a field for each name; the types alternate."""
     made: list[dict[str, Any]] = []
     for index, name in enumerate(unique(names)):
         nullable = {"nullableVersions": "1+"} if index % 8 in {1, 5, 7} else {}
@@ -109,7 +112,7 @@ def fields(names: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def tagged(fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same fields, tagged in every flexible version."""
+    """Returns the same fields, tagged in every flexible version."""
     return [{**entry, "tag": tag, "taggedVersions": "1+"} for tag, entry in enumerate(fields)]
 
 
@@ -162,7 +165,7 @@ def test_structs_and_messages_of_every_name_that_the_generated_code_uses(tmp_pat
             **({"nullableVersions": "1+"} if index % 3 == 0 else {}),
         )
         for index, name in enumerate(unique(class_names()))
-        if name.lower() not in PRIMITIVE_TYPES  # else a typo of a type
+        if name.lower() not in PRIMITIVE_TYPES  # otherwise a misspelt type
     ]
     own = [
         message(field("X"), name=name, type="data", apiKey=None, validVersions="1")
@@ -238,7 +241,7 @@ def test_texts_stay_texts(text: str, tmp_path: Path) -> None:
     ],
 )
 def test_names_that_are_none(name: str, tmp_path: Path) -> None:
-    """Refused as a message, as a struct and as a field; nothing is written anywhere."""
+    """The name is refused for a message, a struct and a field; no file is written."""
     definitions: list[Mapping[str, Any]] = [
         message(type="data", name=name, apiKey=None),
         message(field("A", f"[]{name}", fields=[field("X")])),

@@ -1,4 +1,4 @@
-"""Random definitions: a valid one generates working code, an invalid one raises one error."""
+"""Tests random definitions: a valid one generates working code, an invalid one raises one error."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_any_two_releases_are_compared_and_united_or_refused(
     try:
         made = unite([old, new])
     except DefinitionError:
-        return  # the type changed, or the versions leave a hole
+        return  # the type has changed, or the versions have a gap
     for change in release_changes(old, new):
         assert change.versions
     for spec, release in zip(specs, (old, new), strict=True):

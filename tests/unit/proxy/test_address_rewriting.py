@@ -1,4 +1,4 @@
-"""Every response that names a broker is known, and a broker keeps its place when it moves."""
+"""Tests that each response with addresses is rewritten, and that a broker keeps its port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines of the log, as text and JSON, and the filter of events."""
+"""Tests the lines of the proxy's log, as text and JSON, and the filter of events."""
 
 from __future__ import annotations
 

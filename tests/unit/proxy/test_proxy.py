@@ -1,4 +1,4 @@
-"""The proxy between our client, or bare sockets, and a broker."""
+"""Tests the proxy between a broker and a kproto client or a plain socket."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kproto.study.recording import Recorder, read_recording
 from kproto.wire.errors import BrokerConnectionError, ConfigurationError
 
 LOCAL = "127.0.0.1:0"
-NOWHERE = "192.0.2.1"  # no machine has it
+NOWHERE = "192.0.2.1"  # an address that no machine has
 
 
 class Told:
@@ -74,7 +74,7 @@ async def send_and_read(bootstrap: str) -> None:
 
 
 async def test_a_client_through_the_rewriting_proxy_and_its_recording() -> None:
-    """The broker advertises an unreachable address: clients need the rewritten one."""
+    """The broker advertises an unreachable address, so clients need the rewritten address."""
     told, file = Told(), io.BytesIO()
     async with Broker(BrokerSettings(advertised_host=NOWHERE)) as broker:
         broker.create_topic("seen", partitions=1)
@@ -104,14 +104,14 @@ async def test_a_client_through_the_rewriting_proxy_and_its_recording() -> None:
     assert b"".join(entry.data for entry in entries) == passed
     opened = {entry.connection for entry in entries if entry.client}
     assert opened == {entry.connection for entry in entries if entry.closed}
-    assert len(opened) >= 2  # the bootstrap, and the broker by its own port
+    assert len(opened) >= 2  # one to the bootstrap address, one to the broker's own port
 
 
 @asynccontextmanager
 async def target(
     answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
 ) -> AsyncIterator[str]:
-    """A server of which a test says what it does with a connection."""
+    """Yields the address of a server that runs `answer` for each connection."""
     served: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -164,13 +164,13 @@ PASSED = {
 async def test_any_bytes_pass_as_they_are_and_ends_one_side_at_a_time(
     name: str, rewrite: bool
 ) -> None:
-    """The echo also sends what answers nothing, which passes as well."""
+    """The target sends all bytes back, which are no valid responses; the proxy passes them on."""
     told, sent = Told(), PASSED[name] * 3
     settings = ProxySettings(rewrite=rewrite)
     async with target(echo) as address, told.proxy(address, settings) as proxy:
         reader, writer = await asyncio.open_connection(*parse_address(proxy.listens_at))
         writer.write(sent)
-        writer.write_eof()  # the other half stays open for the echo
+        writer.write_eof()  # the client can still read
         async with asyncio.timeout(20):
             assert await reader.read() == sent
         writer.close()
@@ -216,7 +216,7 @@ async def test_one_who_does_not_take_what_comes_holds_the_other_back() -> None:
         async with asyncio.timeout(20):
             await held.wait()
         writer.close()
-    assert sent < 100_000_000  # the buffers of the kernel, and not all bytes
+    assert sent < 100_000_000  # only what the kernel buffers hold, not all bytes
 
 
 async def test_one_that_is_silent_behind_the_end_of_the_other_is_given_up() -> None:
@@ -263,7 +263,7 @@ async def test_a_proxy_ends_with_clients_connected() -> None:
 
 
 class Cluster:
-    """A server that answers Metadata with the brokers that a test names."""
+    """A server whose Metadata responses list the brokers that a test sets."""
 
     def __init__(self) -> None:
         self.brokers: list[tuple[int, str, int]] = []
@@ -277,7 +277,7 @@ class Cluster:
 
 
 async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> dict[int, int]:
-    """The ports of the brokers that Metadata names, by their ids."""
+    """Returns the ports of the brokers in Metadata, by broker id."""
     client = ClientConnection("me")
     writer.write(client.send(MetadataRequest(topics=[]), 12)[1])
     async with asyncio.timeout(20):
@@ -338,7 +338,7 @@ async def test_a_taken_address_and_wrong_ones() -> None:
 
 @pytest.mark.parametrize("turns", range(8))
 async def test_unanswered_requests_are_reported_when_the_proxy_ends(turns: int) -> None:
-    """Also when it ends in the very turn in which the connection does."""
+    """The proxy may end before, with or after the connection."""
 
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)

@@ -1,4 +1,4 @@
-"""The proxy for brokers with TLS and SASL: clients use plaintext, and do not authenticate."""
+"""Tests the proxy for brokers with TLS and SASL: clients use plaintext, without SASL."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def raises() -> str:
 
 
 class Raising:
-    """A user's mechanism with a mistake."""
+    """A user's mechanism that raises an error."""
 
     mechanism = "MINE"
     readable = False

@@ -1,4 +1,4 @@
-"""Changes between versions and between releases."""
+"""Tests the changes between versions, and between releases."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_backwards_added_fields_are_removed() -> None:
 
 
 def _without_versions(struct: StructLayout) -> str:
-    """Returns a layout as text without its version and without the order of its fields."""
+    """Returns a layout as text, with sorted fields and without its version."""
     fields = (
         f"{field.name} {_words(field.type)} {field.tag} {field.default!r}"
         for field in struct.all_fields()

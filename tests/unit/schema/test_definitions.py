@@ -1,4 +1,4 @@
-"""The definitions file: lazy, complete, and open to the names of earlier releases."""
+"""Tests the definitions file: it is lazy, complete, and has the earlier releases' names."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_newest_release_wins_a_name_that_it_uses_again(tmp_path: Path) -> No
 
 
 def test_the_union_knows_what_was_renamed_and_renumbered() -> None:
-    # 3.9 numbered the keys of the consumer offsets topic in one message's versions.
+    # In 3.9, the keys of __consumer_offsets are versions of one message.
     assert union().resolve("GroupMetadataKey", 2) == (union()["GroupMetadataKey"], 0)
     assert union().resolve("OffsetCommitKey", 1) == (union()["OffsetCommitKey"], 0)
     spec, version = union().resolve("ListClientMetricsResourcesRequest", 0)

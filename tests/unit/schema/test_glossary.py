@@ -1,4 +1,4 @@
-"""The glossary and the definitions in `schemas/`: every field is explained, in docstring form."""
+"""Tests the glossary and `schemas/`: every field has a sentence in docstring style."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ROOT = Path(__file__).parents[3]
 SCHEMAS = ROOT / "schemas"
 GLOSSARY = ROOT / "kproto" / "schema" / "glossary.toml"
 
-#: The number of definitions in the jars of each release, over all modules.
+#: The number of definitions in the jars of each release, summed over all modules.
 DEFINITIONS = {"3.9.2": 240, "4.4.0": 286}
 
 LONGEST = 120
 
 
 class FieldPath(NamedTuple):
-    """The path of a field."""
+    """The path of a field: message, struct and field name."""
 
     message: str
     struct: str
@@ -50,7 +50,7 @@ def specs() -> list[MessageSpec]:
 
 
 def field_paths() -> list[FieldPath]:
-    """Returns every field of every struct; the struct of a message's own fields is the message."""
+    """Returns every field of every struct; fields of the message have the message as struct."""
     return [
         FieldPath(message.name, struct, field)
         for message in specs()
@@ -63,7 +63,7 @@ def field_paths() -> list[FieldPath]:
 
 
 def struct_names() -> set[str]:
-    """Returns the names of every struct, both as "Struct" and as "Message.Struct"."""
+    """Returns the name of every struct, as "Struct" and as "Message.Struct"."""
     return {
         name
         for message in specs()

@@ -1,4 +1,4 @@
-"""Any JSON in any field of any message: the message is read, or a DecodeError names the field."""
+"""Tests any JSON in any field of any message: it is read, or a DecodeError names the field."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VALUES: tuple[Any, ...] = (
     *([], [None], [[]], [{}], [1], ["a"], {}, {"": None}, {"name": {}}),
 )
 
-#: Any JSON value that Python's parser returns, and keys that it never returns.
+#: Any value that Python's JSON parser returns, and keys that it never returns.
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
     lambda inner: (
@@ -38,7 +38,7 @@ JSON = st.recursive(
 
 
 def places(shape: StructLayout, node: Any, path: str = "") -> Iterator[tuple[Any, str, str]]:
-    """Yields the object, the key and the path of each field, including those of other versions."""
+    """Yields the object, key and path of each field, including fields of other versions."""
     for field in shape.all_fields():
         key = json_name(field.name)
         where = f"{path}.{key}" if path else key
@@ -82,7 +82,7 @@ def test_any_value_in_any_field_is_read_or_refused(name: str) -> None:
         node = instance(cls, version, Fill.FULL, unknown_tags=False).to_json(version)
         before = copy.deepcopy(node)
         found = list(places(layout(union()[name], version), node))
-        # Each value is tried in some field, and each field receives some of the values.
+        # Each value is tried in some fields, and each field gets some of the values.
         step = min(len(found), 4)
         for number, place in enumerate(found):
             for value in VALUES[number % step :: step]:

@@ -1,4 +1,4 @@
-"""Messages as JSON in the form of Kafka's JsonConverter classes."""
+"""Tests messages as JSON, in the form of Kafka's JsonConverter classes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from kproto.wire.uuid import Uuid
 
 
 class IsolationLevel(IntEnum):
-    """An integer whose `str` is not its number."""
+    """An integer for which `str` does not return its digits."""
 
     COMMITTED = 1
 
@@ -70,7 +70,7 @@ def test_every_buffer_that_is_encoded_is_written() -> None:
 
 
 class Other(bytes):
-    """Bytes whose `bytes()` returns other bytes."""
+    """Bytes for which `bytes()` returns different bytes."""
 
     def __bytes__(self) -> bytes:
         return b"others"
@@ -241,14 +241,14 @@ def test_a_field_of_another_version_may_have_its_default() -> None:
     ("message", "version", "extra", "accepted"),
     [
         (FetchRequest, 15, {"replicaId": -1}, True),
-        (FetchRequest, 15, {"replicaId": 3}, False),  # not ignorable
+        (FetchRequest, 15, {"replicaId": 3}, False),  # the field is not ignorable
         (FetchRequest, 15, {"replicaId": "x"}, False),
-        (FetchRequest, 4, {"rackId": "r"}, True),  # ignorable, and so it is dropped
-        (FetchRequest, 4, {"rackId": 5}, False),  # it must be well-formed nevertheless
+        (FetchRequest, 4, {"rackId": "r"}, True),  # the field is ignorable, so it is dropped
+        (FetchRequest, 4, {"rackId": 5}, False),  # a dropped field must be well-formed, too
         (FetchRequest, 4, {"rackId": None}, False),
         (FetchRequest, 4, {"clusterId": None}, True),
         (FetchRequest, 4, {"clusterId": 5}, False),
-        # The version has no such struct either, so it cannot be read.
+        # The version lacks the struct of the field, too, so the field cannot be read.
         (FetchRequest, 14, {"replicaState": {}}, False),
         (FetchRequest, 14, {"replicaState": {"replicaId": -1, "replicaEpoch": -1}}, False),
         (FetchRequest, 14, {"replicaState": None}, False),
@@ -342,7 +342,7 @@ def test_a_former_name_of_a_field_of_another_version_is_read() -> None:
 
 
 def written_and_read(request: FetchRequest) -> FetchRequest:
-    """Returns the request after writing it to JSON and reading it."""
+    """Returns the request after writing it to JSON and reading it back."""
     return FetchRequest.from_json(request.to_json(15), 15)
 
 
@@ -354,7 +354,7 @@ def test_a_tagged_struct_of_unknown_tags_alone_stays_in_json() -> None:
     read = written_and_read(written_and_read(request))
     assert read.to_json(15) == node
     assert read.copy().to_json(15) == node
-    # It is encoded as a struct at its default, and is equal to one.
+    # The field is encoded as a struct at its default, and compares equal to one.
     assert (read, read.encode(15), repr(read)) == (
         FetchRequest(),
         FetchRequest().encode(15),

@@ -1,4 +1,7 @@
-"""The table of KIPs: a row for every version, each with a source, in words of the definitions."""
+"""Tests the table of KIPs: every version has a row, every row has a source.
+
+The words are those of the definitions.
+"""
 
 from __future__ import annotations
 

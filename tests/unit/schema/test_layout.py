@@ -1,4 +1,4 @@
-"""Layouts: which fields a version has, in which form and order."""
+"""Tests layouts: which fields a version has, their encodings and their order."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ DEFINITION = MessageSpec.from_json(
 
 
 def described(shape: StructLayout) -> list[str]:
-    """Each field as `name:kind`, with c for compact, n for nullable, #tag."""
+    """Returns each field as `name:kind`; c is compact, n is nullable, # precedes the tag."""
     out = []
     for field in shape.all_fields():
         marks = ("c" if field.type.compact else "") + ("n" if field.type.nullable else "")
@@ -154,10 +154,10 @@ def every_struct(shape: StructLayout) -> list[StructLayout]:
 
 
 def test_every_element_of_an_array_takes_a_byte_or_more() -> None:
-    """So that a reader may refuse a count above the bytes left."""
+    """A reader can then refuse a count above the number of remaining bytes."""
 
     def check(shape: StructLayout, path: str) -> int:
-        """The fewest bytes that the struct can take, checked for the arrays in it too."""
+        """Returns the minimum size of a struct, and checks the elements of its arrays."""
         fewest = int(shape.flexible)
         for field in shape.all_fields():
             kind, where = field.type, f"{path}.{field.name}"

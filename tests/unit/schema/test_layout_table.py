@@ -1,4 +1,4 @@
-"""The rows of a layout against the bytes that the classes write."""
+"""Tests the rows of a layout table against the bytes that the classes write."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_no_message_is_shorter_than_its_minimum_size() -> None:
         size, least = least_size(name, version)
         try:
             written = len(getattr(messages, class_name(name))().encode(version))
-        except EncodeError:  # the version cannot encode the default
+        except EncodeError:  # the version cannot encode the field's default
             continue
         assert written >= least, (name, version)
         if size is not None:

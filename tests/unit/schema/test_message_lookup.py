@@ -1,4 +1,4 @@
-"""Lookup of messages by any of their names."""
+"""Tests the lookup of messages by any of their names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_names_of_former_releases_are_found() -> None:
     now = ["ListConfigResourcesRequest", "ListConfigResourcesResponse"]
     assert names("ListClientMetricsResources") == now
     assert names("listclientmetricsresourcesrequest") == now[:1]
-    assert names("OffsetCommitKey") == ["OffsetCommitKey"]  # the newest release also has that name
+    assert names("OffsetCommitKey") == ["OffsetCommitKey"]  # also a current name
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Names of definitions as names in Python: readable, and never one that is taken."""
+"""Tests how names in definitions become names in Python that conflict with no other name."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def test_snake_case(name: str, snake: str) -> None:
         ("Class", True, "class_"),
         ("Class", False, "class_"),
         ("None", False, "none"),
-        ("Size", True, "size_"),  # a message has a method of that name, a struct has not
+        ("Size", True, "size_"),  # messages have a method `size`; structs do not
         ("Size", False, "size"),
         ("Encode", True, "encode_"),
         ("FromJson", True, "from_json_"),
         ("Copy", False, "copy_"),
         ("UnknownTaggedFields", False, "unknown_tagged_fields_"),
-        ("Self", False, "self_"),  # __init__ has a parameter of that name
-        ("List", False, "list_"),  # __init__ calls it
+        ("Self", False, "self_"),  # __init__ has a parameter `self`
+        ("List", False, "list_"),  # __init__ calls `list`
         ("Type", True, "type"),
         ("Id", True, "id"),
     ],
@@ -65,7 +65,7 @@ def test_attributes(name: str, of_message: bool, attribute: str) -> None:
         ("Uuid", "Uuid_"),
         ("Struct", "Struct_"),
         ("Iterable", "Iterable_"),
-        ("Any", "Any_"),  # the package imports it
+        ("Any", "Any_"),  # the package imports `Any`
         ("MODULES", "MODULES_"),
         ("DEFAULT", "DEFAULT_"),
     ],
@@ -89,7 +89,7 @@ def test_no_letter_of_the_union_stands_alone() -> None:
 
 
 def _names(spec: MessageSpec) -> set[str]:
-    """Every name in a definition."""
+    """Returns every name in a definition."""
     groups = [spec.fields, *(struct.fields for struct in spec.structs())]
     fields = {field.name for group in groups for field in group}
     return {spec.name, *fields, *(struct.name for struct in spec.structs())}

@@ -1,4 +1,4 @@
-"""The table of versions in each Kafka release: against the definitions, and its queries."""
+"""Tests the table of versions in each Kafka release: its rows and its queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The definition model reads and writes Kafka's format without loss."""
+"""Tests that the definition model reads and writes Kafka's format without loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public API to study versions: meanings of fields by path, and the nearest names."""
+"""Tests the public API to study versions: fields by path, and suggestions of similar names."""
 
 from __future__ import annotations
 

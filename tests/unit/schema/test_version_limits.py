@@ -1,4 +1,4 @@
-"""Fields with a value limit the versions of a message, upwards and downwards."""
+"""Tests which versions a message can have, given the values of its fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Version ranges: their text, and the versions in them."""
+"""Tests version ranges: their text, and which versions they contain."""
 
 from __future__ import annotations
 

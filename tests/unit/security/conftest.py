@@ -1,4 +1,4 @@
-"""No test of the client waits for ever or leaves a task behind."""
+"""Limits the async tests of this folder to two minutes, and checks for tasks left behind."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ LONGEST_S = 120.0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Limit the tests of this folder."""
+    """Limits the async tests of this folder to `LONGEST_S` seconds each."""
     limit_async_tests(below(items, HERE), LONGEST_S)

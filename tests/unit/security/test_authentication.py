@@ -1,4 +1,7 @@
-"""SASL on a connection without I/O: which request or token comes when, by what the broker takes."""
+"""Tests SASL on a connection without I/O: which request or token comes when.
+
+The order depends on the broker's versions of the SASL requests.
+"""
 
 from __future__ import annotations
 
@@ -161,7 +164,7 @@ def test_any_broker_answer_is_accepted_or_an_authentication_error(
 
 
 def test_a_session_that_is_too_short_to_be_renewed_ends_its_connection_alone() -> None:
-    """Kafka refuses a handshake within a second of the last; a new connection has a new session."""
+    """Kafka refuses a second handshake within one second; a new connection has a new session."""
     told = {}
     for again in (False, True):
         asking = Authentication(

@@ -1,4 +1,4 @@
-"""The example of a user's own mechanism: AWS's own example, and a broker that accepts it."""
+"""Tests the example of a user's own mechanism, AWS MSK IAM, with AWS's signature example."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 
 
 def test_the_signature_of_aws_own_example() -> None:
-    """From "Authenticating Requests: Using Query Parameters" of Amazon S3's documentation."""
+    """The example is "Authenticating Requests:
+
+    Using Query Parameters" of Amazon S3's documentation.
+    """
     signed = EXAMPLE["presigned"](
         service="s3",
         region="us-east-1",
@@ -39,7 +42,7 @@ def test_the_signature_of_aws_own_example() -> None:
 
 
 class Server:
-    """Accepts or refuses a token, with the answers of Amazon's brokers."""
+    """Accepts or refuses a token, with the responses of Amazon's brokers."""
 
     mechanism = "AWS_MSK_IAM"
     username: str | None = None

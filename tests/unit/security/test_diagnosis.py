@@ -1,4 +1,4 @@
-"""Diagnoses from symptoms: errors of TLS, first bytes, and a broker that closes."""
+"""Tests which cause an error names for TLS errors, first bytes, and a closed connection."""
 
 from __future__ import annotations
 

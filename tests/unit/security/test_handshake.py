@@ -1,4 +1,4 @@
-"""The first frames on a connection: versions, the handshake, the tokens, and what refuses them."""
+"""Tests the first frames of a connection: versions, SASL handshake, tokens and refusals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SALTED = SaltedCredential.derive("hunter2", salt=b"salt", prepare_strings=False)
 
 
 class Listener:
-    """A broker's side, frame by frame, with SCRAM-SHA-256 for one user."""
+    """The broker's side, frame by frame, with SCRAM-SHA-256 for one user."""
 
     def __init__(self, handshake: int = 1, authenticate: int | None = 2) -> None:
         self.keys = [(18, 4), (17, handshake)]
@@ -70,7 +70,7 @@ def opening(password: str = "hunter2", mechanism: str = "SCRAM-SHA-256") -> Conn
 
 
 def played(one: ConnectionHandshake, answer: Callable[[bytes], bytes]) -> int:
-    """How many frames went out until the client was known."""
+    """Returns how many frames the client sent until it was authenticated."""
     count = 0
     sent: bytes | None = one.begin()
     while sent is not None:

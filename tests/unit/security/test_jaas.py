@@ -1,4 +1,4 @@
-"""Forms of `sasl.jaas.config`, and their errors."""
+"""Tests valid notations of `sasl.jaas.config`, and the errors of invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of properties as managed services provide them, unchanged except for names."""
+"""Tests properties files of managed services, unchanged except for names."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def read(tmp_path: Path, text: str) -> ClientProperties:
 
 
 def vars_of(grant: ClientCredentials) -> dict[str, Any]:
-    """Returns the arguments of a grant, with the secret: the headers hold it."""
+    """Returns the arguments of a grant; the headers contain the secret."""
     return {name: vars(grant)[name] for name in ("token_url", "extensions", "_headers", "_body")}
 
 
@@ -187,7 +187,7 @@ def test_scram(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert found.bootstrap is not None
     assert found.bootstrap.count(",") == 1
     assert found.settings == {"tls": True, "sasl": ScramSha512("alice", "alice-secret-hunter2")}
-    assert not caplog.records  # nothing is without use
+    assert not caplog.records  # no property is unused
 
 
 def test_scram_with_a_certificate_authority_of_its_own(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Mechanisms as a user gives them: what they send, what is refused, and what is never shown."""
+"""Tests the SASL mechanism classes: what they send, refuse, and never show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client-credentials grant, before an issuer of the test's own: HTTP, with TLS and without."""
+"""Tests the OAuth client-credentials grant against an issuer in the test, with and without TLS."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ CA = trustme.CA()
 
 @pytest.fixture(autouse=True)
 def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The issuer is here, whatever proxy the machine has."""
+    """Makes requests to 127.0.0.1 bypass the machine's HTTP proxy."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
 class Issuer:
-    """Answers each question with the next of `answers`, or its last: status and body."""
+    """Answers each request with the next of `answers`, or with the last: status and body."""
 
     def __init__(self, *answers: tuple[int, Any]) -> None:
         self.answers = list(answers)

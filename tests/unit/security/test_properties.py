@@ -1,4 +1,4 @@
-"""`from_properties`: names known and unknown, values right and wrong, and no secret anywhere."""
+"""Tests `from_properties`: names and values, valid and invalid; no text shows a secret."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_no_position_can_be_missing_but_that_of_a_group() -> None:
 
 
 def test_the_protocol_of_groups() -> None:
-    """KIP-848; "auto" has no name of Kafka's: it is what there is without one."""
+    """Kafka has no name for "auto" (KIP-848), which is the default without the property."""
     found = read_values({"group.protocol": "CONSUMER", "group.remote.assignor": "uniform"})
     assert found.group == {"group_protocol": "consumer", "server_assignor": "uniform"}
     assert read_values({"group.protocol": "classic"}).group == {"group_protocol": "classic"}
@@ -353,10 +353,10 @@ VALUES = st.sampled_from(
         "\0" + SECRET,
     ]
 )
-#: Of these no value is in any error.
+#: Errors show no value of properties with these prefixes.
 HIDDEN = ("sasl.", "ssl.", "https.")
 NAMES = [name for row in ROWS for name in row.names if name.startswith(HIDDEN)]
-#: Names that no repr shows. A name, a path and trusted certificates are no secrets.
+#: Properties whose value no repr shows; user names, paths and trusted certificates are not secret.
 SECRET_NAMES = [
     name
     for row in ROWS

@@ -1,4 +1,4 @@
-"""How a .properties file is read; tests/reference puts the same texts to java.util.Properties."""
+"""Tests how a .properties file is parsed; tests/reference parses the same texts with Java."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_an_entry_knows_its_line_and_hides_its_value() -> None:
 
 
 def escaped(text: str, also: str = "") -> str:
-    """Text as it stands in a file so that it is read again as it was."""
+    """Returns the text escaped for a properties file, which reads back equal."""
     return "".join(f"\\{char}" if char in "\\#!=: \t\f" + also else char for char in text).replace(
         "\n", "\\n"
     )

@@ -1,4 +1,4 @@
-"""docs/reference/client-properties.md has the table of the data, and its examples work."""
+"""Tests the table and the examples of docs/reference/client-properties.md."""
 
 from __future__ import annotations
 

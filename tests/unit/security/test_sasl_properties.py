@@ -1,4 +1,4 @@
-"""Conversion of `sasl.*`: mechanisms, login modules, sources of tokens, missing values."""
+"""Tests the conversion of `sasl.*`: mechanisms, login modules, tokens, missing values."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def jaas(module: str, **options: str) -> dict[str, str]:
             jaas(SCRAM, username="a", password="b", tokenauth="false"),
             ScramSha256("a", "b"),
         ),
-        # Blanks at the ends of a secret in a mapping are part of it.
+        # Spaces at the ends of a secret in a mapping belong to the secret.
         ("PLAIN", {"sasl.username": " a ", "sasl.password": " b "}, Plain("a", " b ")),
     ],
 )

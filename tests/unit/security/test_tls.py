@@ -1,4 +1,4 @@
-"""Settings of `Tls`, and the error of each wrong one. Facts of OpenSSL, no mocks."""
+"""Tests the settings of `Tls` and the error of each invalid one, with the real OpenSSL."""
 
 from __future__ import annotations
 

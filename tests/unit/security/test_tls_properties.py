@@ -1,4 +1,4 @@
-"""Conversion of `ssl.*`, in Java's names and in librdkafka's."""
+"""Tests the conversion of `ssl.*`, by the names of Java and of librdkafka."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEY = "-----BEGIN PRIVATE KEY-----\nhunter2hunter2=\n-----END PRIVATE KEY-----\n
 
 
 def tls(**properties: Any) -> Any:
-    """The `tls` of properties, whose dots are written as `__`."""
+    """Returns the `tls` setting for properties; `__` in a name stands for a dot."""
     named = {name.replace("__", "."): value for name, value in properties.items()}
     return read_values({"security.protocol": "SSL", **named}).settings["tls"]
 

@@ -1,4 +1,4 @@
-"""Tokens of files, and unsigned tokens."""
+"""Tests tokens from files, and unsigned tokens."""
 
 from __future__ import annotations
 

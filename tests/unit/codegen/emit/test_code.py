@@ -1,4 +1,4 @@
-"""Code as data: conditions and their opposites, and chains of version tests."""
+"""Tests generated code as data: conditions and their opposites, and chains of version tests."""
 
 from __future__ import annotations
 

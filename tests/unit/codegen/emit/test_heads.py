@@ -1,4 +1,4 @@
-"""The heads of generated files: the style, and the definitions of which they were made."""
+"""Tests the head comments of generated files: the style, and the source definitions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MESSAGES = ROOT / "kproto" / "messages"
 
 
 def head(file: Path) -> list[str]:
-    """Returns the comments after the docstring."""
+    """Returns the comment lines after the module docstring."""
     text = file.read_text(encoding="utf-8")
     _, _, rest = text.partition("\n\n")
     return rest.partition("\n\n")[0].split("\n")
@@ -62,9 +62,9 @@ def test_every_kafka_module_names_its_style_and_existing_files() -> None:
 
 
 def test_a_head_names_the_files_of_its_message() -> None:
-    """A head names each file: a message may be in both releases, renumbered, or only in one.
+    """A message may be in both releases, renumbered, or in one release only.
 
-    For the last message the newer release states only that it existed, with no version.
+    Of the last message here, the newer release has no version any more.
     """
     assert made_from(MESSAGES / "fetch_response.py") == [
         "schemas/4.4.0/clients/FetchResponse.json",
@@ -100,7 +100,7 @@ def test_the_package_and_the_error_codes_name_the_releases() -> None:
 
 
 def test_a_package_of_own_messages_has_heads(tmp_path: Path) -> None:
-    """In a user's package the name of a data path message makes no straight-line code."""
+    """Only Kafka's data path messages get straight-line code, not a user's message of that name."""
     schemas = write_definitions(tmp_path / "far" / "mine", [message(name="FetchRequest")])
     assert generate(schemas, tmp_path / "own") == 0
     branching = "# Style: branches on the version where the layout changes."

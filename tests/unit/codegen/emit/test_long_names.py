@@ -1,4 +1,4 @@
-"""Names of every length that the rules allow: lines are broken where they can be."""
+"""Tests names of every valid length: generated lines are wrapped where possible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = ("bool", "int32", "float64", "string", "bytes", "uuid", "[]int8", "[]str
 
 
 def fields(name: str, *, tagged: bool = False, **more: Any) -> list[dict[str, Any]]:
-    """A field of each type, of almost that name."""
+    """Returns a field of each type; the names differ from `name` in the last letter."""
     made = []
     for tag, kind in enumerate(KINDS[:-1] if tagged else KINDS):
         where: dict[str, Any] = {"taggedVersions": "1+", "tag": tag, "versions": "1+"}
@@ -25,7 +25,7 @@ def fields(name: str, *, tagged: bool = False, **more: Any) -> list[dict[str, An
 
 
 def definitions(name: str) -> list[dict[str, Any]]:
-    """A message each with such fields everywhere, in structs of such names too."""
+    """Returns several messages with these fields, also in structs with long names."""
     every = fields(name, nullableVersions="1+")
     some = [entry for entry in every if entry["type"] in {"string", "bytes", "[]int8"}]
     inner = field("A", name, fields=fields(name), versions="1+", tag=0, taggedVersions="1+")

@@ -1,4 +1,4 @@
-"""A user's own definitions: docs/how-to/definitions.md runs as printed and passes mypy."""
+"""Tests a user's own definitions: docs/how-to/definitions.md runs as printed, and passes mypy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Captured = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def hello(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Returns the package of the page, made by its command in a separate folder."""
+    """Yields the package of the page, made by its command in a separate folder."""
     assert len(DEFINITIONS) == 3
     for name, text in DEFINITIONS.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -144,7 +144,7 @@ def test_files_of_the_user_are_not_overwritten(
     out = tmp_path / "mine"
     out.mkdir()
     target = out / name
-    if content is None:  # the link points outside of the folder
+    if content is None:  # the symbolic link leads out of the folder
         target.symlink_to(tmp_path / "elsewhere")
     else:
         target.write_bytes(content)

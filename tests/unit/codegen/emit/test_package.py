@@ -1,4 +1,4 @@
-"""The package itself: also one that has nothing to give."""
+"""Tests the generated package itself, even if no message has a version."""
 
 from __future__ import annotations
 

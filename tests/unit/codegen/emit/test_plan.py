@@ -1,4 +1,4 @@
-"""The plan of a field: its kind, the test for its default, and the names that these need."""
+"""Tests the plan of a field: its kind, its test for the default, and the names it needs."""
 
 from __future__ import annotations
 

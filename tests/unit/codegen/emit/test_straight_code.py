@@ -1,4 +1,4 @@
-"""The straight-line code of hot messages, at the limits where it calls the functions of `wire`."""
+"""Tests straight-line code of hot messages, at the limits where it calls `kproto.wire`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from kproto.wire.errors import DecodeError, EncodeError
 from kproto.wire.tags import RawTaggedField
 from kproto.wire.writing import uvarint
 
-#: Counts on both sides of each limit where a length takes another byte or another code path.
+#: Counts below and above each limit at which a length takes more bytes or another code path.
 LENGTHS = (0, 1, 2, 125, 126, 127, 128, 129, 255, 256, 257, 16382, 16383, 16384)
 
 
@@ -78,7 +78,7 @@ def test_records_round_trip_with_any_length(version: int, size: int | None) -> N
 @pytest.mark.parametrize("length", [b"\x80\0", b"\x80\x80\0", b"\x81\0", b"\x84\0", b"\x84\x80\0"])
 def test_an_overlong_length_of_records_is_read(length: bytes) -> None:
     null = fetched(PartitionData(records=None)).encode(12)
-    assert null.endswith(bytes(4))  # the null, and the tags of the partition, topic and message
+    assert null.endswith(bytes(4))  # null, and three empty lists of tags
     size = (length[0] & 127) - 1
     data = null[:-4] + length + b"r" * size + null[-3:]
     records = None if size < 0 else b"r" * size
@@ -139,7 +139,7 @@ def test_wrong_counts_of_aborted_transactions_are_refused(version: int, count: i
 
 
 def listed(count: int, tagged: int | None = None) -> ListOffsetsResponse:
-    """Returns elements of one size, except the element with tagged fields."""
+    """Returns elements of one size; one element has tagged fields, too."""
     partitions = [
         ListOffsetsPartitionResponse(partition_index=index, offset=-index, leader_epoch=index)
         for index in range(count)

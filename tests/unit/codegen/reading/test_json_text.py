@@ -1,4 +1,4 @@
-"""The JSON reader: comments and lines; invalid JSON is refused with its line."""
+"""Tests the JSON reader: comments, line numbers, and the line of an error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kproto_codegen.reading.json_text import MAX_DEPTH, JsonNode, read_json
 
 
 def plain(node: JsonNode) -> Any:
-    """Returns the value without lines."""
+    """Returns the value without its line numbers."""
     match node.value:
         case dict():
             return {key: plain(child) for key, child in node.value.items()}
@@ -38,7 +38,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.sampled_from([None, 1]))
-@settings(max_examples=30)  # drawing the values takes the time
+@settings(max_examples=30)  # drawing the values is slow
 def test_json_of_the_standard_library_is_read(value: Any, indent: int | None) -> None:
     for ascii_only in (True, False):
         text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)

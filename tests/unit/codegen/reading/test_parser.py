@@ -1,4 +1,4 @@
-"""The parser: every key of the reference generator, and an error with file, line and field."""
+"""Tests the parser: every key of Kafka's generator; an error has file, line and field."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_scalars_as_defaults(stated: Any, text: str) -> None:
 
 
 def test_a_null_default_states_none() -> None:
-    # Kafka's generator reads it as an absent key: the class has an empty struct, not null.
+    # Kafka's generator ignores the key: the class has an empty struct, not null.
     assert spec(field("A", "string", default=None)).fields[0].default is None
 
 

@@ -1,7 +1,7 @@
-"""Assembles small Java class files, so that the reader of class files is tested without Java.
+"""Builds small Java class files, so that the class file reader is tested without Java.
 
-Only what an enum of error codes needs: a constant pool, fields, a static initialiser, bootstrap
-methods (JVM specification, chapter 4).
+It writes only the parts that an enum of error codes needs: a constant pool, fields, a static
+initialiser and bootstrap methods (JVM specification, chapter 4).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ STATIC = 0x0008
 
 @dataclass(frozen=True)
 class Constant:
-    """One constant of the enum: name, code, text, and the exception that it makes, if any."""
+    """One constant of the enum: name, code, text, and the exception class, if any."""
 
     name: str
     code: int
@@ -74,9 +74,9 @@ class Pool:
 
 
 def plain_class(name: str, superclass: str | None) -> bytes:
-    """A class with nothing in it but its superclass."""
+    """Returns a class that has only a superclass."""
     pool = Pool()
-    pool.long(5)  # takes two places in the pool, which a reader must count
+    pool.long(5)  # takes two indexes in the pool, which a reader must count
     this = pool.class_(name)
     parent = 0 if superclass is None else pool.class_(superclass)
     head = struct.pack(">HHHH", 0x21, this, parent, 0)
@@ -90,10 +90,10 @@ def enum_class(
     declared: Sequence[str] | None = None,
     tail: bytes = b"\x04\xbd",
 ) -> bytes:
-    """An enum whose constants get (name, ordinal, code, text, function) as javac hands them over.
+    """Returns an enum; javac passes (name, ordinal, code, text, function) to each constant.
 
-    `declared` names the fields that the class says it has, by default those of `constants`;
-    `tail` is the code behind the constants, by default the beginning of the array of all.
+    `declared` names the class's fields, by default those of `constants`. `tail` is the code after
+    the constants, by default the beginning of the array of all constants.
     """
     pool = Pool()
     this, parent = pool.class_(name), pool.class_("java/lang/Enum")
@@ -134,7 +134,7 @@ def enum_class(
 
 
 def _push(value: int, pool: Pool) -> bytes:
-    """The instruction that javac takes to push an int of that size."""
+    """Returns the instruction with which javac pushes an int of this size."""
     if -1 <= value <= 5:
         return bytes([3 + value])
     if -128 <= value <= 127:

@@ -1,4 +1,4 @@
-"""Error codes from class files and from sources; the class files are assembled here."""
+"""Tests reading error codes from class files and sources; the class files are built here."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ for (var e : org.apache.kafka.common.protocol.Errors.values()) System.out.printl
 @pytest.mark.kafka
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
 def test_java_says_the_same(release: str, tmp_path: Path) -> None:
-    """Kafka's own enum, asked by a Java shell, has the codes and exceptions that we read."""
+    """A Java shell prints the codes and exceptions of Kafka's enum."""
     from tests.support.availability import not_available
     from tools.kafka import KafkaJarsError, resolve_jars
 

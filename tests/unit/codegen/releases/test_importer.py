@@ -1,4 +1,4 @@
-"""The importer: jars, folders of jars, source trees and single files become a release's facts."""
+"""Tests the importer: from jars, folders, source trees and files to the data of a release."""
 
 from __future__ import annotations
 

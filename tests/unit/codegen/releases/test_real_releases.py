@@ -1,4 +1,4 @@
-"""Real jars of Kafka: releases before 3.0 by the legacy profile, and a source tree of jars."""
+"""Tests real Kafka jars: releases before 3.0 by the legacy profile, and a source tree."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RELEASES = {"2.3.1": (92, 92), "2.8.2": (136, 10), "3.0.2": (144, 0)}
 
 
 def clients_jar(release: str) -> Path:
-    """Returns the jar of a release, which Maven fetches on first use."""
+    """Returns the kafka-clients jar of a release; Maven downloads it on first use."""
     coordinates = f"org.apache.kafka:kafka-clients:{release}"
     try:
         return fetch_jar(OLD_JARS, coordinates, otherwise=f"put the jar into {OLD_JARS}")
@@ -59,7 +59,7 @@ def test_an_old_release_is_accepted_and_each_exception_reported(
     printed = capsys.readouterr().out.splitlines()
     taken = [line for line in printed if line.startswith("  imported, though odd: ")]
     assert len(taken) == len(entry.notes)
-    loaded = load_release(tmp_path / release)  # the facts satisfy every rule without a profile
+    loaded = load_release(tmp_path / release)  # no profile is needed any more
     assert len(loaded.messages) == definitions
     assert loaded.error_codes == entry.release.error_codes
 
@@ -79,7 +79,7 @@ def test_an_old_release_is_accepted_and_each_exception_reported(
     ],
 )
 def test_the_keys_that_kafka_repeats_are_reported(release: str, repeated: list[str]) -> None:
-    """They are the reason that a key may be repeated with the same value; the page names them."""
+    """Because of these definitions a key may be repeated with the same value."""
     (entry,) = read_releases([_jars(release)]).releases
     assert entry.errors == []
     twice = [note for note in entry.notes if "stands twice" in note.reason]
@@ -121,7 +121,7 @@ RESOURCES = {
 
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
 def test_a_source_tree_gives_the_committed_files(release: str, tmp_path: Path) -> None:
-    """A tree with Kafka's layout and the definitions of which the jars were built."""
+    """The tree has Kafka's layout and the definitions from which the jars were built."""
     jars = _jars(release)
     tree = tmp_path / "kafka"
     (tree / "clients/src/main/java").mkdir(parents=True)

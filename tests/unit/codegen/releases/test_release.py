@@ -1,4 +1,4 @@
-"""The folder of a release: facts only, readable, replaced completely or not at all."""
+"""Tests the folder of a release: its definitions only, replaced completely or not at all."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def without_about(entry: FieldSpec) -> FieldSpec:
 
 
 def facts_of(message: MessageSpec) -> MessageSpec:
-    """Returns the message without its sentences."""
+    """Returns the message without its documentation sentences."""
     return replace(message, fields=tuple(map(without_about, message.fields)))
 
 
@@ -96,7 +96,7 @@ def test_a_written_release_is_loaded(tmp_path: Path) -> None:
 
 
 def test_file_names_begin_with_the_requested_folder(tmp_path: Path) -> None:
-    """It is the release folder or the folder of all releases, never a parent of them."""
+    """This is a release's folder or the folder of all releases, never a parent of either."""
     schemas = tmp_path / "schemas"
     write_release(Release("9.1.0", (SAMPLE,), CODES), schemas)
     files = {"SampleRequest": ("9.1.0/clients/SampleRequest.json",)}
@@ -262,7 +262,7 @@ def test_release_order_of_names() -> None:
     assert release_order("4.0.0-rc1") < release_order("4.0.0") < release_order("4.0.1")
 
 
-# The committed facts
+# The committed definitions
 
 COUNTS = {
     "3.9.2": {

@@ -1,4 +1,4 @@
-"""Rules check the readable parts of a broken definition, and find no consequences of the rest."""
+"""Tests that rules check the readable parts of a broken definition, without follow-up findings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def tagged(name: str, tag: Any, versions: str = "1+", **keys: Any) -> Any:
 
 
 def reasons_of(source: Source | str) -> list[str]:
-    """Returns the reasons why a definition is refused."""
+    """Returns the reasons for which a definition is refused."""
     text = source if isinstance(source, str) else json.dumps(source, indent=1)
     with pytest.raises(DefinitionError) as caught:
         checked_spec(read_form(text, file="f"))

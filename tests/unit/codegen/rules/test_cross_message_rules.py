@@ -1,4 +1,4 @@
-"""The rules between the messages of one release."""
+"""Tests the rules between the messages of one release."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..samples import data, field, message
 
 
 def faults_between(*sources: Mapping[str, Any], modules: Sequence[str] = ()) -> list[str]:
-    """Returns the faults between messages; the files are called 0.json, 1.json and so on."""
+    """Returns the faults between messages, whose files are named 0.json, 1.json, …."""
     named = zip(sources, modules or ["clients"] * len(sources), strict=True)
     definitions = [
         parse_definition(json.dumps(source, indent=1), file=f"{index}.json", module=module)
@@ -42,7 +42,7 @@ def test_two_messages_with_one_module_are_refused() -> None:
     assert fault == (
         "1.json:3: TopicID in 0.json and TopicId would be one module in Python, topic_id"
     )
-    # Names that differ only by case are reported unless their modules differ by more.
+    # Names that differ only by case are reported, unless their module names differ.
     assert faults_between(data(name="Foobar"), data(name="FooBar")) == []
 
 

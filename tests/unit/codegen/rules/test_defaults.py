@@ -1,4 +1,4 @@
-"""Valid defaults of a field by its type, and their values."""
+"""Tests the valid defaults of a field by its type, and their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every rule: the definitions that it refuses, its error texts, and those that it accepts."""
+"""Tests every rule: the definitions that it refuses and accepts, and its error texts."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ REFUSED: list[tuple[Source, str]] = [
         ),
         "field commonStructs.S: is recursive: S holds T holds S",
     ),
-    # known_type reports this for a message, which is no struct
+    # known_type reports a message that is used as a struct
     (
         message(field("A", "[]SampleRequest")),
         "field A: is recursive: SampleRequest holds SampleRequest, the message itself",
@@ -451,7 +451,7 @@ ACCEPTED: list[Source] = [
     message(field("A", "string", flexibleVersions="1+")),
     message(tagged("A", 0, "string", versions="2+", flexibleVersions="2+")),
     message(field("A", "records")),
-    # A common struct that no version has or uses is encoded as nothing; a common struct may end in
+    # A common struct that no version uses is encoded as nothing; a common struct may end in
     # an earlier version.
     message(commonStructs=[struct("S", field("X"), versions="5+")]),
     message(field("A", "S", "5+"), commonStructs=[struct("S", field("X"), versions="5+")]),
@@ -470,8 +470,8 @@ ACCEPTED: list[Source] = [
         field("Items", "[]Item", fields=[field("X")]),
         field("C", "[]ItemCollection", fields=[field("X")]),
     ),
-    # Elements without a field in some version are encoded by their count of tagged fields, are
-    # missing in that version, or have a byte for null.
+    # Elements without a field in some version have a byte for the count of tagged fields, are
+    # missing in that version, or have a byte that marks null.
     message(field("A", "[]S", fields=[field("X", versions="0")])),
     message(field("A", "[]S", "1+", fields=[field("X", versions="2+")])),
     message(field("A", "S", fields=[field("X", versions="1+")])),
@@ -550,7 +550,7 @@ def test_nesting_of_structs_is_bounded() -> None:
 
 
 def test_expansion_of_structs_is_bounded() -> None:
-    # Each struct has the next one twice: 2 to the power of 30 fields in a few lines.
+    # Each struct contains the next one twice: 2 to the power of 30 fields in a few lines.
     structs = [
         struct(f"S{i}", field("X", f"S{i + 1}"), field("Y", f"[]S{i + 1}")) for i in range(30)
     ]

@@ -1,4 +1,4 @@
-"""Incompatible changes: the rules of Kafka's guide, and their findings between its releases."""
+"""Tests incompatible changes: the rules of Kafka's guide, and findings between its releases."""
 
 from __future__ import annotations
 
@@ -120,7 +120,10 @@ def test_a_message_without_versions_may_become_anything() -> None:
 
 
 def test_data_becomes_coordinator_keys_by_number() -> None:
-    """If no key with its number exists, a type change is reported, which is no error."""
+    """A data message is compared with the coordinator key of its number.
+
+    If there is no such key, the type change is reported, but not as an error.
+    """
     older = spec(*BASE, name="SampleKey", type="data", apiKey=None, flexibleVersions="none")
     same = {"type": "coordinator-key", "validVersions": "0", "flexibleVersions": "none"}
     keys = [
@@ -289,7 +292,7 @@ def test_exactly_the_versions_dropped_by_kafka_are_reported() -> None:
         for version in versions
         if (name, version) not in kept
     }
-    # These stayed under another name or number: coordinator keys, whose version became their api
+    # These messages got another name or number: coordinator keys, whose version became their api
     # key, and the two messages that were renamed.
     keys = {(name, key) for name, key in later if name.endswith("Key") and key >= 0}
     stayed = {pair for pair in gone if pair in keys or pair[0].startswith("ListClientMetrics")}
@@ -298,7 +301,7 @@ def test_exactly_the_versions_dropped_by_kafka_are_reported() -> None:
     assert len(change_keys) == 121
 
 
-#: The requests of which KIP-896 removed versions before 4.0.
+#: The requests of which KIP-896 removed old versions.
 DROPPED = {
     "AlterPartition",
     "AlterReplicaLogDirs",

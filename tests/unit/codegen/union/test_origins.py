@@ -1,4 +1,4 @@
-"""The files from which each message of a union is made."""
+"""Tests which files each message of a union is made from."""
 
 from __future__ import annotations
 

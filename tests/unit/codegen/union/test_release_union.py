@@ -1,4 +1,4 @@
-"""The union of releases: its coverage, the release that it follows, and every difference."""
+"""Tests the union of releases: its versions, the release it follows, and every difference."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def kafka() -> Union:
 
 
 def pairs() -> set[tuple[str, int]]:
-    """Returns every (name, version) with the names of the releases."""
+    """Returns each (message name, version), with the names that the releases use."""
     return {
         (message.name, version)
         for name in RELEASES
@@ -91,7 +91,7 @@ def test_each_version_has_the_bytes_of_its_newest_release() -> None:
     for (name, version, kind), message in newest.items():
         united, number = kafka().resolve(name, version, kind)
         same = wire_form(layout(united, number)) == wire_form(layout(message, version))
-        # A value was plain data once; the later definition is used if both have the version.
+        # An earlier release has it as plain data; if both have the version, the newer one counts.
         assert same or (name, kind) not in later, (name, version)
 
 
@@ -275,7 +275,7 @@ def test_reused_names_and_numbers_differ_by_type() -> None:
         union.message("Nothing")
 
 
-# Small releases of our own
+# Small releases made for these tests
 
 
 def made(*messages: MessageSpec, name: str = "1.0") -> Release:
