@@ -17,7 +17,7 @@ NAMES = ROOT / "kproto" / "security" / "client_names.toml"
 BEGIN = "<!-- made by python -m tools.properties.page -->\n"
 END = "<!-- up to here -->\n"
 
-HEAD = "| Kafka's Java clients | librdkafka | here |\n|---|---|---|\n"
+HEAD = "| Kafka's Java clients | librdkafka | kproto |\n|---|---|---|\n"
 
 PARTS = {
     "bootstrap": "the first argument of `Client`",
@@ -78,9 +78,9 @@ def table() -> str:
     unused = len((java | librdkafka) - {name for row in ROWS for name in row.names})
     prefixes = " or ".join(f"`{prefix}`" for prefix in IGNORED_PREFIXES)
     return (
-        f"{HEAD}{rows}\nBesides, {unused} names are known that have no use here: all others of the"
-        f" producer, the consumer and the\nadmin client of Kafka {lists['java']['version']}, and of"
-        f" librdkafka {lists['librdkafka']['version']}; and\nevery name that begins"
+        f"{HEAD}{rows}\nkproto also accepts {unused} names that have no effect: all other"
+        f" properties of the producer, the\nconsumer and the admin client of Kafka {lists['java']['version']},"
+        f" and of librdkafka {lists['librdkafka']['version']};\nand every name that begins"
         f" with {prefixes}.\n"
     )
 

@@ -48,8 +48,8 @@ INTRODUCTION: Final = """\
 # Conformance
 
 This page compares every message of Kafka {releases}, at every version, with Kafka's own Java
-classes. `python -m tools.reference conformance` (`make conformance`) writes it, and a test fails if
-it differs from the test's own result.
+classes. `python -m tools.reference conformance` (`make conformance`) writes this page. A test
+repeats the comparison, and fails if its result differs from the page.
 
 ## Comparison
 
@@ -60,7 +60,7 @@ at every depth, lengths around 127 and 16,383, unknown tagged fields; then rando
 class
 
 - reads the bytes that kproto writes, and writes the same bytes;
-- writes the JSON that kproto writes (`records` as an empty string, where kproto has base64);
+- writes the JSON that kproto writes (except `records`: base64 in kproto, an empty string in Kafka);
 - encodes kproto's JSON, and its own, to the bytes that kproto encodes it to.
 
 """
@@ -95,10 +95,10 @@ def comparison_summary(compared: Mapping[Pair, Compared]) -> str:
     instances = sum(found.instances for found in compared.values())
     few = Counter(found.instances for found in compared.values() if found.instances < 50)
     return (
-        f"Compared are {len(names)} of {len(everything)} messages and versions ({len(compared)} if "
-        f"each release counts), with {instances:,} instances: at least 50 of each, except for "
-        f"{few.total()} that have fewer values. There are {len(unexpected(compared))} differences "
-        "that the definitions do not cause."
+        f"The comparison covers {len(names)} of {len(everything)} pairs of message and version "
+        f"({len(compared)} if each release counts), with {instances:,} instances: at least 50 per "
+        f"pair, except for {few.total()} pairs with fewer possible values. It found "
+        f"{len(unexpected(compared))} differences that the definitions do not cause."
     )
 
 
@@ -116,8 +116,8 @@ def _definitional() -> str:
         for (release, name), fields in ADDED_LATER.items()
     ]
     return (
-        "The definitions themselves cause these differences, because kproto has each version as "
-        f"last released:\n\n{_table(('Message', 'Difference'), rows)}\n"
+        "The definitions themselves cause these differences, because kproto uses the last released "
+        f"definition of each version:\n\n{_table(('Message', 'Difference'), rows)}\n"
     )
 
 
@@ -128,8 +128,9 @@ def _renaming(names: Mapping[str, str]) -> Iterable[str]:
 def _mutations(fuzzed: FuzzResult) -> str:
     return (
         "## Mutated encodings\n\n"
-        f"{sum(fuzzed.by_pair.values()):,} mutated encodings, seed {fuzzed.seed}, read "
-        "by Kafka's classes and by kproto; [Hostile bytes](hostile-bytes.md) explains the rows.\n\n"
+        f"{sum(fuzzed.by_pair.values()):,} mutated encodings (seed {fuzzed.seed}) were "
+        "decoded by Kafka's classes and by kproto; [Hostile bytes](hostile-bytes.md) explains the "
+        "rows.\n\n"
         f"{fuzz_table(fuzzed)}\n"
     )
 
@@ -164,9 +165,9 @@ def _messages(compared: Mapping[Pair, Compared], fuzzed: FuzzResult) -> str:
     heads = ("Message", "Key", "Versions", *RELEASES, "Instances", "Mutations", "Vectors")
     return (
         "## Messages\n\n"
-        "The column of a release has the versions, by kproto's own numbers, that agree with its "
-        "classes in bytes and JSON. The next columns count the instances, mutated encodings and "
-        "golden vectors of the message that Kafka's classes judged"
+        "The column of a release has the versions for which kproto and the release's classes agree "
+        "in bytes and JSON. The next columns have the number of instances, mutated encodings and "
+        "golden vectors of the message that were compared with Kafka's classes"
         f"{'; the last ones have the versions on which peers agree' if opinions else ''}.\n\n"
         f"{_table((*heads, *opinions), rows)}"
     )
