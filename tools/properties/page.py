@@ -79,9 +79,9 @@ def table() -> str:
     prefixes = " or ".join(f"`{prefix}`" for prefix in IGNORED_PREFIXES)
     return (
         f"{HEAD}{rows}\nkproto also accepts {unused} names that have no effect: all other"
-        f" properties of the producer, the\nconsumer and the admin client of Kafka {lists['java']['version']},"
-        f" and of librdkafka {lists['librdkafka']['version']};\nand every name that begins"
-        f" with {prefixes}.\n"
+        " properties of the producer, the\nconsumer and the admin client of Kafka"
+        f" {lists['java']['version']}, and of librdkafka {lists['librdkafka']['version']};\nand"
+        f" every name that begins with {prefixes}.\n"
     )
 
 
