@@ -3,7 +3,7 @@
 from .admin.topics import NewTopic
 from .client import Client
 from .commits.errors import CommitFailedError, NoCommittedOffsetError
-from .commits.requests import CommittedOffset
+from .commits.offset_requests import CommittedOffset
 from .consumer.consumer import Consumer
 from .consumer.group_consumer import GroupConsumer
 from .fetch.completed_fetch import FetchedBatch, FetchedRecords, FetchedValues

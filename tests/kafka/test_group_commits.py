@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import kproto
-from kproto.client.commits.requests import (
+from kproto.client.commits.offset_requests import (
     OffsetAndMetadata,
     commit_answers,
     commit_requests,

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from ..metadata.cluster import TopicPartition
-from .requests import OffsetAndMetadata
+from .offset_requests import OffsetAndMetadata
 
 __all__ = ["CommitKind", "CommitRequest", "CommittableOffsets"]
 

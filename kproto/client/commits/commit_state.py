@@ -15,7 +15,7 @@ from ..core.group_errors import COMMIT_REFUSALS
 from ..core.retry import Remedy, remedy_of_code
 from ..metadata.cluster import TopicPartition
 from .incomplete_offsets import has_bitmap
-from .requests import OffsetAndMetadata
+from .offset_requests import OffsetAndMetadata
 
 __all__ = [
     "RENEW_S",

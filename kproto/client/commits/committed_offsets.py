@@ -14,7 +14,7 @@ from ..core.retry import Attempts, Remedy, remedy_of
 from ..metadata.cluster import TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
 from .membership import GroupMembership
-from .requests import CommittedOffset, Identity, committed_in, committed_requests
+from .offset_requests import CommittedOffset, Identity, committed_in, committed_requests
 from .topic_labels import TopicLabel, split_label
 
 __all__ = ["CommittedOffsets", "FetchedCommits"]

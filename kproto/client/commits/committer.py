@@ -28,7 +28,7 @@ from .errors import CommitFailedError
 from .group_offsets import send_commit
 from .incomplete_offsets import has_bitmap
 from .membership import GroupMembership
-from .requests import Identity, OffsetAndMetadata, commit_answers
+from .offset_requests import Identity, OffsetAndMetadata, commit_answers
 from .topic_labels import add_label
 
 __all__ = ["Committer"]

@@ -9,7 +9,7 @@ from ...wire.errors import BrokerResponseError, UnsupportedVersionError
 from ...wire.uuid import Uuid
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
-from .requests import Identity, OffsetAndMetadata, commit_answers, commit_requests
+from .offset_requests import Identity, OffsetAndMetadata, commit_answers, commit_requests
 from .topic_labels import add_label
 
 __all__ = ["commit_group_offsets", "send_commit"]

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import Uuid
 from ..metadata.cluster import TopicPartition
-from .requests import Identity
+from .offset_requests import Identity
 
 __all__ = ["GroupMembership"]
 

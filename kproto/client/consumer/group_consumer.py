@@ -23,7 +23,7 @@ from ..commits.committed_offsets import CommittedOffsets
 from ..commits.committer import Committer
 from ..commits.errors import CommitFailedError
 from ..commits.membership import GroupMembership
-from ..commits.requests import CommittedOffset
+from ..commits.offset_requests import CommittedOffset
 from ..core.retry import LAST_ATTEMPT_S
 from ..fetch.fetch_buffer import FetchBuffer
 from ..fetch.fetch_options import FetchOptions

@@ -10,7 +10,7 @@ from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
 from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.errors import CommitFailedError
-from ..commits.requests import OffsetAndMetadata
+from ..commits.offset_requests import OffsetAndMetadata
 from ..fetch.completed_fetch import FetchedBatch, FetchedRecords, FetchedValues
 from ..fetch.start_options import LAST_OFFSET
 from ..fetch.subscription_state import SubscriptionState

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 from ...wire.errors import BrokerResponseError, KprotoError
 from ...wire.uuid import ZERO_UUID, Uuid
 from ..commits.incomplete_offsets import IncompleteOffsets
-from ..commits.requests import OffsetAndMetadata
+from ..commits.offset_requests import OffsetAndMetadata
 from ..core.retry import Attempts, Remedy
 from ..metadata.cluster import UNKNOWN_EPOCH, TopicPartition
 from ..settings import ClientSettings

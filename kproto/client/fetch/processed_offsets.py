@@ -12,7 +12,7 @@ from typing import TypeAlias
 from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.commit_state import CommitState
 from ..commits.incomplete_offsets import MAX_METADATA_BYTES, IncompleteOffsets, encode_bitmap
-from ..commits.requests import OffsetAndMetadata
+from ..commits.offset_requests import OffsetAndMetadata
 from ..metadata.cluster import TopicPartition
 from .partition_state import TopicPartitionState
 from .poll_state import PollState

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from ..commits.commit_state import CommitState
 from ..commits.errors import NoCommittedOffsetError
 from ..commits.incomplete_offsets import decode_bitmap
-from ..commits.requests import CommittedOffset
+from ..commits.offset_requests import CommittedOffset
 from ..metadata.cluster import TopicInfo, TopicPartition
 from .effects import Effect, Signal
 from .partition_state import NO_POSITION, FetchState, TopicPartitionState

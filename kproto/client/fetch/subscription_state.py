@@ -19,7 +19,7 @@ from ..commits.incomplete_offsets import (
     IncompleteOffsets,
 )
 from ..commits.membership import GroupMembership
-from ..commits.requests import OffsetAndMetadata
+from ..commits.offset_requests import OffsetAndMetadata
 from ..metadata.cluster import TopicInfo, TopicPartition
 from ..settings import ClientSettings
 from .completed_fetch import CompletedFetch

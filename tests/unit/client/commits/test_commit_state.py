@@ -13,7 +13,7 @@ from kproto.client.commits.commit_state import (
     classify_results,
     commit_error_action,
 )
-from kproto.client.commits.requests import OffsetAndMetadata
+from kproto.client.commits.offset_requests import OffsetAndMetadata
 from kproto.client.fetch.leader_epochs import EpochHistory
 from kproto.protocol.error_codes import code_of, error_of_code
 from kproto.wire.uuid import Uuid

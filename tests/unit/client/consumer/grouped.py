@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from kproto import Client
-from kproto.client.commits.requests import Identity
+from kproto.client.commits.offset_requests import Identity
 from kproto.client.consumer.group_consumer import GroupConsumer
 from kproto.client.consumer.rebalance_listener import RebalanceCallbacks, RebalanceListenerInvoker
 from kproto.client.groups.settings import GroupSettings

@@ -16,7 +16,7 @@ from kproto.client.commits.incomplete_offsets import (
     decode_bitmap,
     encode_bitmap,
 )
-from kproto.client.commits.requests import CommittedOffset
+from kproto.client.commits.offset_requests import CommittedOffset
 from kproto.messages import DeleteRecordsRequest
 from kproto.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsTopic
 from tests.unit.client.processing.orders import TOPIC, Orders, orders

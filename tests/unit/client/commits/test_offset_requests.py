@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kproto import ProtocolError
-from kproto.client.commits.requests import (
+from kproto.client.commits.offset_requests import (
     OffsetAndMetadata,
     commit_answers,
     commit_requests,
