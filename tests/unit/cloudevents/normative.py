@@ -16,10 +16,10 @@ PAGE = HERE.parents[2] / "docs" / "evidence" / "cloudevents.md"
 
 OPENING = """# CloudEvents: the normative statements
 
-This page has the requirements of the specifications on a library, in our own words, and the tests
-that check them for `kproto_cloudevents`. The tests are in `tests/unit/cloudevents/`. Requirements
-on people (unique ids, encrypted data, how to define an extension) and on authors of other
-specifications are left out. To change this page, change
+This page lists the requirements of the specifications for libraries, in our own words, and the
+tests that check them for `kproto_cloudevents`. The tests are in `tests/unit/cloudevents/`. The page
+omits requirements for people (unique ids, encrypted data, how to define an extension) and for
+authors of other specifications. To change this page, change
 `tests/unit/cloudevents/normative.toml` and run `python -m tests.unit.cloudevents.normative`.
 """
 
