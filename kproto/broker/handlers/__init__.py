@@ -1,9 +1,9 @@
-"""The request handlers: one module per API, named by its key and name, and `KAFKA_APIS`.
+"""Defines the request handlers, one module for each API, and the tuple of all, `KAFKA_APIS`.
 
-The docstring of each module lists the supported versions with their additions, the KIPs, and the
-missing features. A handler reads the request, lets plain functions decide (`storage`, `topics`,
-`groups`, `cluster_state`), and returns the response. It knows no connection and no node, and does
-not wait: it returns a `DelayedResponse`.
+The docstring of each module lists the supported versions with their changes, the KIPs, and the
+features that are left out. A handler gets the request and its `Context`, calls `storage`, `topics`,
+`groups` or `cluster_state`, and returns the response. A handler does not wait: it returns a
+`DelayedResponse` instead.
 """
 
 from typing import Final
@@ -51,7 +51,7 @@ from .api_69_consumer_group_describe import consumer_group_describe
 
 __all__ = ["KAFKA_APIS"]
 
-#: Every API of Kafka that has a handler here.
+#: All APIs of Kafka that have a handler.
 KAFKA_APIS: Final[tuple[Api, ...]] = (
     produce,
     fetch,

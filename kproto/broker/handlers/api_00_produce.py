@@ -1,27 +1,27 @@
 """Produce (0), v0 to v13.
 
-v0-v2   message sets of magic 0 and 1, or one record batch; v1 throttle time, v2 log append time in
-        the response
+v0-v2   message sets of magic 0 and 1, or one record batch; since v1 throttle time, since v2 log
+        append time in the response
 v3      record batches, transactional id (KIP-98)
 v4      KAFKA_STORAGE_ERROR; older versions get NOT_LEADER_OR_FOLLOWER in its place
 v5      log start offset in the response
 v7      zstd (KIP-110)
 v8      record errors and an error message in the response (KIP-467)
 v9      flexible
-v10     the current leader in the response, for errors about leaders (KIP-951)
-v11-12  TRANSACTION_ABORTABLE; partitions join a transaction by being written to (KIP-890)
+v10     the current leader in the response, for NOT_LEADER_OR_FOLLOWER (KIP-951)
+v11-12  TRANSACTION_ABORTABLE; a Produce adds its partitions to the transaction (KIP-890)
 v13     topics by id (KIP-516)
 
-Message sets are stored as record batches with the same codec, as in Kafka up to 3.9 (4.0 lists
-v0-v2 and rejects them); without a whole message the response is a success with offset -1.
+Message sets are stored as record batches with the same codec, as in Kafka up to 3.9; Kafka 4.0
+lists v0-v2 and refuses them. A message set without a complete message is a success with offset -1.
 
-With acks=-1, a partition whose ISR is smaller than min.insync.replicas, or than all of its replicas
-if that is less, is NOT_ENOUGH_REPLICAS.
+With acks=-1, a partition with too small an ISR is NOT_ENOUGH_REPLICAS. The ISR must have
+min.insync.replicas nodes, or all replicas if there are fewer.
 
 Internal topics are read-only (INVALID_TOPIC_EXCEPTION), except for the client id `__admin_client`.
 
-Left out: transactions (a transactional batch is INVALID_TXN_STATE, as one outside a transaction);
-`record_errors`, since records are mostly not decoded: the message names the first invalid record.
+Left out: transactions: a transactional batch is INVALID_TXN_STATE. `record_errors`: the error
+message names the first invalid record instead, because most records are not decoded.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ from ..storage.log_append import append_records
 
 _NO_OFFSET = -1
 _FIRST_VERSION_BY_ID = 13
-#: Before this version, NOT_LEADER_OR_FOLLOWER stands for KAFKA_STORAGE_ERROR.
+#: The first version with KAFKA_STORAGE_ERROR; older versions get NOT_LEADER_OR_FOLLOWER instead.
 _FIRST_VERSION_OF_STORAGE_ERROR = 4
-#: Positions in a record batch: its magic, and the low byte of its attributes.
+#: Positions in a record batch: that of its magic, and further down that of the low byte of its
+#: attributes.
 _MAGIC_AT = 16
 _MAGIC_OF_BATCHES = 2
 _ATTRIBUTES_AT = 22
@@ -64,10 +65,11 @@ _NOT_LEADER = code_of("NOT_LEADER_OR_FOLLOWER")
 
 @handles(ProduceRequest, versions=range(14))
 def produce(context: Context, request: ProduceRequest, version: int) -> ProduceResponse | None:
-    """Appends the batch of each partition; acks=0 gets no response, and an error closes it.
+    """Appends the batch of each partition.
 
-    Without the right to the transactional id nothing is written; a topic without the right fails
-    alone.
+    With acks=0 there is no response, and an error closes the connection. If the client may not use
+    its transactional id, nothing is appended. If it may not write to a topic, only that topic
+    fails.
     """
     denied = (
         None
@@ -145,7 +147,7 @@ def _partition(
 
 
 def _name_leaders(context: Context, response: ProduceResponse) -> None:
-    """Adds the current leader and its endpoint to leader errors (KIP-951)."""
+    """Adds the current leader and its endpoint for NOT_LEADER_OR_FOLLOWER errors (KIP-951)."""
     endpoints: dict[int, NodeEndpoint] = {}
     for topic in response.responses:
         for answered in topic.partition_responses:
@@ -168,7 +170,10 @@ def _name_leaders(context: Context, response: ProduceResponse) -> None:
 
 
 def _may_use_id(context: Context, request: ProduceRequest) -> bool:
-    """Returns whether the client may write under its transactional id."""
+    """Returns whether the client may write with its transactional id.
+
+    True if no batch is transactional.
+    """
     if context.cluster.authorizer is None or not any(
         _is_transactional(data.records)
         for topic in request.topic_data
@@ -182,7 +187,7 @@ def _may_use_id(context: Context, request: ProduceRequest) -> bool:
 
 
 def _is_transactional(records: bytes | None) -> bool:
-    """Returns whether the attributes of the first batch say that it is transactional."""
+    """Returns whether the first batch is transactional, by its attributes."""
     return (
         records is not None
         and len(records) > _ATTRIBUTES_AT
@@ -192,7 +197,7 @@ def _is_transactional(records: bytes | None) -> bool:
 
 
 def _code_known_to(version: int, code: int) -> int:
-    """Returns the error code, or its replacement for clients of older versions."""
+    """Returns the error code, or NOT_LEADER_OR_FOLLOWER if the version lacks that code."""
     if code == _STORAGE_ERROR and version < _FIRST_VERSION_OF_STORAGE_ERROR:
         return code_of("NOT_LEADER_OR_FOLLOWER")
     return code

@@ -1,32 +1,34 @@
 """Fetch (1), v0 to v18.
 
 v0-v2   message sets, of magic 0 in v0 and v1 and of magic 1 from v2 on; a batch over the size limit
-        is not returned; v1 throttle time
+        is not returned; since v1 throttle time
 v3      size limit of the whole response; the first batch is returned whatever its size (KIP-74)
 v4      record batches, isolation level, aborted transactions, last stable offset (KIP-98)
 v5      log start offset (KIP-107)
 v7      fetch sessions (KIP-227)
 v9      current leader epoch (KIP-320)
-v10     the client reads zstd (KIP-110); older ones get such batches too, as from Kafka
+v10     the client supports zstd (KIP-110); as in Kafka, clients of v4 to v9 get zstd batches, too
 v11     rack of the consumer, preferred replica (KIP-392)
 v12     flexible; last fetched epoch, diverging epoch (KIP-595)
 v13     topics by id (KIP-516)
-v15     replica state in place of replica id (KIP-903)
+v15     replica state instead of replica id (KIP-903)
 v16     the current leader and its endpoint, for leader errors (KIP-951)
 v17-18  directory id and high watermark of a follower (KIP-853, KIP-1166)
 
-From v11 on a follower answers a consumer from its log, and a leader returns a preferred replica in
-the rack of the consumer, without records, if `BrokerSettings.replica_selector` is set. All replicas
-share one log, so that none lags, and an offset is out of range at all of them. The partitions of a
-response are in Kafka's order: those that were read, then those whose topic, partition or right is
-missing. The latter alone do not answer a request before `max_wait_ms`.
+From v11 on, consumers may fetch from followers. If `BrokerSettings.replica_selector` is set, the
+leader may return a preferred replica in the rack of the consumer, without records. All replicas
+share one log, so that no follower lags.
 
-For v0-v3 batches are down-converted as in Kafka up to 3.9 (4.0 does not support these
-versions): headers are lost, and a batch compressed with zstd is UNSUPPORTED_COMPRESSION_TYPE.
+The response first has the partitions that were read, then those that do not exist or may not be
+read, in this order as in Kafka. The latter do not end the wait for `max_wait_ms`, unless no
+partition can be read.
 
-Left out: followers that replicate (there is nothing to replicate); transactions, so none is
-aborted. Batches are returned whole: Kafka cuts the last one at the limit, here it is left out; and
-Kafka fills up a response that became shorter by down-conversion, here it stays short.
+For v0-v3 batches are down-converted as in Kafka up to 3.9; Kafka 4.0 does not support these
+versions. Headers are lost, and a batch compressed with zstd is UNSUPPORTED_COMPRESSION_TYPE.
+
+Left out: replication by followers, because replicas share one log; aborted transactions. Kafka cuts
+the last batch at the size limit; here it is omitted. Kafka fills up a response that down-conversion
+has made shorter; here it stays short.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ from ..storage.partition import Partition
 from ..throttle import limit_fetch_bytes
 from ..topics import Topic
 
-#: The magic that clients of old versions read; later ones read record batches.
+#: The magic of the message sets that old versions of Fetch return; later versions return batches.
 _MAGIC_OF_MESSAGE_SETS: Final = {0: 0, 1: 0, 2: 1, 3: 1}
 _FIRST_VERSION_OF_WHOLE_BATCHES: Final = 3
 _FIRST_VERSION_FROM_FOLLOWERS: Final = 11
@@ -75,10 +77,10 @@ _EMPTY_SLICE: Final = LogSlice([], 0)
 
 @dataclass(slots=True, eq=False)
 class PartitionRead:
-    """The result of reading one partition: batches, a preferred replica, or an error.
+    """Holds the result of reading one partition: batches, a preferred replica, or an error.
 
-    `partition` is None if none can be read. `preferred` is the preferred read replica, `diverged`
-    the point at which the client's log diverges.
+    `partition` is None if the partition cannot be read. `preferred` is the node id of the preferred
+    read replica. `diverged` is the epoch and offset at which the client's log diverges.
     """
 
     cached: CachedPartition
@@ -91,14 +93,17 @@ class PartitionRead:
 
     @property
     def is_urgent(self) -> bool:
-        """Returns whether the client must be answered at once, without records."""
+        """Returns whether the result must be sent at once.
+
+        That is so for an error, a preferred replica and a diverging epoch.
+        """
         return not (self.error is None and self.preferred is None and self.diverged is None)
 
 
 class FetchOperation:
-    """A fetch in progress: its partitions are looked up once, and read until there is enough.
+    """Executes one Fetch: finds its partitions once, and reads them each time something changes.
 
-    `refused` are partitions that do not exist or may not be read.
+    `refused` are the partitions that do not exist or that the client may not read.
     """
 
     def __init__(
@@ -117,7 +122,10 @@ class FetchOperation:
                 self.refused.append(PartitionRead(cached, error=error))
 
     def _find(self, cached: CachedPartition) -> Topic:
-        """Returns the topic if the client may read it, without revealing whether a name exists."""
+        """Returns the topic of a partition, if the client may read it and the partition exists.
+
+        The authorization error does not reveal whether the topic exists.
+        """
         topics = self.context.cluster.topics
         found: Topic | None = None
         name = cached.name or cached.topic
@@ -136,7 +144,7 @@ class FetchOperation:
         return found
 
     def read(self) -> list[PartitionRead]:
-        """Reads every partition that was found, within the limits of the request."""
+        """Reads all partitions in `topics`, within the size limits of request, broker and quota."""
         most = min(self.request.max_bytes, self.context.settings.fetch_max_bytes)
         limit = FetchLimit(
             limit_fetch_bytes(self.context, most),
@@ -145,10 +153,13 @@ class FetchOperation:
         return [self._read(cached, topic, limit) for cached, topic in self.topics]
 
     def is_enough(self, read: list[PartitionRead]) -> bool:
-        """Returns whether to answer at once: nothing to wait for, an error, or `min_bytes`."""
+        """Returns whether the response can be sent before `max_wait_ms`.
+
+        It can if no partition can be read, if a partition is urgent, or if there are `min_bytes`.
+        """
         if not read:
             return True
-        # More than the quota allows would never be reached.
+        # A `min_bytes` above the quota would never be reached.
         min_bytes = limit_fetch_bytes(self.context, self.request.min_bytes)
         if any(part.is_urgent for part in read):
             return True
@@ -175,9 +186,9 @@ class FetchOperation:
         return part
 
     def _check_topic_unchanged(self, cached: CachedPartition, topic: Topic) -> None:
-        """Raises the injected error of a fault, and the error of a deleted topic.
+        """Raises an injected error, or the error for a topic that was deleted or recreated.
 
-        It may be deleted while the request waits, or after the session was created.
+        A topic may be deleted while the request waits, or after its session was created.
         """
         refuse = self.context.refuse
         if refuse is not None and refuse.includes(topic.name, cached.requested.partition):
@@ -190,7 +201,10 @@ class FetchOperation:
             )
 
     def _check_replica(self, cached: CachedPartition, topic: Topic, partition: Partition) -> None:
-        """Raises NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH, FENCED_LEADER_EPOCH."""
+        """Checks that the client may fetch the partition from this node.
+
+        Raises NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH or FENCED_LEADER_EPOCH.
+        """
         node_id = self.context.node_id
         if _is_from_follower(self.request):
             topic.check_leader(partition.index, node_id, cached.requested.current_leader_epoch)
@@ -205,7 +219,7 @@ class FetchOperation:
             topic.check_leader(partition.index, node_id, epoch)
 
     def _preferred(self, cached: CachedPartition, partition: Partition) -> int | None:
-        """Returns the preferred read replica; None for this one."""
+        """Returns the node id of the preferred read replica; None if this node is preferred."""
         selector = self.context.settings.replica_selector
         if (
             selector is None
@@ -225,7 +239,7 @@ class FetchOperation:
 
 @handles(FetchRequest, versions=range(19))
 def fetch(context: Context, request: FetchRequest, version: int) -> Decision:
-    """Answers at `min_bytes`, at an error, or after `max_wait_ms`."""
+    """Returns records when there are `min_bytes`, after an error, or after `max_wait_ms`."""
     try:
         fetch_context = context.fetch_sessions.new_context(
             request, by_id=version >= _FIRST_VERSION_BY_ID, now_ms=_now_ms(context)
@@ -280,7 +294,7 @@ def _response(operation: FetchOperation, read: list[PartitionRead]) -> FetchResp
 def _by_topic(
     parts: Iterable[tuple[CachedPartition, PartitionData]],
 ) -> list[FetchableTopicResponse]:
-    """Groups adjacent partitions of one topic, as Kafka does."""
+    """Groups adjacent partitions of the same topic, as Kafka does."""
     topics: list[FetchableTopicResponse] = []
     for cached, data in parts:
         last = topics[-1] if topics else None

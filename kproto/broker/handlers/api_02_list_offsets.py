@@ -1,6 +1,6 @@
 """ListOffsets (2), v0 to v11.
 
-v0      a list of offsets at which segments begin, newest first
+v0      a list of offsets: the log end, and the starts of segments, newest first
 v1      one offset and its timestamp (KIP-79)
 v2      isolation level (KIP-98), throttle time
 v4      leader epoch (KIP-320)
@@ -11,8 +11,8 @@ v9      timestamp -5, the end of the log in remote storage (KIP-1005)
 v10     a time-out for remote storage (KIP-1075)
 v11     timestamp -6, the first offset not yet in remote storage (KIP-1023)
 
-Left out: remote storage, so that -4 is the start of the log, and -5 and -6 find nothing; more
-than one segment, which v0 would list.
+Left out: remote storage: timestamp -4 gives the log start offset, -5 and -6 give none. Segments:
+v0 lists only the log end and the log start.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from ..storage.offset_lookup import (
 )
 from ..topics import Topic
 
-#: The replica id of debugging consumers, which may ask any replica.
+#: The replica id of debugging consumers, which followers answer, too.
 _DEBUGGING: Final = -2
 
-#: The first version that knows each negative timestamp.
+#: The first version that supports each special timestamp.
 _FIRST_VERSION: Final = {
     LATEST: 0,
     EARLIEST: 0,
@@ -65,7 +65,7 @@ _FIRST_VERSION: Final = {
 def list_offsets(
     context: Context, request: ListOffsetsRequest, version: int
 ) -> ListOffsetsResponse:
-    """Looks up the offset of each partition."""
+    """Returns the offset of each partition for the requested timestamp."""
     times = Counter(
         (topic.name, requested.partition_index)
         for topic in request.topics
@@ -128,7 +128,10 @@ def _partition(
 def _check_replica(
     context: Context, topic: Topic, requested: ListOffsetsPartition, replica_id: int
 ) -> None:
-    """Checks that the node leads the partition; a debugging consumer (-2) may ask any replica."""
+    """Checks leadership and leader epoch; a debugging consumer (-2) may ask any replica.
+
+    Raises NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH or FENCED_LEADER_EPOCH.
+    """
     index, epoch = requested.partition_index, requested.current_leader_epoch
     node_id = context.node_id
     if replica_id == _DEBUGGING and node_id in topic.partition(index).leader_and_isr.replicas:

@@ -1,22 +1,22 @@
 """Metadata (3), v0 to v13.
 
-v0      an empty list of topics asks for all
-v1      null asks for all, an empty list for none; controller id, racks, internal topics
+v0      an empty list of topics requests all topics
+v1      null requests all topics, an empty list none; controller id, racks, internal topics
 v2      cluster id (KIP-78)
 v3      throttle time
 v4      whether missing topics may be created
 v5      offline replicas (KIP-112)
 v7      leader epoch (KIP-320)
-v8-v10  authorized operations (KIP-430); those of the cluster left with v11 (KIP-700)
+v8-v10  authorized operations (KIP-430); v11 removed those of the cluster (KIP-700)
 v9      flexible
 v10     topic ids in the response (KIP-516)
-v12     topics may be asked for by id
+v12     requests may have topic ids
 v13     an error code for the whole response (KIP-1102)
 
-Topics that the client may not describe are left out of a response with all topics. If the request
-names such a topic, its error is TOPIC_AUTHORIZATION_FAILED, even if it does not exist. A partition
-without a leader is LEADER_NOT_AVAILABLE. v0 leaves out stopped replicas, with
-REPLICA_NOT_AVAILABLE.
+A response with all topics omits those that the client may not describe. If the request names such a
+topic, its error is TOPIC_AUTHORIZATION_FAILED, even if it does not exist. A partition without a
+leader is LEADER_NOT_AVAILABLE. v0 omits stopped replicas and returns REPLICA_NOT_AVAILABLE for the
+partition.
 
 Left out: nothing.
 """
@@ -52,7 +52,7 @@ _FIRST_VERSION_BY_ID: Final = 12
 
 @handles(MetadataRequest, versions=range(14))
 def metadata(context: Context, request: MetadataRequest, version: int) -> MetadataResponse:
-    """Describes the brokers and the requested topics."""
+    """Returns the brokers and the requested topics, and may create missing topics."""
     cluster = context.cluster
     response = MetadataResponse(
         brokers=[
@@ -112,9 +112,9 @@ def _operations_of_failed(
     requested: MetadataRequestTopic,
     error: BrokerResponseError,
 ) -> int:
-    """Returns the authorized operations of a failed topic.
+    """Returns the authorized operations of a topic with an error.
 
-    Kafka sets them unless a right is missing.
+    As in Kafka, they are omitted after an authorization error.
     """
     if error.name == AUTHORIZATION_ERRORS[ResourceType.TOPIC] or requested.name is None:
         return _OPERATIONS_OMITTED
@@ -149,7 +149,7 @@ def _find(
 
 
 def _name_of_unknown(requested: MetadataRequestTopic, version: int) -> str | None:
-    """Returns the name of an unknown topic id: null, in versions that can express it."""
+    """Returns the name of a topic with an error: null for a topic id, if the version allows it."""
     if version < _FIRST_VERSION_BY_ID:
         return requested.name or ""
     return requested.name if requested.topic_id == ZERO_UUID else None
@@ -171,7 +171,10 @@ def _described(
 def _partition(
     partition: Partition, reachable: Collection[int], version: int
 ) -> MetadataResponsePartition:
-    """Describes a partition; `reachable` are the nodes that the client can reach."""
+    """Returns the metadata of a partition.
+
+    `reachable` are the ids of the live nodes that have the client's listener.
+    """
     leader_and_isr = partition.leader_and_isr
     replicas, in_sync = leader_and_isr.replicas, leader_and_isr.in_sync
     offline = [node for node in replicas if node not in reachable]

@@ -1,6 +1,6 @@
 """OffsetCommit (8), v0 to v10.
 
-v0      Kafka stored commits of this version in ZooKeeper; here it is as the others
+v0      Kafka stored commits of this version in ZooKeeper; here they are stored as those of v1
 v1      generation and member id; a commit may have its own timestamp
 v2-v4   how long to keep the offset; v5 leaves that to the broker (KIP-211)
 v3      throttle time
@@ -10,11 +10,11 @@ v8      flexible
 v9      GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH (KIP-848)
 v10     topics by id (KIP-848, KIP-1191)
 
-Only the coordinator accepts commits: other nodes answer NOT_COORDINATOR. A missing topic or
-partition is UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID, and the rest is committed.
-`groups.offset_commit_checks` decides whether a member may commit, for groups of the consumer
-protocol `groups.consumer.offset_checks`. Each commit is a record of `__consumer_offsets`; those of
-one request are one batch.
+Only the coordinator accepts commits: other nodes return NOT_COORDINATOR. A missing topic or
+partition is UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID, and the other offsets are committed.
+`groups.offset_commit_checks` decides whether a member of a classic group may commit,
+`groups.consumer.offset_checks` does so for the consumer protocol. Each offset is a record of
+`__consumer_offsets`; the records of one request are one batch.
 
 Left out: nothing.
 """
@@ -50,10 +50,10 @@ from ..topics import Topic
 _FIRST_VERSION_BY_ID: Final = 10
 _NONE: Final = code_of("NONE")
 _TOO_LARGE: Final = code_of("OFFSET_METADATA_TOO_LARGE")
-#: The value that leaves a time to the broker.
+#: The value for a time that the broker decides.
 _UNSET: Final = -1
 
-#: The latest time that a record can hold.
+#: The latest timestamp that a record can have.
 _LAST_MS: Final = (1 << 63) - 1
 
 #: A partition of a request with its topic.
@@ -64,7 +64,7 @@ _RequestedPartition = tuple[OffsetCommitRequestTopic, Topic, OffsetCommitRequest
 def offset_commit(
     context: Context, request: OffsetCommitRequest, version: int
 ) -> OffsetCommitResponse:
-    """Commits the valid offsets, and returns the errors of the others."""
+    """Commits the offsets that are valid, and returns an error code for each partition."""
     answer = _ResponseBuilder()
     try:
         check(context, Operation.READ, ResourceType.GROUP, request.group_id)
@@ -108,9 +108,9 @@ def _commit(
     requested: list[_RequestedPartition],
     version: int,
 ) -> list[int]:
-    """Returns the error code of each partition; the partitions without an error are committed.
+    """Commits offsets; returns the error code of each partition.
 
-    Raises BrokerResponseError if the whole request fails.
+    Raises BrokerResponseError if no offset may be committed or stored.
     """
     coordinator = context.group_coordinator
     group_id, now = request.group_id, context.now
@@ -157,7 +157,7 @@ def _commit(
 
 
 class _ResponseBuilder:
-    """The partitions of each topic in the response, in the order of their decisions."""
+    """Collects the partitions of a response by topic, in the order of `add`."""
 
     def __init__(self) -> None:
         self._topics: dict[tuple[str, bytes], OffsetCommitResponseTopic] = {}

@@ -1,8 +1,8 @@
 """OffsetFetch (9), v0 to v10.
 
-v0      Kafka read the offsets of this version from ZooKeeper; here it is as the others
-v1      from the coordinator
-v2      null asks for all topics (KIP-88); an error code for the group
+v0      Kafka read the offsets of this version from ZooKeeper; here they are read as in v1
+v1      offsets are read from the coordinator
+v2      null requests all topics (KIP-88); an error code for the group
 v3      throttle time
 v5      leader epoch (KIP-320)
 v6      flexible
@@ -11,12 +11,14 @@ v8      many groups in one request (KIP-709)
 v9      member id and epoch (KIP-848)
 v10     topics by id (KIP-848, KIP-1191)
 
-An uncommitted offset is -1, also if the group, topic or partition does not exist. Before v2 an
-error of the group is repeated for each partition. A request for all topics leaves out those that
-the client may not describe, and since v10 deleted topics, which have no id.
+The offset of a partition without a commit is -1, also if the group, topic or partition does not
+exist. Before v2, each partition has the error of the group. The response to a request for all
+topics omits topics that the client may not describe, and since v10 deleted topics, which have no
+topic id.
 
-In a group of the consumer protocol, a member epoch in the request must be the current one:
-STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID. For classic groups Kafka does not check it either.
+In a group of the consumer protocol, the member epoch in a request must be the member's current
+epoch; the errors are STALE_MEMBER_EPOCH and UNKNOWN_MEMBER_ID. As in Kafka, classic groups do not
+check the epoch.
 
 Left out: UNSTABLE_OFFSET_COMMIT, as there are no transactions.
 """
@@ -46,7 +48,7 @@ from ..groups.committed_offsets import CommittedOffset
 from ..groups.consumer.offset_checks import validate_offset_fetch
 from ..registry import handles
 
-#: A partition of a response, before v8 and since.
+#: A partition of a response: before v8, and since v8.
 P = TypeVar("P", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)
 
 _FIRST_VERSION_WITH_GROUP_ERROR: Final = 2
@@ -59,7 +61,7 @@ _NO_OFFSET: Final = CommittedOffset(-1)
 
 
 class _RequestedTopic(NamedTuple):
-    """A requested topic and its partitions."""
+    """Holds a requested topic, with its name or topic id, and the requested partitions."""
 
     name: str
     topic_id: Uuid
@@ -67,7 +69,7 @@ class _RequestedTopic(NamedTuple):
 
 
 class _TopicResult(NamedTuple):
-    """The result of a topic: a code and a committed offset for each partition."""
+    """Holds the result of a topic: for each partition its index, error code and offset."""
 
     name: str
     topic_id: Uuid
@@ -144,7 +146,7 @@ def _fetch_group(
     topics: list[_RequestedTopic] | None,
     version: int,
 ) -> tuple[int, list[_TopicResult]]:
-    """Returns the error code of a group and its topics; None stands for all topics."""
+    """Returns the error code of a group, and the results of `topics`; of all topics for None."""
     try:
         check(context, Operation.DESCRIBE, ResourceType.GROUP, requested.group_id)
         group = context.group_coordinator.find(context.node_id, requested.group_id, context.now)
@@ -189,7 +191,10 @@ def _fetch_all_topics(context: Context, group: AnyGroup, version: int) -> list[_
 def _fetch_topic(
     context: Context, group: AnyGroup | None, topic: _RequestedTopic, version: int
 ) -> _TopicResult:
-    """Raises UNKNOWN_TOPIC_ID and TOPIC_AUTHORIZATION_FAILED."""
+    """Returns the committed offsets of a topic.
+
+    Raises UNKNOWN_TOPIC_ID and TOPIC_AUTHORIZATION_FAILED.
+    """
     name = topic.name
     if version >= _FIRST_VERSION_BY_ID:
         known = context.cluster.topics.with_id(topic.topic_id)

@@ -1,20 +1,21 @@
 """FindCoordinator (10), v0 to v6.
 
 v0      the coordinator of a group
-v1      of a transactional id too, by the type of the key (KIP-98); error message, throttle time
+v1      key types: also transactional ids (KIP-98); error message, throttle time
 v3      flexible
 v4      many keys in one request (KIP-699)
 v5      TRANSACTION_ABORTABLE (KIP-890)
-v6      of a share partition, `group:topicId:partition` (KIP-932)
+v6      share partitions as keys, `group:topicId:partition` (KIP-932)
 
-The leader of the partition of __consumer_offsets, __transaction_state or __share_group_state to
-which a key hashes coordinates it. Without a leader it is COORDINATOR_NOT_AVAILABLE.
+A key hashes to a partition of __consumer_offsets, __transaction_state or __share_group_state, and
+the leader of that partition is its coordinator. Without a leader, the error is
+COORDINATOR_NOT_AVAILABLE.
 
 The first lookup of a group creates __consumer_offsets.
 
 Left out: COORDINATOR_NOT_AVAILABLE at the first lookup, which Kafka returns while it creates the
-topic; the topics of transactions and shares, which have leaders only (see `coordinators`), and
-their coordinators.
+topic; the transaction and share coordinators themselves: their topics have leaders, but no log (see
+`coordinators`).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from ..registry import handles
 
 _FIRST_VERSION_OF_MANY: Final = 4
 _FIRST_VERSION_OF_SHARES: Final = 6
-#: The error message of success in versions with one key; later versions have none.
+#: The error message of a successful response in v1 to v3; later versions have no message.
 _NO_ERROR: Final = "NONE"
 
 

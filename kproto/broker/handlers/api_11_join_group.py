@@ -1,21 +1,21 @@
 """JoinGroup (11), v0 to v9.
 
-v0      a member joins; the response waits for the next generation; the session timeout is the
-        rebalance timeout
+v0      a member joins; the response is delayed until the next generation; the session timeout is
+        also the rebalance timeout
 v1      rebalance timeout (KIP-62)
 v2      throttle time
 v4      a new dynamic member gets its member id first, MEMBER_ID_REQUIRED (KIP-394)
 v5      group instance id (KIP-345)
 v6      flexible
-v7      protocol type; no protocol is null (KIP-559)
+v7      protocol type; the protocol name is null if there is none (KIP-559)
 v8      reason (KIP-800), which is logged
 v9      a restarted static leader may skip the assignment (KIP-814)
 
-In a group of the consumer protocol the response is not delayed, and there is no leader
-(`groups.consumer`).
+In a group of the consumer protocol, the response is not delayed, and there is no leader
+(`groups.consumer.classic_protocol`).
 
-Left out: the order of Kafka's hash map. The leader gets the members, and a new leader is chosen, in
-the order in which they joined.
+Left out: the order of Kafka's hash map. The leader gets the members in the order in which they
+joined, and the member that joined first becomes the new leader.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def join_group(context: Context, request: JoinGroupRequest, version: int) -> Dec
     try:
         check_group_request(context, request.group_id)
     except BrokerResponseError as error:
-        # A client that may not read the group gets no member id back.
+        # The response to a client that may not read the group has no member id.
         member_id = "" if error.name == "GROUP_AUTHORIZATION_FAILED" else request.member_id
         return respond(JoinResult(member_id, error.name))
     try:

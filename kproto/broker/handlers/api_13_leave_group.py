@@ -28,7 +28,7 @@ _FIRST_VERSION_OF_MANY: Final = 3
 
 @handles(LeaveGroupRequest, versions=range(6))
 def leave_group(context: Context, request: LeaveGroupRequest, version: int) -> LeaveGroupResponse:
-    """Removes each member, or returns its error."""
+    """Removes members from a group, and returns an error code for each."""
     try:
         check_group_request(context, request.group_id)
         group = context.group_coordinator.find(context.node_id, request.group_id, context.now)

@@ -1,10 +1,10 @@
 """SyncGroup (14), v0 to v5.
 
-v0      the leader sends the assignment; responses wait for it
+v0      the leader sends the assignment; responses to the followers are delayed until then
 v1      throttle time
 v3      group instance id (KIP-345)
 v4      flexible
-v5      protocol type and name, which must be those of the generation (KIP-559)
+v5      protocol type and name, which must equal those of the generation (KIP-559)
 
 Left out: nothing.
 """
@@ -29,7 +29,7 @@ _FIRST_VERSION_OF_PROTOCOL: Final = 5
 
 @handles(SyncGroupRequest, versions=range(6))
 def sync_group(context: Context, request: SyncGroupRequest, version: int) -> Decision:
-    """Returns the assignment, delayed until the leader has sent it."""
+    """Returns the member's assignment, delayed until the leader has sent the assignments."""
     try:
         if version >= _FIRST_VERSION_OF_PROTOCOL:
             _check_protocol(request)

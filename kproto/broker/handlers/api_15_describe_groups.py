@@ -5,12 +5,12 @@ v1      throttle time
 v3      authorized operations (KIP-430)
 v4      group instance id (KIP-345)
 v5      flexible
-v6      GROUP_ID_NOT_FOUND for a missing group, whose state is Dead in all versions (KIP-1043)
+v6      GROUP_ID_NOT_FOUND for a missing group (KIP-1043); its state is Dead in all versions
 
-Metadata of members and the protocol are returned for stable groups alone. Groups that the client
-may not describe come first.
+Metadata of members and the protocol are returned only for stable groups. In the response, groups
+that the client may not describe come first.
 
-Groups of the consumer protocol are not found, as in Kafka since 4.0: ConsumerGroupDescribe
+As in Kafka since 4.0, groups of the consumer protocol are missing groups: ConsumerGroupDescribe
 describes them.
 
 Left out: nothing.
@@ -41,8 +41,8 @@ _FIRST_VERSION_OF_NOT_FOUND: Final = 6
 def describe_groups(
     context: Context, request: DescribeGroupsRequest, version: int
 ) -> DescribeGroupsResponse:
-    """Describes each group, or returns its error."""
-    # A stable sort: groups that the client may not describe come first.
+    """Returns the state and members of each group, or an error code."""
+    # `sorted` keeps the order of the request, and False comes before True.
     requested = sorted(request.groups, key=lambda it: _may_describe(context, it))
     found = [_described(context, group_id, version) for group_id in requested]
     if request.include_authorized_operations:

@@ -3,13 +3,13 @@
 v0      the groups that the node coordinates
 v1      throttle time
 v3      flexible
-v4      states, and only groups in some of them (KIP-518)
-v5      types, and only groups of some of them (KIP-848)
+v4      the state of each group, and a filter of states (KIP-518)
+v5      the type of each group, and a filter of types (KIP-848)
 
 Names of states and types are case-insensitive. A client that may describe the cluster gets all
-groups, others those that they may describe.
+groups, another client those that it may describe.
 
-Left out: groups of shares and streams.
+Left out: share groups and streams groups.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..registry import handles
 
 @handles(ListGroupsRequest, versions=range(6))
 def list_groups(context: Context, request: ListGroupsRequest, version: int) -> ListGroupsResponse:
-    """Lists the groups that this node coordinates and the client may describe."""
+    """Returns the groups that this node coordinates and that the client may describe."""
     states = {state.strip().lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     node_id = context.node_id

@@ -1,13 +1,13 @@
 """SaslHandshake (17), v0 to v1.
 
-v0      tokens follow without a header (KIP-43)
-v1      tokens follow in SaslAuthenticate (KIP-152)
+v0      the client sends the following tokens without a request header (KIP-43)
+v1      the client sends the following tokens in SaslAuthenticate (KIP-152)
 
-`kproto.broker.sasl_authenticator` answers the handshakes of a listener with SASL. This handler gets
-only handshakes on a listener without SASL, or handshakes when no re-authentication is possible, and
-answers ILLEGAL_SASL_STATE as Kafka does.
+`kproto.broker.sasl_authenticator` handles SaslHandshake on a listener with SASL. This handler gets
+it only on a listener without SASL, or if no re-authentication is possible, and returns
+ILLEGAL_SASL_STATE as Kafka does.
 
-Left out: GSSAPI, whose old clients send tokens without a handshake.
+Left out: GSSAPI, whose old clients send tokens without SaslHandshake.
 """
 
 from __future__ import annotations
@@ -23,5 +23,5 @@ from ..registry import handles
 def sasl_handshake(
     context: Context, request: SaslHandshakeRequest, version: int
 ) -> SaslHandshakeResponse:
-    """Rejects a handshake that is not expected."""
+    """Returns ILLEGAL_SASL_STATE."""
     return SaslHandshakeResponse(error_code=code_of("ILLEGAL_SASL_STATE"))

@@ -3,11 +3,11 @@
 v0      keys and their version ranges (KIP-35)
 v1      throttle time
 v3      flexible, the client's name and version (KIP-511), features (KIP-584)
-v5      the cluster and node that the client expects
+v5      the cluster id and node id that the client expects; others are REBOOTSTRAP_REQUIRED
 
-Any later version is answered with UNSUPPORTED_VERSION in the form of v0, which lists the versions
-of ApiVersions alone, so that the client can ask again (`unsupported_api_versions`, KIP-511). A
-broker of a release before v3 lists nothing then.
+The response to a later version is UNSUPPORTED_VERSION, encoded as v0. It lists the versions of
+ApiVersions, so that the client can retry with one of them (KIP-511). A broker of a release before
+v3 lists no API then.
 
 Left out: features; the broker has none.
 """
@@ -30,7 +30,7 @@ _UNKNOWN_NODE: Final = -1
 
 
 def unsupported_api_versions(context: Context) -> ApiVersionsResponse:
-    """Returns the response in the form of v0 to an unknown version."""
+    """Returns the response to an unsupported version, which is encoded as v0."""
     key = ApiVersionsRequest.API_KEY
     if context.versions[key].stop <= _FIRST_VERSION_OF_SOFTWARE:
         return ApiVersionsResponse(error_code=code_of("UNSUPPORTED_VERSION"))
@@ -44,7 +44,7 @@ def unsupported_api_versions(context: Context) -> ApiVersionsResponse:
 def api_versions(
     context: Context, request: ApiVersionsRequest, version: int
 ) -> ApiVersionsResponse:
-    """Lists the supported APIs and versions."""
+    """Returns the supported APIs with their versions."""
     error = _error(context, request, version)
     if error:
         return ApiVersionsResponse(error_code=code_of(error))

@@ -2,13 +2,13 @@
 
 v1      validate only, error messages
 v2      throttle time
-v4      -1 for the broker's default of partitions and replication factor (KIP-464)
-v5      flexible; the new topic's size and settings in the response (KIP-525)
+v4      -1 for the broker's default partition count and replication factor (KIP-464)
+v5      flexible; partition count, replication factor and configs in the response (KIP-525)
 v6      THROTTLING_QUOTA_EXCEEDED (KIP-599)
 v7      topic id in the response (KIP-516)
 
-Left out: waiting for the time-out, as creation is immediate; the effect of most configs (see
-`topic_configs`).
+Left out: the timeout of the request, because a topic is created at once; the effect of most configs
+(see `topic_configs`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from ..throttle import mutation_quota, record_mutations
 from ..topic_configs import DEFAULTS
 from ..topics import METADATA_LOG, Topic
 
-#: Before this version a throttled topic is created, and the client waits afterwards.
+#: The first version that refuses topics above the quota. In older versions they are created, and
+#: the client is throttled.
 _FIRST_VERSION_OF_STRICT_QUOTA: Final = 6
 
 #: The source of a config's value (DescribeConfigs' ConfigSource).
@@ -45,10 +46,10 @@ _DEFAULT_CONFIG: Final = 5
 def create_topics(
     context: Context, request: CreateTopicsRequest, version: int
 ) -> CreateTopicsResponse:
-    """Creates each topic, or returns its error.
+    """Creates topics, and returns an error code for each.
 
-    A right to create in the cluster covers each topic. A client without DESCRIBE_CONFIGS gets
-    neither the configs nor the partition count.
+    CREATE on the cluster allows all topics. Without DESCRIBE_CONFIGS on the topic, the response has
+    neither configs nor partition count.
     """
     quota = mutation_quota(context, strict=version >= _FIRST_VERSION_OF_STRICT_QUOTA)
     may_create_all = allows_cluster(context, Operation.CREATE)

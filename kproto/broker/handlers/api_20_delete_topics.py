@@ -6,7 +6,7 @@ v4      flexible
 v5      error messages, THROTTLING_QUOTA_EXCEEDED (KIP-599)
 v6      topics by name or by id (KIP-516)
 
-Left out: a setting that forbids deletion; waiting for the time-out, as deletion is immediate.
+Left out: delete.topic.enable; the timeout of the request, because a topic is deleted at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from ..throttle import mutation_quota, record_mutations
 from ..topics import Topic
 
 _FIRST_VERSION_BY_ID = 6
-#: Before this version a throttled topic is deleted, and the client waits afterwards.
+#: The first version that refuses topics above the quota. In older versions they are deleted, and
+#: the client is throttled.
 _FIRST_VERSION_OF_STRICT_QUOTA = 5
 
 
@@ -33,7 +34,7 @@ _FIRST_VERSION_OF_STRICT_QUOTA = 5
 def delete_topics(
     context: Context, request: DeleteTopicsRequest, version: int
 ) -> DeleteTopicsResponse:
-    """Deletes each topic, or returns its error."""
+    """Deletes topics, and returns an error code for each."""
     quota = mutation_quota(context, strict=version >= _FIRST_VERSION_OF_STRICT_QUOTA)
     requested = request.topics
     if version < _FIRST_VERSION_BY_ID:
@@ -77,7 +78,11 @@ def _refused(name: str | None, topic_id: Uuid, error: BrokerResponseError) -> De
 def _visible_name(
     context: Context, requested: DeleteTopicState, error: BrokerResponseError
 ) -> str | None:
-    """Returns the name of a topic requested by id, if the client may describe it."""
+    """Returns the name of a topic for the error `error`; None if the client may not learn it.
+
+    After an authorization error, the name for a topic id is returned only if the client may
+    describe the topic.
+    """
     if requested.name is not None or error.name != AUTHORIZATION_ERRORS[ResourceType.TOPIC]:
         return requested.name
     name = context.cluster.topics.with_id(requested.topic_id).name
@@ -93,7 +98,7 @@ def _find(context: Context, requested: DeleteTopicState) -> Topic:
         if not allows_cluster(context, Operation.DELETE):
             check_topic_of_id(context, Operation.DELETE, found)
         return found
-    # A client that may not describe the topic does not learn whether it exists.
+    # The error for a client that may not describe the topic does not reveal whether it exists.
     name = requested.name or ""
     _check(context, Operation.DESCRIBE, name)
     found = context.cluster.topics.named(name)
@@ -102,6 +107,8 @@ def _find(context: Context, requested: DeleteTopicState) -> Topic:
 
 
 def _check(context: Context, operation: Operation, name: str) -> None:
-    """Checks the right to delete, in the cluster or of the topic."""
+    """Raises TOPIC_AUTHORIZATION_FAILED unless DELETE on the cluster or `operation` on the topic is
+    allowed.
+    """
     if not allows_cluster(context, Operation.DELETE):
         check(context, operation, ResourceType.TOPIC, name)

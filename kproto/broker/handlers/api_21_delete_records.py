@@ -3,11 +3,12 @@
 v1      a throttled response is sent at once (KIP-219)
 v2      flexible
 
-Offset -1 stands for the high watermark. As in Kafka, an offset before the log start is a success;
-records of topics that are only compacted (POLICY_VIOLATION) and of internal topics
-(INVALID_TOPIC_EXCEPTION) are not deleted.
+Offset -1 stands for the high watermark. As in Kafka, an offset below the log start offset is a
+success. Records of topics that are only compacted (POLICY_VIOLATION) and of internal topics
+(INVALID_TOPIC_EXCEPTION) cannot be deleted.
 
-Left out: waiting for followers until the time-out, as all replicas share one log.
+Left out: the timeout of the request, because there are no followers to wait for: all replicas share
+one log.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _NO_OFFSET: Final = -1
 def delete_records(
     context: Context, request: DeleteRecordsRequest, version: int
 ) -> DeleteRecordsResponse:
-    """Moves the start of each log; for a partition named twice, the last entry counts."""
+    """Moves the log start offsets. If a partition is named twice, the last entry is effective."""
     requested: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         for partition in topic.partitions:
@@ -73,7 +74,7 @@ def _delete(
         if before < 0:
             raise api_error("OFFSET_OUT_OF_RANGE", f"offset {before} is below 0")
         partition.log.delete_before(before)
-        partition.log.notify()  # fetches that wait see the new start
+        partition.log.notify()  # so that delayed Fetches below the new start offset fail
         result.low_watermark = partition.log.start_offset
     except BrokerResponseError as error:
         result.error_code = error.code

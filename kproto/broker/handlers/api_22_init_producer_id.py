@@ -2,11 +2,11 @@
 
 v0      a producer id for an idempotent or transactional producer (KIP-98)
 v2      flexible
-v3      the producer id and epoch of a producer that recovers from an error (KIP-360)
+v3      the request of a producer that recovers from an error has its id and epoch (KIP-360)
 v4      PRODUCER_FENCED
 v6      two-phase commit (KIP-939); unstable
 
-A producer without a transactional id always gets a new id with epoch 0.
+A producer without a transactional id always gets a new producer id with epoch 0.
 
 Left out: transactions; a transactional id is INVALID_REQUEST.
 """
@@ -28,7 +28,7 @@ _NONE = -1
 def init_producer_id(
     context: Context, request: InitProducerIdRequest, version: int
 ) -> InitProducerIdResponse:
-    """Returns a new producer id."""
+    """Returns a new producer id with epoch 0, or an error code."""
     denied = _missing_right(context, request)
     if denied is not None:
         return InitProducerIdResponse(
@@ -45,9 +45,9 @@ def init_producer_id(
 
 
 def _missing_right(context: Context, request: InitProducerIdRequest) -> ResourceType | None:
-    """Returns the resource type of the missing right; None if all rights are there.
+    """Returns the resource type on which an operation is denied; None if all are allowed.
 
-    Without a transactional id, the right to write to any topic is enough (KIP-679).
+    Without a transactional id, WRITE on at least one topic is enough (KIP-679).
     """
     name = request.transactional_id
     if name is None:

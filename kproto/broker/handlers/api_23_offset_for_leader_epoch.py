@@ -1,13 +1,13 @@
 """OffsetForLeaderEpoch (23), v0 to v4.
 
 v0      the end offset of a leader epoch (KIP-101)
-v1      the epoch of the returned offset, because the requested one may be unknown (KIP-279)
+v1      the leader epoch of the returned offset, which may differ from the requested (KIP-279)
 v2      the client's current leader epoch; throttle time (KIP-320)
-v3      replica id: for consumers, too (KIP-320)
+v3      replica id, so that consumers can send the request, too (KIP-320)
 v4      flexible
 
-For an unknown epoch the largest one below it is returned, for one above all -1. Only the leader
-answers.
+For an epoch that the log does not have, the response has the largest lower epoch; for an epoch
+above the current epoch, -1. Other nodes than the leader return NOT_LEADER_OR_FOLLOWER.
 
 Left out: nothing.
 """

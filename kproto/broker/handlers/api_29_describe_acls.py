@@ -1,13 +1,13 @@
 """DescribeAcls (29), v0 to v3.
 
 v0      ACLs that match a filter (KIP-140)
-v1      patterns of names: literal, prefixed, any, match (KIP-290)
+v1      pattern types of names: literal, prefixed, any, match (KIP-290)
 v2      flexible
 v3      resources of type user (KIP-373)
 
-A code that no release knows matches nothing. A code of 0 (unknown) is INVALID_REQUEST; Kafka closes
-the connection. Without an authorizer the response is SECURITY_DISABLED; the request requires
-DESCRIBE of the cluster.
+An undefined code in the filter matches no ACL. Code 0 (unknown) is INVALID_REQUEST, for which Kafka
+closes the connection. The request requires DESCRIBE on the cluster. Without an authorizer it is
+SECURITY_DISABLED.
 
 Left out: nothing.
 """
@@ -32,7 +32,7 @@ from ..registry import handles
 def describe_acls(
     context: Context, request: DescribeAclsRequest, version: int
 ) -> DescribeAclsResponse:
-    """Lists the ACLs that the filter matches, grouped by resource."""
+    """Returns the ACLs that match the filter, grouped by resource pattern."""
     requested = AclFilter(
         request.principal_filter,
         Operation(request.operation),

@@ -5,10 +5,10 @@ v1      prefixes of names (KIP-290)
 v2      flexible
 v3      resources of type user (KIP-373)
 
-An existing ACL is a success. Without an authorizer each is SECURITY_DISABLED; the request requires
-ALTER of the cluster. An invalid ACL is INVALID_REQUEST, and the others are created, also in two
-cases in which Kafka fails the whole request: UNKNOWN_SERVER_ERROR for a code that is for filters
-alone, and a closed connection for a code of 0 (unknown).
+The request requires ALTER on the cluster. Without an authorizer each ACL is SECURITY_DISABLED. To
+create an existing ACL is a success. An invalid ACL is INVALID_REQUEST, and the other ACLs are
+created. For two invalid ACLs, Kafka creates none: it returns UNKNOWN_SERVER_ERROR for a code that
+only filters may have, and closes the connection for code 0 (unknown).
 
 Left out: nothing.
 """
@@ -27,7 +27,7 @@ from ..registry import handles
 
 @handles(CreateAclsRequest, versions=range(4))
 def create_acls(context: Context, request: CreateAclsRequest, version: int) -> CreateAclsResponse:
-    """Creates each ACL, or returns its error."""
+    """Creates ACLs, and returns an error code for each."""
     try:
         check_cluster(context, Operation.ALTER)
         required_authorizer(context)

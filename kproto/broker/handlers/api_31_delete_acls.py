@@ -1,13 +1,13 @@
 """DeleteAcls (31), v0 to v3.
 
 v0      ACLs that match filters (KIP-140)
-v1      patterns of names: literal, prefixed, any, match (KIP-290)
+v1      pattern types of names: literal, prefixed, any, match (KIP-290)
 v2      flexible
 v3      resources of type user (KIP-373)
 
-An ACL that several filters match is returned for each of them. A code that no release knows is
-INVALID_REQUEST, and so is 0 (unknown), for which Kafka closes the connection. Without an authorizer
-each is SECURITY_DISABLED; the request requires ALTER of the cluster.
+An ACL that matches several filters is returned for each of them. An undefined code in a filter is
+INVALID_REQUEST, and so is code 0 (unknown), for which Kafka closes the connection. The request
+requires ALTER on the cluster. Without an authorizer each filter is SECURITY_DISABLED.
 
 Left out: nothing.
 """
@@ -30,7 +30,7 @@ from ..registry import handles
 
 @handles(DeleteAclsRequest, versions=range(4))
 def delete_acls(context: Context, request: DeleteAclsRequest, version: int) -> DeleteAclsResponse:
-    """Deletes the ACLs that each filter matches."""
+    """Deletes the ACLs that match the filters, and returns them for each filter."""
     try:
         check_cluster(context, Operation.ALTER)
         authorizer = required_authorizer(context)

@@ -5,11 +5,11 @@ v2      a throttled response is sent at once (KIP-219)
 v3      types and documentation (KIP-569)
 v4      flexible
 
-A topic has all of its configs, a broker those of Kafka's that are settings here. A broker describes
-only itself. A group of the consumer protocol has the configs that are settings here.
+The response has all configs of a topic. Of brokers and of groups of the consumer protocol, it has
+the configs that correspond to a setting of `BrokerSettings`. A broker describes only itself.
 
-Left out: documentation; cluster-wide defaults (broker ""), loggers and client metrics, whose lists
-are empty; configs of share and streams groups.
+Left out: documentation; cluster-wide defaults (broker ""), loggers and client metrics, for which
+the response has no configs; configs of share groups and streams groups.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _GROUP: Final = 32
 
 _FIRST_VERSION_OF_TYPES: Final = 3
 
-#: The resource type of the required right, by resource type.
+#: The authorizer's resource type for each resource type of configs.
 _RIGHT_TO: Final[Mapping[int, ResourceType]] = MappingProxyType(
     {
         _TOPIC: ResourceType.TOPIC,
@@ -58,7 +58,10 @@ _RIGHT_TO: Final[Mapping[int, ResourceType]] = MappingProxyType(
 def describe_configs(
     context: Context, request: DescribeConfigsRequest, version: int
 ) -> DescribeConfigsResponse:
-    """Describes each resource, or returns its error; unauthorized ones come last, as in Kafka."""
+    """Returns the configs of each resource, or an error code.
+
+    As in Kafka, resources that the client may not describe come last.
+    """
     unknown = [it for it in request.resources if it.resource_type not in _RIGHT_TO]
     if unknown:
         why = api_error("INVALID_REQUEST", f"resource type {unknown[0].resource_type} is not known")
@@ -126,7 +129,7 @@ _DESCRIBE: Final[Mapping[int, Callable[[Context, str], list[ConfigEntry]]]] = Ma
 
 
 def _check_broker(context: Context, name: str) -> None:
-    """Raises INVALID_REQUEST for another broker than this one."""
+    """Raises INVALID_REQUEST unless `name` is the node id of this broker."""
     if name != str(context.node_id):
         raise api_error(
             "INVALID_REQUEST",

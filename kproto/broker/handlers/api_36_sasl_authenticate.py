@@ -4,10 +4,10 @@ v0      one token of the exchange (KIP-152)
 v1      session lifetime (KIP-368)
 v2      flexible
 
-`kproto.broker.sasl_authenticator` answers the tokens of a listener with SASL. A token without a
-handshake before it reaches this handler, which answers ILLEGAL_SASL_STATE as Kafka does.
+`kproto.broker.sasl_authenticator` handles SaslAuthenticate on a listener with SASL. This handler
+gets it without a preceding SaslHandshake, and returns ILLEGAL_SASL_STATE as Kafka does.
 
-Left out: the delay of a refusal (connection.failed.authentication.delay.ms).
+Left out: the delay after a failed authentication (connection.failed.authentication.delay.ms).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..registry import handles
 def sasl_authenticate(
     context: Context, request: SaslAuthenticateRequest, version: int
 ) -> SaslAuthenticateResponse:
-    """Rejects a token that is not expected."""
+    """Returns ILLEGAL_SASL_STATE."""
     return SaslAuthenticateResponse(
         error_code=code_of("ILLEGAL_SASL_STATE"),
         error_message="SaslAuthenticate request received after successful authentication",

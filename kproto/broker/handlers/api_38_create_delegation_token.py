@@ -1,12 +1,12 @@
 """CreateDelegationToken (38), v0 to v3.
 
-v0      a token of the client, and its renewers (KIP-48)
-v1      throttle time first for the client
+v0      creates a token that the client owns, with renewers (KIP-48)
+v1      a throttled response is sent at once (KIP-219)
 v2      flexible
-v3      a token for another owner (KIP-373)
+v3      another owner than the client (KIP-373)
 
-A client that is not authenticated, or that authenticated by a token, gets none; a token for another
-owner requires CREATE_TOKENS of that user.
+A client that is not authenticated, or that authenticated by a token, gets
+DELEGATION_TOKEN_REQUEST_NOT_ALLOWED. A token for another owner requires CREATE_TOKENS on that user.
 
 Left out: nothing.
 """
@@ -31,7 +31,7 @@ _FIRST_VERSION_WITH_OWNER = 3
 def create_delegation_token(
     context: Context, request: CreateDelegationTokenRequest, version: int
 ) -> CreateDelegationTokenResponse:
-    """Creates a token."""
+    """Creates a delegation token, and returns its id, HMAC and times."""
     owner = context.principal
     if version >= _FIRST_VERSION_WITH_OWNER and request.owner_principal_name:
         owner = Principal(request.owner_principal_type or "", request.owner_principal_name)

@@ -1,7 +1,7 @@
 """RenewDelegationToken (39), v0 to v2.
 
 v0      the owner or a renewer renews a token (KIP-48)
-v1      throttle time first for the client
+v1      a throttled response is sent at once (KIP-219)
 v2      flexible
 
 Left out: nothing.
@@ -20,7 +20,7 @@ from .token_expiry import changed_expiry
 def renew_delegation_token(
     context: Context, request: RenewDelegationTokenRequest, version: int
 ) -> RenewDelegationTokenResponse:
-    """Renews a token."""
+    """Renews a delegation token, and returns its new expiry time."""
     expiry = changed_expiry(
         context,
         lambda: context.cluster.tokens.renew(

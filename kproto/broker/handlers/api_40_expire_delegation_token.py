@@ -1,7 +1,7 @@
 """ExpireDelegationToken (40), v0 to v2.
 
-v0      a token expires earlier, or at once (KIP-48)
-v1      throttle time first for the client
+v0      the owner or a renewer sets the expiry time of a token, or deletes the token (KIP-48)
+v1      a throttled response is sent at once (KIP-219)
 v2      flexible
 
 Left out: nothing.
@@ -20,7 +20,7 @@ from .token_expiry import changed_expiry
 def expire_delegation_token(
     context: Context, request: ExpireDelegationTokenRequest, version: int
 ) -> ExpireDelegationTokenResponse:
-    """Expires a token."""
+    """Sets the expiry time of a delegation token, and returns that time."""
     expiry = changed_expiry(
         context,
         lambda: context.cluster.tokens.expire(

@@ -1,13 +1,14 @@
 """DescribeDelegationToken (41), v0 to v3.
 
-v0      the tokens of some owners, or all for null (KIP-48)
-v1      throttle time first for the client
+v0      the tokens of the named owners, or all tokens for null (KIP-48)
+v1      a throttled response is sent at once (KIP-219)
 v2      flexible
-v3      the requester of each (KIP-373)
+v3      the requester of each token (KIP-373)
 
-A client that authenticated by a token gets none. A client gets the tokens that it owns or may
-renew; others require DESCRIBE of the token or DESCRIBE_TOKENS of its owner, which are granted
-without an authorizer.
+A client that is not authenticated, or that authenticated by a token, gets
+DELEGATION_TOKEN_REQUEST_NOT_ALLOWED. Other clients get the tokens that they own or may renew.
+Further tokens require DESCRIBE on the token or DESCRIBE_TOKENS on its owner; without an authorizer
+both are allowed.
 
 Left out: nothing.
 """
@@ -35,7 +36,7 @@ _FIRST_VERSION_WITH_REQUESTER = 3
 def describe_delegation_token(
     context: Context, request: DescribeDelegationTokenRequest, version: int
 ) -> DescribeDelegationTokenResponse:
-    """Describes the tokens that the client may see."""
+    """Returns the requested tokens that the client may describe."""
     requested = None
     if request.owners is not None:
         requested = [Principal(each.principal_type, each.principal_name) for each in request.owners]

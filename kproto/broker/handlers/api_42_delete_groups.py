@@ -5,7 +5,8 @@ v1      throttle time
 v2      flexible
 v3      error message (KIP-1043)
 
-A group that is named twice is deleted once. Groups that the client may not delete come last.
+A group that is named twice is deleted once. In the response, groups that the client may not delete
+come last.
 
 Left out: nothing.
 """
@@ -26,8 +27,8 @@ from ..registry import handles
 def delete_groups(
     context: Context, request: DeleteGroupsRequest, version: int
 ) -> DeleteGroupsResponse:
-    """Deletes each group, or returns its error."""
-    # A stable sort: groups that may not be deleted come last.
+    """Deletes groups with their offsets, and returns an error code for each."""
+    # `sorted` keeps the order of the request, and False comes before True.
     requested = sorted(dict.fromkeys(request.groups_names), key=lambda it: not _may(context, it))
     return DeleteGroupsResponse(results=[_deleted(context, group_id) for group_id in requested])
 

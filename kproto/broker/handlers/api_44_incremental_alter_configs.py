@@ -3,12 +3,12 @@
 v0      sets and deletes single configs (KIP-339)
 v1      flexible
 
-Alters configs of groups of the consumer protocol (KIP-848), which apply from the next heartbeats
-on, for the lifetime of the cluster. The request requires ALTER_CONFIGS of the group. If one config
-of a group is invalid, none of them is set.
+Alters configs of groups of the consumer protocol (KIP-848), which apply from the members' next
+heartbeats on. They are kept until the cluster is discarded. The request requires ALTER_CONFIGS on
+the group. If one config of a group is invalid, none of the group's configs is changed.
 
 Left out: configs of topics, brokers, loggers and client metrics, which are INVALID_REQUEST; configs
-of share and streams groups.
+of share groups and streams groups.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from ..registry import handles
 
 _GROUP: Final = 32
 
-#: The resource type of the required right: topics, brokers, loggers, client metrics.
+#: The authorizer's resource type for each resource type of configs: topics, brokers, loggers,
+#: client metrics, groups.
 _RIGHT_TO: Final[Mapping[int, ResourceType]] = MappingProxyType(
     {
         2: ResourceType.TOPIC,
@@ -51,7 +52,7 @@ _RIGHT_TO: Final[Mapping[int, ResourceType]] = MappingProxyType(
 def incremental_alter_configs(
     context: Context, request: IncrementalAlterConfigsRequest, version: int
 ) -> IncrementalAlterConfigsResponse:
-    """Alters the configs of each resource, or returns its error."""
+    """Alters the configs of resources, and returns an error code for each."""
     counts = Counter((it.resource_type, it.resource_name) for it in request.resources)
     responses = []
     for resource in request.resources:
@@ -71,7 +72,10 @@ def incremental_alter_configs(
 
 
 def _alter(context: Context, resource: AlterConfigsResource, *, validate_only: bool) -> None:
-    """Raises BrokerResponseError; then nothing has changed."""
+    """Alters the configs of one resource, unless `validate_only` is set.
+
+    Raises BrokerResponseError; then no config has changed.
+    """
     kind = _RIGHT_TO.get(resource.resource_type)
     if kind is None:
         raise api_error("INVALID_REQUEST", f"Unknown resource type {resource.resource_type}")

@@ -2,9 +2,9 @@
 
 v0      deletes offsets of a group by partition (KIP-496)
 
-A subscribed topic is GROUP_SUBSCRIBED_TO_TOPIC, a missing topic or partition is
-UNKNOWN_TOPIC_OR_PARTITION; deleting an uncommitted offset is a success. If the members are no
-consumers, the whole request is NON_EMPTY_GROUP.
+A topic to which a member subscribes is GROUP_SUBSCRIBED_TO_TOPIC. A missing topic or partition is
+UNKNOWN_TOPIC_OR_PARTITION. A partition without a committed offset is a success. If the group has
+members that are not consumers, the whole request is NON_EMPTY_GROUP.
 
 Left out: nothing.
 """
@@ -37,7 +37,7 @@ _SUBSCRIBED: Final = code_of("GROUP_SUBSCRIBED_TO_TOPIC")
 def offset_delete(
     context: Context, request: OffsetDeleteRequest, version: int
 ) -> OffsetDeleteResponse:
-    """Deletes committed offsets, and returns the errors of the others."""
+    """Deletes committed offsets, and returns an error code for each partition."""
     group_id = request.group_id
     now = context.now
     coordinator = context.group_coordinator

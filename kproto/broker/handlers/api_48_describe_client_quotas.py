@@ -3,10 +3,11 @@
 v0      the quotas of users and clients that match a filter (KIP-546)
 v1      flexible
 
-A component of the filter matches a name, the default, or any name; with `strict` an entity has no
-other types. The request requires DESCRIBE_CONFIGS of the cluster.
+A component of the filter matches one name, the default entity, or any name of an entity type. With
+`strict`, entities with further types do not match. The request requires DESCRIBE_CONFIGS on the
+cluster.
 
-Left out: quotas of IPs, of which there are none.
+Left out: quotas of IPs; a filter for them matches none.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _ANY = 2
 def describe_client_quotas(
     context: Context, request: DescribeClientQuotasRequest, version: int
 ) -> DescribeClientQuotasResponse:
-    """Lists the quotas that the filter matches."""
+    """Returns the quotas of the entities that match the filter."""
     try:
         check_cluster(context, Operation.DESCRIBE_CONFIGS)
         requested = _filter(request.components, strict=request.strict)
@@ -58,7 +59,10 @@ def describe_client_quotas(
 
 
 def _filter(components: list[ComponentData], *, strict: bool) -> EntityFilter:
-    """Returns the filter. Raises INVALID_REQUEST, and UNSUPPORTED_VERSION for unknown types."""
+    """Returns the filter of a request.
+
+    Raises INVALID_REQUEST, and UNSUPPORTED_VERSION for an unknown entity type.
+    """
     named: dict[str, str | None] = {}
     typed: set[str] = set()
     for component in components:

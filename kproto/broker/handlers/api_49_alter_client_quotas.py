@@ -4,9 +4,9 @@ v0      sets and removes quotas of users and clients (KIP-546)
 v1      flexible
 
 The quotas are producer_byte_rate, consumer_byte_rate, request_percentage (KIP-124) and
-controller_mutation_rate (KIP-599). If one quota of an entity is invalid, none of them is set. If an
-entity is named twice, the first entry counts, and the response is INVALID_REQUEST, as in Kafka. The
-request requires ALTER_CONFIGS of the cluster.
+controller_mutation_rate (KIP-599). If one quota of an entity is invalid, none of the entity's
+quotas is changed. If an entity is named twice, the first entry is applied, although the response is
+INVALID_REQUEST, as in Kafka. The request requires ALTER_CONFIGS on the cluster.
 
 Left out: quotas of IPs, which are INVALID_REQUEST.
 """
@@ -33,12 +33,12 @@ from ..registry import handles
 def alter_client_quotas(
     context: Context, request: AlterClientQuotasRequest, version: int
 ) -> AlterClientQuotasResponse:
-    """Sets and removes quotas."""
+    """Sets and removes quotas, and returns an error code for each entity."""
     table = context.cluster.quota_manager.table
     planned: dict[Entity, dict[str, float | None]] = {}
     results: dict[Entity, BrokerResponseError | None] = {}
     for requested in request.entries:
-        # Of two names of one type the last counts, as in Kafka, which puts them into a map.
+        # If an entity has a type twice, the last name is used, as in Kafka's map of types.
         entity = tuple(sorted({it.entity_type: it.entity_name for it in requested.entity}.items()))
         try:
             check_cluster(context, Operation.ALTER_CONFIGS)
@@ -58,7 +58,7 @@ def alter_client_quotas(
 
 
 def _values(entity: Entity, requested: WantedEntry) -> dict[str, float | None]:
-    """Returns the quotas to set, and None for those to remove. Raises INVALID_REQUEST."""
+    """Returns the value to set for each quota key, None to remove it. Raises INVALID_REQUEST."""
     fault = entity_error(entity)
     values: dict[str, float | None] = {}
     for change in requested.ops:

@@ -2,7 +2,7 @@
 
 v0      the SCRAM mechanisms of a user with their iterations (KIP-554)
 
-The request requires DESCRIBE of the cluster.
+The request requires DESCRIBE on the cluster.
 
 Left out: nothing.
 """
@@ -30,7 +30,7 @@ from ..security.users import Users
 def describe_user_scram_credentials(
     context: Context, request: DescribeUserScramCredentialsRequest, version: int
 ) -> DescribeUserScramCredentialsResponse:
-    """Describes the requested users, or all users."""
+    """Returns the credentials of the requested users; of all users if none is named."""
     try:
         check_cluster(context, Operation.DESCRIBE)
     except BrokerResponseError as error:

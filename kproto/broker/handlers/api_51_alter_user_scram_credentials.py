@@ -2,9 +2,10 @@
 
 v0      sets or removes credentials, at most one per user and request (KIP-554)
 
-The request requires ALTER of the cluster.
+The request requires ALTER on the cluster.
 
-Left out: nothing. An empty salt is rejected, which Kafka accepts and no client can use.
+Left out: nothing. An empty salt is UNACCEPTABLE_CREDENTIAL; Kafka accepts it, although no client
+can authenticate with it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ..context import Context
 from ..registry import handles
 from ..security.users import SCRAM_MECHANISMS, Users
 
-#: More iterations would keep clients busy; Kafka has the same limit.
+#: Maximum number of iterations, as in Kafka: clients need CPU time for each.
 _MAX_ITERATIONS = 16_384
 
 _Alteration = ScramCredentialDeletion | ScramCredentialUpsertion
@@ -37,7 +38,7 @@ _Alteration = ScramCredentialDeletion | ScramCredentialUpsertion
 def alter_user_scram_credentials(
     context: Context, request: AlterUserScramCredentialsRequest, version: int
 ) -> AlterUserScramCredentialsResponse:
-    """Sets and removes credentials; an invalid user does not affect the others."""
+    """Sets and removes SCRAM credentials, and returns an error code for each user."""
     try:
         check_cluster(context, Operation.ALTER)
     except BrokerResponseError as error:
@@ -81,7 +82,7 @@ def _refused(name: str, error: BrokerResponseError) -> AlterUserScramCredentials
 
 
 def _check(users: Users, requested: _Alteration) -> None:
-    """Raises BrokerResponseError with Kafka's messages."""
+    """Raises BrokerResponseError, with Kafka's message, for an invalid alteration."""
     if not requested.name:
         raise api_error("UNACCEPTABLE_CREDENTIAL", "Username must not be empty")
     if requested.mechanism not in SCRAM_MECHANISMS:

@@ -1,10 +1,10 @@
 """DescribeCluster (60), v0 to v2.
 
-v0      brokers, controller and cluster id, which Metadata returned before (KIP-700)
-v1      whether to describe brokers or controllers (KIP-919)
-v2      fenced brokers, which are the stopped ones here (KIP-1073)
+v0      brokers, controller and cluster id, which only Metadata returned before (KIP-700)
+v1      endpoint type: brokers or controllers (KIP-919)
+v2      fenced brokers (KIP-1073); here these are the stopped brokers
 
-Left out: controllers, which Kafka's client listeners reject, too.
+Left out: endpoints of controllers: MISMATCHED_ENDPOINT_TYPE, as from Kafka's brokers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CONTROLLERS: Final = 2
 def describe_cluster(
     context: Context, request: DescribeClusterRequest, version: int
 ) -> DescribeClusterResponse:
-    """Describes the brokers."""
+    """Returns the brokers with their endpoints, the controller and the cluster id."""
     if request.endpoint_type != _BROKERS:
         return _refused(request.endpoint_type)
     cluster, listener = context.cluster, context.endpoint.listener

@@ -1,12 +1,12 @@
 """ConsumerGroupHeartbeat (68), v0 to v1.
 
-v0      a member joins, sends heartbeats, confirms revoked partitions, and leaves (KIP-848); the
-        first response has its member id if the request has none
+v0      a member joins, sends heartbeats, acknowledges revoked partitions, and leaves (KIP-848); if
+        the first request has no member id, its response has one
 v1      members generate their ids (KIP-1082); subscriptions by regular expressions
 
-The request is validated before the coordinator is checked: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR. A
-broker without the consumer protocol answers UNSUPPORTED_VERSION. A subscribed topic that the member
-may not describe is TOPIC_AUTHORIZATION_FAILED; regular expressions do not match such topics.
+A broker without the consumer protocol returns UNSUPPORTED_VERSION. INVALID_REQUEST and
+UNSUPPORTED_ASSIGNOR are checked before NOT_COORDINATOR. A subscribed topic name that the member may
+not describe is TOPIC_AUTHORIZATION_FAILED; a regular expression does not match such topics.
 
 Left out: nothing.
 """
@@ -37,7 +37,7 @@ from ..registry import handles
 def consumer_group_heartbeat(
     context: Context, request: ConsumerGroupHeartbeatRequest, version: int
 ) -> ConsumerGroupHeartbeatResponse:
-    """Returns the member epoch, and the assignment if it has changed."""
+    """Returns the member epoch, and the member's assignment if that has changed."""
     try:
         context.check_consumer_protocol()
         check(context, Operation.READ, ResourceType.GROUP, request.group_id)

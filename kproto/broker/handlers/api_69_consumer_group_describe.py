@@ -1,11 +1,11 @@
 """ConsumerGroupDescribe (69), v0 to v1.
 
-v0      groups of the consumer protocol, their epochs and members (KIP-848)
-v1      the protocol of each member
+v0      the epochs and members of groups of the consumer protocol (KIP-848)
+v1      the protocol of each member: classic or consumer
 
-A missing group, or a classic one, is GROUP_ID_NOT_FOUND. A group whose members subscribe to topics
-that the client may not describe is TOPIC_AUTHORIZATION_FAILED. Groups that the client may not
-describe come first.
+A missing group and a classic group are GROUP_ID_NOT_FOUND. A group with a topic that the client may
+not describe is TOPIC_AUTHORIZATION_FAILED. In the response, groups that the client may not describe
+come first.
 
 Left out: nothing.
 """
@@ -45,7 +45,7 @@ _HIDDEN_TOPICS: Final = (
 def consumer_group_describe(
     context: Context, request: ConsumerGroupDescribeRequest, version: int
 ) -> ConsumerGroupDescribeResponse:
-    """Describes each group, or returns its error."""
+    """Returns the state, epochs and members of each group, or an error code."""
     requested = sorted(request.group_ids, key=lambda it: _may_describe(context, it))
     groups = [_described(context, group_id) for group_id in requested]
     for group in groups:
@@ -85,7 +85,7 @@ def _described(context: Context, group_id: str) -> DescribedGroup:
 
 def _member(context: Context, group: ConsumerGroup, member: ConsumerGroupMember) -> Member:
     target = group.persisted.target_assignment_of(member.member_id)
-    assigned: dict[Uuid, set[int]] = {}  # partitions to revoke included
+    assigned: dict[Uuid, set[int]] = {}  # including partitions that the member must revoke
     for topic_id, index in partitions_of(member):
         assigned.setdefault(topic_id, set()).add(index)
     return Member(
@@ -106,7 +106,7 @@ def _member(context: Context, group: ConsumerGroup, member: ConsumerGroupMember)
 def _partitions(
     context: Context, assigned: Iterable[tuple[Uuid, Iterable[int]]]
 ) -> list[TopicPartitions]:
-    """Returns the partitions of existing topics."""
+    """Returns partitions with topic names, without those of deleted topics."""
     topics = context.cluster.topics
     return [
         TopicPartitions(

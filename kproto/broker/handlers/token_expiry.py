@@ -1,4 +1,4 @@
-"""Shared by the handlers of delegation tokens: who may change tokens, and the new expiry."""
+"""Computes the responses of RenewDelegationToken and ExpireDelegationToken."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ __all__ = ["TokenExpiry", "changed_expiry"]
 
 
 class TokenExpiry(NamedTuple):
-    """When a token expires, in ms since 1970; -1 with an error code."""
+    """Holds the fields of a response: the expiry time is in ms since 1970, -1 after an error."""
 
     error_code: int
     expiry_timestamp_ms: int
 
 
 def changed_expiry(context: Context, change: Callable[[], int]) -> TokenExpiry:
-    """Returns the new expiry of a token after `change`, or the error."""
+    """Calls `change`, which changes a token and returns its expiry time, for an authorized client.
+
+    Returns that time, or the error code.
+    """
     try:
         check_token_request(
             context.security_protocol,
