@@ -30,7 +30,7 @@ __all__ = [
 
 
 class Profile(NamedTuple):
-    """Deviations from the binding that a reader accepts, and unknown versions that it refuses."""
+    """Deviations from the binding that a reader accepts, and unknown parts that it refuses."""
 
     #: Accept `CE_Type` and `Content-Type` for `ce_type` and `content-type`. Kafka's header keys are
     #: case-sensitive, but bridges from HTTP write them so.

@@ -104,7 +104,7 @@ class OpaquePulsarEvent(NamedTuple):
 
     @property
     def unknown(self) -> Unknown | None:
-        """Returns the unknown part: "format" or "version"; None if it was constructed by hand."""
+        """Returns the unknown part: "format" or "version"; None if `reason` is a plain str."""
         return unknown_of(self.reason)
 
 

@@ -1,9 +1,10 @@
 """Lets Spark discover the data source `kproto` without a call of `register`.
 
-When Spark first looks up a Python data source, it imports every top-level module whose name begins
-with `pyspark_` in the driver's Python, and registers the class `DefaultSource` of each. If one
-import raises, Spark skips all these modules. This module therefore imports only what Spark has
-imported already. A query imports the data source when it uses it, and gets the error if that fails.
+When Spark first looks up a Python data source, it imports every top-level module of the driver's
+Python whose name begins with `pyspark_`. It registers the class `DefaultSource` of each. If one
+import raises, Spark skips all these modules. This module therefore imports only modules that Spark
+has imported already. A query imports the data source when it uses it, and gets the error if that
+fails.
 """
 
 from __future__ import annotations

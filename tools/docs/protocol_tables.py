@@ -22,7 +22,7 @@ REMEDIES: Final = {
 
 
 def message_index() -> str:
-    """Returns a table of all messages: those with an API key in order of it, then by name."""
+    """Returns a table of all messages: first those with an API key, in its order, then by name."""
     definitions = union()
     return table(
         ("class of `kproto.messages`", "type", "API key", "versions", "flexible from"),

@@ -2,8 +2,9 @@
 
     python -m tools.handling.member BOOTSTRAP ORDER SEED FILE
 
-Each line has the step (`b` the handler begins, `e` it returns, `x` it raises), the time (monotonic
-ns, and time of day in ms), and the record (partition, offset). SIGTERM ends the program.
+Each line has the step, the time (monotonic ns, and time of day in ms), and the record (partition,
+offset). The steps are: `b` the handler begins, `e` it returns, `x` it raises. SIGTERM ends the
+program.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Form(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A message and a version with one release's names, and kproto's form of it."""
+    """A message and a version with one release's names, and the `Form` in kproto."""
 
     release: str
     name: str

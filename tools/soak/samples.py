@@ -1,4 +1,4 @@
-"""Measures this process, and checks whether its use of resources stays flat."""
+"""Measures this process, and checks whether its memory, open files and tasks stay flat."""
 
 from __future__ import annotations
 

@@ -2,16 +2,16 @@
 
 The rules:
 - Every record was seen by a member.
-- A record may be seen twice only if the member that saw it first was harmed in between (killed,
-  stalled, or slower than the group allows), and if it was not committed before.
+- A record may be seen twice only if the member that saw it first was harmed in between: killed,
+  stalled, or slower than the group allows. It must not have been committed before.
 - No two members had a partition at the same time.
 - No record was committed before it was seen.
 
-The broker may leave a member behind: when a group of the consumer protocol becomes classic, a
-member that had not reached the newest epoch is in an old generation and cannot commit any more
-(`group_log.left_behind` finds these members in the broker's records). The records that such a
-member saw after its last commit may repeat, or stay uncommitted at the end. Those that it saw
-before may not.
+The broker may leave a member behind when a group of the consumer protocol becomes classic. A member
+that had not reached the newest epoch is then in an old generation, and cannot commit any more.
+`group_log.left_behind` finds these members in the broker's records. The records that such a member
+saw after its last commit may repeat, or stay uncommitted at the end. Those that it saw before may
+not.
 """
 
 from __future__ import annotations

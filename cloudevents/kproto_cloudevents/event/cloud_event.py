@@ -84,8 +84,7 @@ class CloudEvent:
 
     __slots__ = ("_attributes", "_data", "_document", "_message", "_version")
 
-    # The values are AttributeValue. The type is Any because type checkers cannot know that `id` is
-    # a str.
+    # The values are AttributeValue; the type is Any, because `id`, for example, is always a str.
     _attributes: dict[str, Any]
     _data: Data
     #: The event format document that the event was read from, or None.

@@ -1,9 +1,13 @@
 """The data of an event: its representation, and its conversion to bytes, str and JSON.
 
-Data is one of: None (no data), bytes (Binary), str (text of a datacontenttype that is not JSON),
-`JsonText` (a JSON value as its text, which keeps numbers, order and spelling) or `TextOrBase64` (a
-string of a document before 0.3 that is either text or Base64). This module imports no attributes,
-no headers and no binding. Its errors never contain data.
+Data is one of:
+- None: no data.
+- bytes: Binary.
+- str: text of a datacontenttype that is not JSON.
+- `JsonText`: a JSON value as its text, which keeps numbers, order and spelling.
+- `TextOrBase64`: a string of a document before 0.3 that is either text or Base64.
+
+This module imports no attributes, no headers and no binding. Its errors never contain data.
 """
 
 from __future__ import annotations

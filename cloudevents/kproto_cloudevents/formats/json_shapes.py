@@ -114,7 +114,7 @@ def _is_skipped(missed: int) -> bool:
 
 
 def _quotes(text: str) -> int:
-    """Returns the number of quotes before the data, or one less than in the text without data."""
+    """Returns the number of quotes before the data; without data, of all quotes."""
     return text.count('"', 0, text.find(_DATA))
 
 

@@ -279,7 +279,7 @@ class _JobRun:
     def _recover_dead_letters(
         self, store: IncrementStore
     ) -> list[tuple[IncrementStore, OutputFiles]]:
-        """Recovers the folder of dead letters: it then has the same increments as the output."""
+        """Recovers the folder of dead letters, so that it matches the output's last increment."""
         if self._dead_letters is None:
             return []
         files = self._dead_letters

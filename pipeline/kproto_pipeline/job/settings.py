@@ -76,7 +76,7 @@ class JobSettings:
     # minute: an increment is a folder with at least one file, and 1,440 a day are few enough.
     interval_s: float = 60.0
     # The maximum number of offsets of an increment. Ten million take two cores some minutes: a kill
-    # loses no more work. In the mode `once` all offsets are one increment.
+    # undoes at most this work. In the mode `once` all offsets are one increment.
     max_records: int | None = 10_000_000
     # The Spark properties of the session.
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)

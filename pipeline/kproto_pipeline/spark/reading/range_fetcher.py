@@ -324,7 +324,7 @@ def next_offset(records: bytes, fetched_from: int, end: int | None = None) -> in
 
 
 def _check_order_after(batches: Iterator[RecordBatch], following: int) -> None:
-    """Raises CorruptBatchError if a batch has lower offsets than the one before it.
+    """Raises CorruptBatchError if a batch has lower offsets than the previous batch.
 
     Ignores all other faults.
     """

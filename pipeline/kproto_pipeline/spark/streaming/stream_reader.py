@@ -3,9 +3,9 @@
 `micro_batch_offsets` computes the offsets of a micro-batch; `partition_reader` reads them in the
 tasks. One reader stays on the driver as long as the query runs; the tasks get a pickled copy.
 
-Spark calls, in this order: `initialOffset` (before the first micro-batch, and again before a replay
-of it), `latestOffset`, `partitions`, the tasks, the next `latestOffset`, `commit`. PySpark 4.0 and
-4.1 call `latestOffset` without a start and without a limit.
+Spark calls, in this order: `initialOffset` (before the first micro-batch, and before each replay of
+it), `latestOffset`, `partitions`, the tasks, the next `latestOffset`, `commit`. PySpark 4.0 and 4.1
+call `latestOffset` without a start and without a limit.
 """
 
 from __future__ import annotations
