@@ -5,7 +5,7 @@ It never creates an id or a time. It keeps the document or message that it was r
 the binding can write the same bytes again. This module imports no headers and no event format.
 
 Clients call `to_kafka_record` on the objects that they send. Only the Kafka binding can implement
-it, and the binding imports this module: the package's `__init__` assigns the method.
+it, and the binding imports this module. The package's `__init__` therefore assigns `_to_kafka`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _CURRENT_VERSIONS: Final = VERSION_ATTRIBUTES[_CURRENT_ATTRIBUTE]
 
 
 class CloudEvent:
-    """One CloudEvent.
+    """An immutable CloudEvent.
 
         CloudEvent(id="1", source="/shop", type="order.placed", data={"total": 12})
         CloudEvent({"id": "1", "source": "/shop", "type": "order.placed"}, data=b"…")

@@ -61,9 +61,10 @@ _BINARY_HEADERS: Final = ("Kafka binding 3.2.3",)
 def headers_by_name(headers: tuple[Header, ...], profile: Profile) -> dict[str, bytes | None]:
     """Returns headers by name, for a record whose header names repeat or differ in case.
 
-    An event header may occur once; nulls do not count. Of any other header the result has the last
-    value. `content-type` may repeat if no other header belongs to an event and none of its values
-    is an event format; the result then has the first. Raises CloudEventError otherwise.
+    An event header (`content-type` or `ce_…`) may occur once; nulls do not count. Of any other
+    header the result has the last value. `content-type` may repeat if no other header belongs to an
+    event and none of its values is an event format; the result then has the first. Raises
+    CloudEventError otherwise.
     """
     table: dict[str, bytes | None] = {}
     repeated: str | None = None

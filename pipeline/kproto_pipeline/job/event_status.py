@@ -35,8 +35,8 @@ def with_status(
     and the others are duplicates, so the status does not depend on the order of reading.
 
     `before` has the `source`, `id` and `timestamp` of the valid events that were written earlier.
-    An event in it is a duplicate if the two record timestamps differ by at most `window_s` seconds,
-    or if one of them is unknown.
+    An event that is also in `before` is a duplicate if the two record timestamps differ by at most
+    `window_s` seconds, or if one of them is unknown.
     """
     position = sf.struct("topic", "partition", "offset")
     # Invalid records may lack source and id; their position spreads them over the tasks.

@@ -53,7 +53,7 @@ class Manifest:
 
     `timestamps` are the lowest and the highest record timestamp, in microseconds since 1970; None
     if a record has no timestamp. `dead_letters` is the staging folder of the dead letters, which
-    are published after the increment; None if it has none.
+    are published after the increment; None without dead letters.
     """
 
     increment: int

@@ -41,7 +41,7 @@ def starting_offsets(options: ReadOptions, log_offsets: LogOffsets) -> dict[Topi
     """Returns the starting offset of each partition for the first run.
 
     Raises:
-        OptionError: the options must name offsets for exactly the partitions that are read, or no
+        OptionError: the options do not name exactly the partitions that are read, or no
         record has a starting timestamp or a later one.
     """
     return with_client(

@@ -99,8 +99,8 @@ async def starting_offsets(
     """Returns the starting offset of each partition.
 
     Raises:
-        OptionError: the options must name exactly the partitions that are read; or no record has a
-        starting timestamp or a later one, and `latest_without_match` is not set.
+        OptionError: the options do not name exactly the partitions that are read; or no record
+        has a starting timestamp or a later one, and `latest_without_match` is not set.
     """
     spec = options.starting_offsets
     if not isinstance(spec, TimestampSpec):
@@ -126,7 +126,7 @@ async def ending_offsets(
     """Returns the ending offset of each partition: the latest if no record is late enough.
 
     Raises:
-        OptionError: the options must name exactly the partitions that are read.
+        OptionError: the options do not name exactly the partitions that are read.
     """
     spec = options.ending_offsets
     if not isinstance(spec, TimestampSpec):
