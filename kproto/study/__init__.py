@@ -1,9 +1,10 @@
-"""Dissects any bytes of Kafka's protocol into a readable tree.
+"""Decodes bytes of Kafka's protocol to a tree that shows the value and the bytes of each field.
 
-`annotate` (a message), `annotate_frame` (with size and header) and `annotate_records` (record
-batches) return a tree of `Node`s; `guess` ranks the messages that bytes could be; `read_bytes`
-parses hex, a hexdump or base64; `to_text` and `to_json` print a tree. The package uses the layouts
-of `kproto.schema`, and `kproto.protocol`. It knows no client, no broker, no socket and no clock.
+`annotate` (a message), `annotate_frame` (a message with size and header) and `annotate_records`
+(record batches) return a tree of `Node`s. `to_text` and `to_json` format a tree. `guess` ranks the
+messages that bytes could be. `read_bytes` parses hex, a hexdump or base64.
+
+`conversations`, `flows` and `exchanges` read the traffic of captures, recordings and the proxy.
 """
 
 from .frames import annotate, annotate_frame, annotate_frames, annotate_records, find_message_class

@@ -1,9 +1,9 @@
-"""Reads the requests and responses of a connection: bytes of both sides in, events out.
+"""Splits the bytes of a connection's two sides into requests and responses, and matches them.
 
-No input is refused: unreadable bytes become an event with a note. The bytes of all events of one
-side, followed by the buffered bytes, are the bytes that were fed, so that a caller can forward all
-of them. Raw SASL tokens after SaslHandshake v0 are recognised, and no response is expected to a
-request that has none (acks=0). Knows no socket, no clock and no file.
+`Conversation` gets the bytes of both sides and returns events. Unreadable bytes are not an error,
+but an event with a note. Unless bytes are skipped, the events of a side and the buffered bytes
+together have all bytes that were fed, so that a proxy can forward them. Raw SASL tokens after
+SaslHandshake v0 are recognised. No response is expected to a Produce request with acks=0.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ __all__ = [
     "may_be_request",
 ]
 
-#: The maximum number of requests of one connection that wait for a response. Clients have few in
-#: flight; beyond the limit the oldest are reported as unanswered, so that a stream of requests
-#: alone cannot fill the memory.
+#: Most in-flight requests of a connection. Above it, the oldest is reported as unanswered, so that
+#: requests without responses cannot fill the memory. Real clients have few in flight.
 MAX_WAITING: Final = 10_000
 
-#: The maximum number of responses of one connection that wait for their requests: a few packets.
+#: Most responses of a connection that were captured before their requests.
 MAX_EARLY: Final = 100
 
-#: The maximum number of bytes that are skipped in search of the next frame: twice the largest frame
-#: of clients and brokers by default. After more bytes, the side is not read any more.
+#: Most bytes of a side that are skipped in search of the next frame, twice the default maximum
+#: frame. If more are skipped, the rest of the side is not read.
 MAX_SKIPPED_BYTES: Final = 134_217_728
 
 _SASL_HANDSHAKE: Final = 17
 
-#: How many raw tokens a client sends after SaslHandshake v0, by mechanism. For others (GSSAPI) the
-#: first frame that is a request ends the tokens.
+#: How many raw tokens a client sends after SaslHandshake v0, by mechanism. With other mechanisms
+#: (GSSAPI), frames count as tokens until one reads as a request.
 _TOKENS: Final = {"PLAIN": 1, "OAUTHBEARER": 1, "SCRAM-SHA-256": 2, "SCRAM-SHA-512": 2}
 
-#: Frames of real clients have a few bytes after the body; a frame with more bytes is not a request.
+#: Most bytes after the body of a request. Some clients send a few; with more, the frame is not
+#: taken for a request.
 _MOST_TRAILING: Final = 8
 
 #: Matches the first bytes of a request: size under 128 MiB, api key under 256, version under 32.
@@ -72,34 +72,34 @@ _REQUEST_HEAD: Final = struct.Struct(">hhih")
 
 
 class Side(enum.Enum):
-    """Names the sender of bytes."""
+    """The sender of bytes: client or broker."""
 
     CLIENT = "client"
     BROKER = "broker"
 
 
 class Kind(enum.Enum):
-    """Names the kind of an event."""
+    """The kind of an event: a message, or why the bytes are not one."""
 
     #: A request or response that was read.
     MESSAGE = "message"
-    #: A frame whose api key or version no definition knows.
+    #: A frame with an api key or version that no definition has.
     UNKNOWN = "unknown"
     #: A raw SASL token after SaslHandshake v0.
     TOKEN = "token"  # noqa: S105 - the kind of an event, no secret
-    #: A frame that cannot be read; `note` says why.
+    #: A frame that cannot be read; `note` has the reason.
     BROKEN = "broken"
-    #: A response without a captured request.
+    #: A response whose request was not captured.
     UNMATCHED = "unmatched"
-    #: Bytes that are no frame; `note` gives the reason, at the first of them.
+    #: Bytes outside frames; only the first such event of a side has the reason in `note`.
     BYTES = "bytes"
-    #: Bytes that were not captured, or that were skipped; `size` says how many.
+    #: Bytes that were not captured, or were skipped; `size` is their number.
     MISSING = "missing"
     #: A request whose response was not captured; the event has no bytes.
     UNANSWERED = "unanswered"
 
 
-#: The words of each kind in lines of text; kinds without words are in order.
+#: The text for each kind in printed lines. A MESSAGE and a TOKEN need none.
 KIND_DESCRIPTIONS: Final = {
     Kind.UNKNOWN: "no definition knows it",
     Kind.BROKEN: "cannot be read",
@@ -112,12 +112,12 @@ KIND_DESCRIPTIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Describes one request, response or other part of a stream.
+    """A request, a response or other bytes of a side.
 
-    Times are in microseconds, sizes in bytes. `data` has the captured bytes, of a frame with its
-    size field; `size` is the size of the frame without that field. A response has its `request`
-    (with bytes only if the conversation has `keep_bytes`) and the latency; `errors` counts its
-    error codes by name.
+    Times are in microseconds, sizes in bytes. `data` has the captured bytes, of a frame including
+    its size field; `size` does not count the size field. A response has its `request` and the
+    latency; `errors` counts its error codes by name. The `request` of a response has its bytes only
+    if the conversation has `keep_bytes`.
     """
 
     time_us: int
@@ -134,12 +134,12 @@ class Event:
     note: str = ""
     request: Event | None = None
     received: ReceivedRequest | ReceivedResponse | None = None
-    #: False for a request without a response.
+    #: False for a request to which the broker sends no response (acks=0).
     is_answered: bool = True
 
     @property
     def is_token(self) -> bool:
-        """Returns whether the event is a raw SASL token, or a token without a response."""
+        """Returns whether the event is a raw SASL token, or reports an unanswered token."""
         return self.kind is Kind.TOKEN or (
             self.request is not None and self.request.kind is Kind.TOKEN
         )
@@ -153,20 +153,18 @@ class Event:
 
 
 def api_name(api_key: int) -> str:
-    """Returns the name of an API by its key, such as `Fetch`, or `api key 999` if no definition
-    has it.
-    """
+    """Returns the name of the API, such as `Fetch`; `api key 999` if no definition has the key."""
     cls = request_class(api_key)
     return f"api key {api_key}" if cls is None else cls.__name__.removesuffix("Request")
 
 
 class Conversation:
-    """Reads one connection between a client and a broker.
+    """Splits a connection between a client and a broker into events.
 
-    `feed` takes bytes of one side in their order, and `missing` reports a gap. With `from_middle`
-    the first bytes may be inside a frame. With `keep_bytes` the events of requests keep their bytes
-    until the response. With `may_be_late` a response may be fed before its request, because packets
-    may be captured out of order.
+    `feed` must get the bytes of each side in order, and `missing` must be called for a gap. With
+    `from_middle` the first bytes may be inside a frame. With `keep_bytes` the event of a response
+    has the bytes of its request. With `may_be_late` a response may be fed before its request,
+    because a capture may have packets of the two sides out of order.
     """
 
     def __init__(
@@ -190,23 +188,24 @@ class Conversation:
         self._may_be_late = may_be_late
         #: Responses whose requests may still be captured, by correlation id.
         self._early: dict[int, tuple[int, bytes]] = {}
-        #: The number of expected tokens; None if none are expected.
+        #: The number of expected SASL tokens; 0 if any number may follow, None if none.
         self._tokens: int | None = None
         self._client_id: str | None = None
 
     @property
     def waiting(self) -> int:
-        """Returns how many requests wait for their answer."""
+        """Returns the number of in-flight requests."""
         return len(self._waiting)
 
     def pending(self, side: Side) -> int:
-        """Returns how many bytes of an unfinished frame are buffered."""
+        """Returns how many bytes of `side` are buffered, because their frame is incomplete."""
         return self._splitters[side].pending
 
     def feed(self, side: Side, time_us: int, data: bytes) -> list[Event]:
-        """Takes bytes captured at `time_us`; returns the events that they complete.
+        """Adds bytes of `side` that were captured at `time_us`; returns the events they complete.
 
-        The time of a frame is that of its last byte, even if the frame is found later.
+        The time of an event is the capture time of the frame's last byte, even if the frame is
+        found later.
         """
         splitter, arrivals = self._splitters[side], self._arrivals[side]
         arrivals.note(len(data), time_us, splitter.pending)
@@ -225,7 +224,7 @@ class Conversation:
                     self._take_response(came_us, whole, events)
             if splitter.lost is None or self._is_whole or self._loss_reported[side]:
                 break
-            splitter.lost = None  # bytes are missing somewhere: look for the next frame
+            splitter.lost = None  # bytes are missing: search for the next frame
             self._seeks[side] = True
         if splitter.lost is not None and (rest := splitter.take_unframed()):
             note = "" if self._loss_reported[side] else splitter.lost
@@ -234,7 +233,10 @@ class Conversation:
         return events
 
     def missing(self, side: Side, time_us: int, count: int) -> list[Event]:
-        """Records that `count` bytes were not captured; the next frame is then searched."""
+        """Reports that `count` bytes of `side` were not captured; returns the event for them.
+
+        The next `feed` searches for the start of a frame.
+        """
         splitter = self._splitters[side]
         rest = splitter.take_unframed()
         note = f"{count} bytes were not captured"
@@ -248,7 +250,7 @@ class Conversation:
         return [Event(time_us, side, Kind.MISSING, rest, count, note=note)]
 
     def end_side(self, side: Side, time_us: int) -> list[Event]:
-        """Returns the event of an unfinished frame, after one side has ended its half."""
+        """Returns an event for the buffered bytes, if any, after `side` closed its direction."""
         rest = self._splitters[side].take_unframed()
         if not rest:
             return []
@@ -257,7 +259,9 @@ class Conversation:
         return [Event(time_us, side, Kind.BYTES, rest, len(rest), note=note)]
 
     def end(self, time_us: int) -> list[Event]:
-        """Returns the events at the end of a connection: unfinished frames, unanswered requests."""
+        """Returns the events at the end of a connection: incomplete frames, unanswered requests,
+        and responses whose requests were not captured.
+        """
         events = [event for side in Side for event in self.end_side(side, time_us)]
         while self._waiting:
             events.append(_unanswered(time_us, self._waiting.popleft()))
@@ -271,7 +275,7 @@ class Conversation:
         if side is Side.CLIENT:
             skipped, found = splitter.seek(REQUEST_START, may_be_request, is_request)
         elif ids := list(dict.fromkeys(_ID.pack(e.correlation_id or 0) for e in self._waiting)):
-            # More ids would make the pattern slow, and brokers answer in order.
+            # Brokers answer in order, so the first ids suffice; more would make the search slow.
             start = b"[\x00-\x07][\x00-\xff]{3}(?:%b)" % b"|".join(map(re.escape, ids[:64]))
             skipped, found = splitter.seek(
                 re.compile(start, re.DOTALL), _anything, self._is_response
@@ -334,7 +338,7 @@ class Conversation:
                 self._expect(request, events)
             else:
                 when, answer = early
-                # The response was captured before the request, so its latency is not known.
+                # The response was captured before the request, so the latency is unknown.
                 response = _response_event(when, answer, answer[4:], request)
                 events.append(replace(response, latency_us=None))
         received = request.received
@@ -366,7 +370,10 @@ class Conversation:
             self._tokens = None
 
     def _match_request(self, time_us: int, content: bytes, events: list[Event]) -> Event | None:
-        """Returns the request of a response; requests before it are reported as unanswered."""
+        """Returns the request of a response, None if it was not captured.
+
+        Adds an UNANSWERED event for each earlier request, because brokers answer in order.
+        """
         waiting = self._waiting
         if waiting and waiting[0].kind is Kind.TOKEN:
             return waiting.popleft()
@@ -383,27 +390,27 @@ class Conversation:
         return None
 
 
-#: Times kept for the bytes of an unfinished frame. With more, every second time is dropped, and a
-#: frame may get the time of the bytes after it.
+#: Most capture times that are kept for an incomplete frame. Above it, every second time is dropped,
+#: so that a frame may get the time of later bytes.
 _MAX_MARKS: Final = 4096
 
 
 class _ArrivalTimes:
-    """Tracks the capture times of one side's bytes, from the first byte that is in no frame yet."""
+    """Tracks the capture times of a side's buffered bytes."""
 
     def __init__(self) -> None:
-        #: Count of all bytes captured until a time, in order.
+        #: The number of bytes up to each capture time, and that time.
         self._marks: deque[tuple[int, int]] = deque()
         self._count = 0
 
     def note(self, count: int, time_us: int, pending: int) -> None:
-        """Records the time of bytes; `pending` earlier bytes were in no frame yet."""
+        """Records the capture time of `count` bytes; `pending` bytes are buffered before them."""
         if not pending:
             self._marks.clear()
         self._count += count
         self._marks.append((self._count, time_us))
         if len(self._marks) > _MAX_MARKS:  # a large frame arrives in many small pieces
-            self._marks = deque([*self._marks][::-2][::-1])  # the last one stays
+            self._marks = deque([*self._marks][::-2][::-1])  # keeps the last entry
 
     def last(self, pending: int) -> int:
         """Returns the capture time of the last byte before the last `pending` bytes."""
@@ -423,7 +430,7 @@ def _request_event(time_us: int, whole: bytes, content: bytes) -> Event:
         if size >= _KEY_VERSION_ID.size:
             api_key, version, correlation_id = _KEY_VERSION_ID.unpack_from(content)
             if request_class(api_key) is None:
-                # It may be a SASL token without a handshake, so none of its bytes are shown.
+                # The frame may be a SASL token without a handshake, so no bytes of it are shown.
                 correlation_id = None
                 note = "no definition has its api key, and its header is invalid"
         return Event(
@@ -524,9 +531,12 @@ def _unanswered(time_us: int, request: Event) -> Event:
 
 
 def may_be_request(head: bytes) -> bool:
-    """Returns whether `head` can begin a known request: api key, version and client id."""
+    """Returns whether api key, version and client id in `head` can be those of a request.
+
+    `head` is the start of a frame after its size field. If it is too short, returns True.
+    """
     if len(head) < _REQUEST_HEAD.size:
-        return True  # only the size has been captured
+        return True  # too few bytes to decide
     api_key, version, _, length = _REQUEST_HEAD.unpack_from(head)
     cls = request_class(api_key)
     if cls is None or version not in cls.VALID_VERSIONS:
@@ -540,7 +550,10 @@ def _anything(head: bytes) -> bool:
 
 
 def is_request(content: bytes) -> bool:
-    """Returns whether a frame without its size reads as a request, with a printable client id."""
+    """Returns whether a frame (without its size field) reads as a request.
+
+    The client id must be printable, and at most 8 bytes may follow the body.
+    """
     if len(content) < _KEY_VERSION_ID.size:
         return False
     api_key, version, _ = _KEY_VERSION_ID.unpack_from(content)
@@ -555,7 +568,7 @@ def is_request(content: bytes) -> bool:
 
 
 def error_counts(message: Message) -> dict[str, int]:
-    """Returns the count of each error code in a message, by name, without NONE."""
+    """Returns how often each error code except NONE occurs in a message, by its name."""
     counts = Counter(error_codes_in(message))
     counts.pop(0, None)
     return {error_code(code).name: count for code, count in sorted(counts.items())}

@@ -1,8 +1,8 @@
-"""Dissects messages inside fields of bytes: subscriptions and assignments of group members.
+"""Decodes the messages inside bytes fields: subscriptions and assignments of group members.
 
-Maps fields to the messages that they hold. The bytes begin with an int16 version; a version higher
-than any known is read as the highest. Bytes that do not read as such a message to their end stay
-bytes, because a group may use a protocol of its own.
+The bytes begin with an int16 version. A version above the highest known one is read as the highest
+known version. Bytes that do not read exactly as such a message stay bytes, because a group may use
+an embedded protocol other than that of consumers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["open_embedded"]
 _SUBSCRIPTION: Final = "ConsumerProtocolSubscription"
 _ASSIGNMENT: Final = "ConsumerProtocolAssignment"
 
-#: By message and field.
+#: The embedded message, by the outer message and the attribute of the field.
 _EMBEDDED: Final = {
     ("DescribeGroupsResponse", "member_assignment"): _ASSIGNMENT,
     ("DescribeGroupsResponse", "member_metadata"): _SUBSCRIPTION,
@@ -34,7 +34,10 @@ _EMBEDDED: Final = {
 
 
 def open_embedded(message: str, node: Node, field: LayoutField, budget: Budget) -> None:
-    """Dissects the bytes of `node`, a field of `message`, if they are an embedded message."""
+    """Adds the fields of an embedded message to `node`, a bytes field of `message`.
+
+    Does nothing if the field has no embedded message, or if its bytes do not read as one.
+    """
     name = _EMBEDDED.get((message, field.attribute))
     content = node.value
     if name is None or not isinstance(content, bytes) or len(content) < 2:

@@ -1,7 +1,4 @@
-"""Pairs requests with their responses, lists the pairs, and sums them by API.
-
-Plain functions on plain data: events in, lines of text or JSON out.
-"""
+"""Pairs requests with their responses, formats the pairs as text or JSON, and sums them by API."""
 
 from __future__ import annotations
 
@@ -32,9 +29,10 @@ __all__ = [
 
 
 class Exchange(NamedTuple):
-    """Pairs a request with its response, if both were captured; `number` counts from 1.
+    """A request and its response; each is None if it was not captured. `number` counts from 1.
 
-    Another event, such as missing bytes, is in the field of its side.
+    An event that is neither, such as missing bytes, is `request` if it is of the client's side,
+    else `response`.
     """
 
     number: int
@@ -44,30 +42,30 @@ class Exchange(NamedTuple):
 
     @property
     def event(self) -> Event:
-        """Returns the response if there is one, else the request."""
+        """Returns the response, or the request if there is no response."""
         found = self.response or self.request
         assert found is not None
         return found
 
     @property
     def version(self) -> int | None:
-        """Returns the version of the request; without a request, that of the response or None."""
+        """Returns the version of the request, or of the response if that is unknown."""
         requested = None if self.request is None else self.request.version
         return self.event.version if requested is None else requested
 
     @property
     def time_us(self) -> int:
-        """Returns the time of the request, in microseconds since 1970."""
+        """Returns the time of the request (else the response), in microseconds since 1970."""
         return (self.request or self.event).time_us
 
 
 def pair_exchanges(events: Iterable[ConnectionEvent]) -> Iterator[Exchange]:
-    """Yields exchanges, each when its response was captured or can no longer arrive."""
+    """Yields the exchanges in the order of their responses, or UNANSWERED events."""
     number = 0
     for one in events:
         event = one.event
         if event.side is Side.CLIENT and event.is_answered and event.correlation_id is not None:
-            continue  # its response or its UNANSWERED event follows
+            continue  # the event of its response, or an UNANSWERED event, follows
         if event.side is Side.CLIENT and event.kind is Kind.TOKEN:
             continue
         number += 1
@@ -78,9 +76,9 @@ def pair_exchanges(events: Iterable[ConnectionEvent]) -> Iterator[Exchange]:
 
 
 def exchange_as_json(exchange: Exchange) -> dict[str, Any]:
-    """Returns an exchange as plain data, without the keys that are unknown or do not apply.
+    """Returns an exchange as JSON data, without keys whose values are unknown or do not apply.
 
-    `us` is the time of the request, in microseconds since 1970; sizes do not count the size field
+    `us` is the time of the request, in microseconds since 1970. Sizes do not count the size fields
     of frames.
     """
     event, request, response = exchange.event, exchange.request, exchange.response
@@ -109,8 +107,8 @@ def exchange_as_json(exchange: Exchange) -> dict[str, Any]:
 
 
 def exchange_as_text(exchange: Exchange) -> str:
-    """Returns an exchange as a line: number, time, connection, client, API, sizes, latency,
-    errors.
+    """Returns an exchange as a line of text: number, time, connection, client, API, version, client
+    id, sizes, latency, error codes and notes.
     """
     event, request, response = exchange.event, exchange.request, exchange.response
     when = dt.datetime.fromtimestamp(exchange.time_us / 1e6).astimezone()
@@ -139,7 +137,7 @@ def exchange_as_text(exchange: Exchange) -> str:
 
 
 def _notes(exchange: Exchange) -> list[str]:
-    """Returns the notes of both events; those of an unreadable request are marked."""
+    """Returns the notes of request and response, and notes about missing or other versions."""
     notes = []
     request, response = exchange.request, exchange.response
     if request is not None:
@@ -157,10 +155,11 @@ def _notes(exchange: Exchange) -> list[str]:
 
 
 def opened(exchange: Exchange, *, show_secrets: bool = False) -> dict[str, Any]:
-    """Returns an exchange with its messages in Kafka's JSON form, secrets hidden by default.
+    """Returns an exchange as JSON data with its messages, in the JSON of Kafka's converters.
 
-    `request` and `response` hold the messages. A message that could not be read is `request_bytes`
-    or `response_bytes` in hexadecimal instead, with bytes that may be secret as asterisks.
+    `request` and `response` have the messages. For a message that could not be read,
+    `request_bytes` or `response_bytes` has the frame in hex instead. Unless `show_secrets`, secret
+    fields are hidden, and bytes that may be secret are replaced by asterisks.
     """
     data = exchange_as_json(exchange)
     for name, event in (("request", exchange.request), ("response", exchange.response)):
@@ -181,7 +180,7 @@ def opened(exchange: Exchange, *, show_secrets: bool = False) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class ApiStats:
-    """Sums the exchanges of one API; latencies in microseconds, sizes in bytes."""
+    """The sums of an API's exchanges; latencies in microseconds, sizes in bytes."""
 
     count: int = 0
     request_bytes: int = 0
@@ -192,7 +191,10 @@ class ApiStats:
 
 
 def stats_by_api(exchanges: Iterable[Exchange]) -> dict[str, ApiStats]:
-    """Returns the sums of exchanges by the name of the API."""
+    """Returns the sums of the exchanges by API name.
+
+    Ignores missing bytes, bytes outside frames, and responses without a request.
+    """
     stats: dict[str, ApiStats] = {}
     for exchange in exchanges:
         event, request, response = exchange.event, exchange.request, exchange.response
@@ -212,14 +214,14 @@ def stats_by_api(exchanges: Iterable[Exchange]) -> dict[str, ApiStats]:
 
 
 def percentile(values: Sequence[int], percent: int) -> int | None:
-    """Returns the value that `percent` of the values do not exceed; None without values."""
+    """Returns the least value that `percent` % of `values` do not exceed; None if it is empty."""
     if not values:
         return None
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
 
 
 def stats_as_json(stats: dict[str, ApiStats]) -> dict[str, Any]:
-    """Returns the sums by API as plain data."""
+    """Returns the sums by API as JSON data, with the 50th and 99th percentile of the latency."""
     return {
         name: {
             "count": api_stats.count,
@@ -235,7 +237,7 @@ def stats_as_json(stats: dict[str, ApiStats]) -> dict[str, Any]:
 
 
 def stats_as_table(stats: dict[str, ApiStats]) -> list[str]:
-    """Returns the sums by API as lines of a table."""
+    """Returns the sums by API as the lines of a table, the most frequent API first."""
     rows = [["API", "count", "bytes asked", "answered", "p50 ms", "p99 ms", "unanswered", "errors"]]
     for name, api_stats in sorted(stats.items(), key=lambda item: (-item[1].count, item[0])):
         errors = ", ".join(f"{error}×{count}" for error, count in api_stats.errors.most_common())

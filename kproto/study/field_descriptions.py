@@ -1,4 +1,4 @@
-"""Describes fields by the sentences of the glossary."""
+"""Looks up the glossary's sentences for fields, and caches them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ __all__ = ["field_description"]
 
 @cache
 def field_description(message: str, struct: str, field: str) -> str:
-    """Returns the purpose of a field, in one sentence; "" if the glossary has none.
+    """Returns the glossary's sentence for a field; "" if there is none.
 
-    Names are those of the definition. For a message's own fields, `struct` is the message.
+    The names are those of the definition. For a field of the message itself, `struct` is the
+    name of the message.
     """
     return load_glossary().field(message, struct, field) or ""

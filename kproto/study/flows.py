@@ -1,7 +1,8 @@
-"""Converts segments of a capture, or entries of a recording, to the events of each connection.
+"""Converts TCP segments of a capture, or entries of a recording, to the events of each connection.
 
-In a capture, Kafka's connections and their client side are detected: by the port if one is named,
-by the side that opened the connection, and by the side whose bytes are requests. Knows no files.
+In a capture, Kafka's connections must be detected: they have one of the named ports, or bytes that
+are requests. The client is the side without the port, the side that opened the connection, or the
+side that sent the requests.
 """
 
 from __future__ import annotations
@@ -25,20 +26,21 @@ from .tcp_streams import Gap, Segment, StreamData, TcpStream
 
 __all__ = ["ConnectionEvent", "OtherTraffic", "events_of_recording", "events_of_segments"]
 
-#: The maximum bytes of a connection that are buffered until it is known whether it is Kafka's.
+#: Most bytes of a connection that are buffered before it is detected as Kafka's; with more, it
+#: counts as other traffic.
 MAX_UNDECIDED_BYTES: Final = 4_194_304
 
-#: The maximum number of connections that are tracked; beyond it, the oldest is treated as ended.
+#: Most connections that are tracked; above it, the oldest is treated as ended.
 MAX_FLOWS: Final = 10_000
 
-#: How long late segments are accepted after the end of a connection, in microseconds.
+#: How long segments are accepted after the end of their connection, in microseconds.
 _LINGER_US: Final = 2_000_000
 
 _Endpoint = tuple[str, int]
 
 
 class ConnectionEvent(NamedTuple):
-    """Adds to an event the number of its connection, and client and broker as `host:port`."""
+    """An event with the number of its connection, and client and broker as `host:port`."""
 
     connection: int
     client: str
@@ -48,10 +50,10 @@ class ConnectionEvent(NamedTuple):
 
 @dataclass(slots=True)
 class OtherTraffic:
-    """Counts the traffic of a capture that is not Kafka's, as far as it can be recognised.
+    """Counts the traffic of a capture that is not Kafka's.
 
-    `connections` counts connections that are not Kafka's, `other_ports` segments of ports that were
-    not named.
+    `connections` counts connections without a request, `other_ports` the segments of ports that
+    were not named.
     """
 
     connections: int = 0
@@ -61,7 +63,10 @@ class OtherTraffic:
 def events_of_recording(
     entries: Iterable[Entry], *, keep_bytes: bool = False
 ) -> Iterator[ConnectionEvent]:
-    """Yields the events of all connections of a recording."""
+    """Yields the events of all connections in a recording.
+
+    With `keep_bytes` the event of a response has the bytes of its request.
+    """
     conversations: dict[int, tuple[Conversation, str, str]] = {}
     last_us = 0
     for entry in entries:
@@ -92,8 +97,9 @@ def events_of_segments(
 ) -> Iterator[ConnectionEvent]:
     """Yields the events of Kafka's connections in a capture.
 
-    With `ports`, only connections to one of these ports are Kafka's; without, those whose bytes can
-    be read as requests. `other_traffic` counts the other connections.
+    With `ports`, Kafka's connections are those with one of these ports. Without, they are those
+    with bytes that read as a request. `other_traffic` counts the others. With `keep_bytes` the
+    event of a response has the bytes of its request.
     """
     flows: dict[tuple[_Endpoint, _Endpoint], _Flow] = {}
     closing: deque[tuple[int, tuple[_Endpoint, _Endpoint], _Flow]] = deque()
@@ -135,7 +141,7 @@ def _is_other_port(ends: tuple[_Endpoint, _Endpoint], ports: frozenset[int]) -> 
 
 @dataclass(slots=True)
 class _Flow:
-    """Follows one connection of a capture."""
+    """Tracks a connection of a capture, before and after it is detected as Kafka's."""
 
     numbers: Iterator[int]
     ports: frozenset[int]
@@ -144,11 +150,11 @@ class _Flow:
     _streams: dict[_Endpoint, TcpStream] = field(default_factory=dict)
     _finished: set[_Endpoint] = field(default_factory=set)
     _is_reset: bool = False
-    _client: _Endpoint | None = None  # it opened the connection, or its bytes are requests
+    _client: _Endpoint | None = None  # None until the client side is detected
     _conversation: Conversation | None = None
     _number: int = 0
     _is_other_protocol: bool = False
-    #: The bytes until it is known whether the connection is Kafka's, and the search for requests.
+    #: The bytes before the connection is detected as Kafka's; `_splitters` search them.
     _undecided: list[tuple[_Endpoint, int, bytes | Gap]] = field(default_factory=list)
     _undecided_bytes: int = 0
     _splitters: dict[_Endpoint, FrameSplitter] = field(default_factory=dict)
@@ -158,12 +164,12 @@ class _Flow:
         return self._is_reset or len(self._finished) == 2
 
     def is_new_connection(self, segment: Segment) -> bool:
-        """Returns whether a SYN opens another connection between the same addresses."""
+        """Returns whether a SYN opens a new connection with the same addresses and ports."""
         stream = self._streams.get(segment.source)
         return stream is not None and stream.is_new_connection(segment.sequence)
 
     def add(self, segment: Segment) -> Iterator[ConnectionEvent]:
-        """Takes a segment; yields the events that it completes."""
+        """Adds a segment; yields the events that it completes."""
         if self._is_other_protocol:
             self._note_end(segment)
             return
@@ -183,7 +189,10 @@ class _Flow:
         self._note_end(segment)
 
     def end(self, time_us: int, others: OtherTraffic) -> Iterator[ConnectionEvent]:
-        """Yields the events at the end of the capture."""
+        """Yields the last events, when the connection or the capture ends.
+
+        Counts the connection in `others` if it is not Kafka's.
+        """
         if not self._is_other_protocol:
             for end, stream in self._streams.items():
                 yield from self._deliver(end, stream.end())
@@ -198,7 +207,7 @@ class _Flow:
         self._is_reset = self._is_reset or segment.is_reset
 
     def _choose_client(self, segment: Segment) -> None:
-        """Sets the client if the ports show it or if this segment opens the connection."""
+        """Sets the client if only one side has a named port, or if the segment is a SYN."""
         source, target = segment.source, segment.target
         if (source[1] in self.ports) != (target[1] in self.ports):
             self._client = target if source[1] in self.ports else source
@@ -221,7 +230,11 @@ class _Flow:
                     self._splitters.clear()
 
     def _is_kafka(self, source: _Endpoint, piece: bytes | Gap) -> bool:
-        """Returns whether `piece` shows that the connection is Kafka's; sets the client then."""
+        """Returns whether the connection is Kafka's: by its port, or by a request in `piece`.
+
+        A request also sets the client. If the first bytes of a side cannot begin a request, the
+        connection is marked as another protocol.
+        """
         if self.ports and self._client is not None:
             return True
         if isinstance(piece, Gap):
@@ -268,7 +281,7 @@ class _Flow:
             yield ConnectionEvent(self._number, _address(self._client), _address(broker), event)
 
 
-#: Bytes needed to exclude a request: its size, api key and version.
+#: How many bytes decide whether a request can begin there: size, api key and version.
 _START_BYTES: Final = 8
 
 

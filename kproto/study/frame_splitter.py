@@ -1,7 +1,7 @@
 """Splits one direction of a connection into frames, and finds the next frame after a gap.
 
-Unlike `kproto.protocol.framing` it returns unreadable bytes unchanged, so that a caller that
-forwards them loses none. Knows sizes only; functions of the caller check the content of frames.
+Unlike `kproto.protocol.framing` it returns unreadable bytes unchanged, so that a proxy can forward
+them. It reads only the size of a frame; functions of the caller check the content.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ _SIZE: Final = struct.Struct(">i")
 
 
 class FrameSplitter:
-    """Takes bytes by `feed`, returns frames with their size by `next_frame`.
+    """Splits bytes from `feed` into frames, which `next_frame` returns with their size field.
 
-    `lost` gives the reason if the stream can no longer be split; `take_unframed` then returns the
-    remaining bytes.
+    If a size is invalid, `lost` is set to the reason, and the rest of the stream cannot be split.
+    `take_unframed` then returns the buffered bytes.
     """
 
     def __init__(self, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> None:
         self.max_frame_bytes = max_frame_bytes
         self.lost: str | None = None
         self._buffer = bytearray()
-        # During a search: where it continues, and where a frame may begin that is not whole yet.
+        # For `seek`: the position at which it continues, and the starts of incomplete candidates.
         self._searched = 0
         self._unfinished: list[int] = []
 
     @property
     def pending(self) -> int:
-        """Returns how many buffered bytes are not in a frame yet."""
+        """Returns how many bytes are buffered, which are those after the latest frame."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> None:
-        """Takes bytes of the stream, in their order."""
+        """Adds the next bytes of the stream."""
         self._buffer += data
 
     def next_frame(self) -> bytes | None:
-        """Returns the next frame with its size; None until it is whole, or if `lost` is set."""
+        """Returns the next frame with its size field; None if it is incomplete or `lost` is set."""
         buffer = self._buffer
         if self.lost is not None or len(buffer) < _SIZE.size:
             return None
@@ -62,7 +62,7 @@ class FrameSplitter:
         return whole
 
     def take_unframed(self) -> bytes:
-        """Removes and returns all bytes that are in no frame."""
+        """Removes and returns all buffered bytes."""
         rest = bytes(self._buffer)
         self._buffer.clear()
         self._searched = 0
@@ -75,11 +75,11 @@ class FrameSplitter:
         may_start: Callable[[bytes], bool],
         is_frame: Callable[[bytes], bool],
     ) -> tuple[int, bool]:
-        """Drops bytes until a frame is at the front; returns how many, and whether one is there.
+        """Drops the bytes before the next frame; returns how many, and whether a frame was found.
 
-        `start` must match the first 12 bytes of the frame, `may_start` gets up to 256 bytes of its
-        content, and `is_frame` the whole content. A possible frame that is incomplete stays a
-        candidate, and a later frame can still be found.
+        `start` must match the first bytes of the frame, up to 12 including its size field.
+        `may_start` gets up to 256 bytes of its content, `is_frame` the whole content. An incomplete
+        candidate is not dropped, and is tried again at the next call.
         """
         buffer = self._buffer
         unfinished, self._unfinished = self._unfinished, []
@@ -100,7 +100,7 @@ class FrameSplitter:
         return self._drop(min(self._unfinished, default=self._searched)), False
 
     def _is_complete_at(self, begin: int, is_frame: Callable[[bytes], bool]) -> bool:
-        """Returns whether a complete frame begins at `begin`; remembers an incomplete one."""
+        """Returns whether a complete frame begins at `begin`; remembers an incomplete candidate."""
         buffer = self._buffer
         content = begin + _SIZE.size
         end = content + _SIZE.unpack_from(buffer, begin)[0]
@@ -121,11 +121,12 @@ class FrameSplitter:
         return count
 
 
-#: Positions of possible unfinished frames that are remembered, at most.
+#: Most incomplete candidates that are remembered.
 _MOST_UNFINISHED: Final = 100
 
-#: Bytes of a frame's content that are checked before it is whole.
+#: How many bytes of a candidate's content `may_start` gets.
 _HEAD_BYTES: Final = 256
 
-#: Bytes that a pattern of `seek` matches; fewer bytes at the end may be the beginning of a frame.
+#: Most bytes that the pattern `start` of `seek` matches. At the end of the buffer, fewer bytes may
+#: begin a frame, and are kept.
 _LONGEST_START: Final = 12

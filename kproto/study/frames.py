@@ -1,7 +1,7 @@
-"""Annotates frames, headers, messages and records as trees: the entry points of the package.
+"""The functions that decode frames, messages and records to trees of `Node`s.
 
-Detects the parts of a frame (size, header, body) and its message, and keeps the bytes after a
-fault. `message_reader` reads a message, `record_batches` opens records.
+They detect the parts of a frame (size, header, body) and its message, and keep the bytes after a
+fault as a node. `message_reader` reads a message, `record_batches` reads record batches.
 """
 
 from __future__ import annotations
@@ -45,14 +45,15 @@ __all__ = [
     "find_message_class",
 ]
 
-#: The parts in the input: a frame with its size, a header and a body, or a body alone.
+#: The parts in the input: size, header and body (`frame`), header and body (`message`), or only the
+#: body.
 Part: TypeAlias = Literal["frame", "message", "body"]
 PARTS: Final[tuple[Part, ...]] = ("frame", "message", "body")
 
 _SIZE_BYTES: Final = 4
 _UNSUPPORTED_VERSION: Final = (35).to_bytes(2, "big")
 
-#: Kinds of nodes whose bytes are not dissected; they are hidden in records that hold credentials.
+#: The kinds of nodes with undecoded bytes, which are hidden if they may contain secrets.
 _RAW_KINDS: Final = frozenset({"unread", "trailing", "cut batch", "records of a batch"})
 
 
@@ -69,13 +70,15 @@ def annotate(
 ) -> Node:
     """Returns the body of a message, without header, as a tree.
 
-    `message` is a class, a name or an api key (see `find_message_class`). Broken bytes raise no
-    error: the tree has all nodes up to the fault, then `unread` bytes. The first fault of the layer
-    `message` has the reason, path and offset of the DecodeError that `decode` raises. With
-    `trailing`, bytes after the message are not a fault. Record batches inside are dissected;
-    `records_of` names their topic if the message does not. The tree has at most `max_nodes` nodes
-    (None for no limit), and all batches together decompress to at most `max_decompressed_bytes`.
-    Raises ConfigurationError for an unknown message or version.
+    `message` is a class, a name or an api key (see `find_message_class`). Invalid bytes raise no
+    error: the tree has the nodes up to the fault, then a node `unread`. The first fault in the
+    layer `message` has the reason, path and offset of the DecodeError that `decode` would raise.
+    With `trailing`, bytes after the message are not a fault.
+
+    Record batches in the message are decoded too; `records_of` is their topic if the message does
+    not name it. The tree has at most `max_nodes` nodes (None for no limit). All batches together
+    may decompress to at most `max_decompressed_bytes`. Raises ConfigurationError for an unknown
+    message or version.
     """
     cls = find_message_class(message, response=response)
     check_version(cls, version)
@@ -98,11 +101,10 @@ def annotate_frame(
 ) -> Node:
     """Returns a request or response, with or without size and header, as a tree.
 
-    The root's children are `size`, `header` and the message, as far as they are present: `part`
-    names the parts, and is detected by default (see `detect_part`). The header of a request names
-    its api key and version; a response needs `message` and `version`. Bytes after the body are a
-    node `trailing` and not a fault, because brokers ignore them. The other arguments are those of
-    `annotate`.
+    The children of the root are `size`, `header` and the message, as far as `part` has them; `part`
+    is detected by default (see `detect_part`). A response needs `message` and `version`; the header
+    of a request has its api key and version. Bytes after the body are a node `trailing`, not a
+    fault, because brokers ignore them. The other arguments are those of `annotate`.
     """
     cls = None if message is None else find_message_class(message, response=response)
     if cls is not None and version is not None:
@@ -168,8 +170,8 @@ def annotate_frames(
 ) -> Iterator[Node]:
     """Yields the tree of each request in a sequence of frames, as `annotate_frame` returns it.
 
-    Each frame begins with its size. Offsets count from the start of their frame. Bytes that are not
-    such a sequence are treated as one frame.
+    Each frame begins with its size. Offsets count from the start of the frame. If the bytes are not
+    a sequence of frames, yields a single tree of all bytes.
     """
     bounds = _frame_bounds(data)
     part: Part | None = "frame"
@@ -192,7 +194,7 @@ def annotate_records(
     max_nodes: int | None = DEFAULT_MAX_NODES,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Node:
-    """Returns record batches and messages of any magic as a tree, from a fetch or a log segment."""
+    """Returns record batches and message sets, as in a fetch or a log segment, as a tree."""
     context = _context(max_nodes, records_of, max_decompressed_bytes)
     root = Node("records", "records", "records", 0, data, size=len(data), value=len(data))
     _batches(root, data, context)
@@ -202,10 +204,10 @@ def annotate_records(
 def find_message_class(
     message: type[Message] | str | int, *, response: bool = False
 ) -> type[Message]:
-    """Returns the class of a message by its class, name or api key.
+    """Returns the class of a message, given as a class, name or api key; ignores case.
 
-    A name may omit `Request` or `Response`; `response` then chooses. Case does not matter. Raises
-    ConfigurationError with similar names for an unknown one.
+    For an api key, and a name without `Request` or `Response`, `response` chooses between request
+    and response. Raises ConfigurationError, which suggests similar names, for an unknown name.
     """
     if isinstance(message, type):
         return message
@@ -222,7 +224,7 @@ def find_message_class(
 
 
 def check_version(cls: type[Message], version: int) -> None:
-    """Raises ConfigurationError for a version that the message does not have."""
+    """Raises ConfigurationError for a version that the message lacks."""
     known = cls.VALID_VERSIONS
     if version not in known:
         text = f"{known.start} to {known.stop - 1}"
@@ -232,9 +234,10 @@ def check_version(cls: type[Message], version: int) -> None:
 def detect_part(
     data: bytes, cls: type[Message] | None, version: int | None, *, response: bool = False
 ) -> Part:
-    """Returns whether the bytes are a frame with its size, a message with its header, or a body.
+    """Returns the part that the bytes are most likely: `frame`, `message` or `body`.
 
-    If several parts fit, the first one that can be read to its end is chosen.
+    Reads the bytes as each part that is possible, and chooses the part that can be read farthest.
+    Without `cls` and `version`, the bytes must be a request with a header.
     """
     size = int.from_bytes(data[:_SIZE_BYTES], "big", signed=True)
     is_sized = len(data) >= 8 and size == len(data) - _SIZE_BYTES
@@ -254,8 +257,9 @@ def detect_part(
 
 
 def _part_of_any_request(data: bytes, is_sized: bool) -> Part:
-    """Detects the part of a request by its header; the size may be wrong, if a frame is
-    truncated.
+    """Returns `frame` or `message` for a request, by its header.
+
+    The size field may be wrong, because the frame may be truncated.
     """
     if is_sized:
         return "frame"
@@ -271,7 +275,7 @@ def _part_of_any_request(data: bytes, is_sized: bool) -> Part:
 
 
 def _names_request(data: bytes, start: int, cls: type[Message], version: int) -> bool:
-    """Returns whether a request header of that message and version begins at `start`."""
+    """Returns whether the api key and version at `start` are those of `cls` and `version`."""
     expected = (cls.API_KEY or 0).to_bytes(2, "big", signed=True) + version.to_bytes(2, "big")
     return data[start : start + 4] == expected
 
@@ -279,7 +283,10 @@ def _names_request(data: bytes, start: int, cls: type[Message], version: int) ->
 def _readable(
     data: bytes, part: Part, cls: type[Message], version: int, response: bool
 ) -> tuple[int, int]:
-    """Returns whether the bytes can be read to the end as that part, and the bytes read."""
+    """Returns how well the bytes read as `part`, and how many bytes were read.
+
+    The first item is 2 if all bytes were read, 1 if bytes follow the message, 0 for a fault.
+    """
     context = RecordsContext(Budget(0))
     root = Node("", "", "message", 0, data)
     pos = _SIZE_BYTES if part == "frame" else 0
@@ -309,7 +316,7 @@ def _known(
 
 
 def _frame_bounds(data: bytes) -> list[int]:
-    """Returns the start offsets of frames, and the end; [0] if the bytes are not frames."""
+    """Returns the start of each frame and the end of the data; [0] if they are not frames."""
     bounds = [0]
     pos = 0
     while pos < len(data):
@@ -338,7 +345,7 @@ def _body(
     trailing: bool,
     limit: int | None = None,
 ) -> None:
-    """Reads the message that begins at `root`, and the remaining bytes, into it."""
+    """Adds the fields of the message that begins at `root`, and the bytes after them, to `root`."""
     name = cls._definition().name
     shape = layout(cls._definition(), version)
     context.whole = issubclass(cls, Request)
@@ -391,17 +398,17 @@ def _batches(node: Node, data: bytes, context: RecordsContext, start: int = 0) -
 
 
 def _hide(node: Node, *, direct: bool = False) -> None:
-    """Marks nodes whose bytes were not dissected as secret."""
+    """Marks nodes with undecoded bytes as secret; with `direct`, only children of `node`."""
     for found in node.children if direct else nodes(node):
         if found.kind in _RAW_KINDS:
             found.secret = True
 
 
 def _hide_rest(root: Node, cls: type[Message] | None) -> None:
-    """Hides the bytes after a message, if the message has secrets or is unknown."""
+    """Marks the bytes after a message as secret, if the message has secrets or is unknown."""
     if cls is None or has_secrets(cls):
         _hide(root, direct=True)
-    if cls is None:  # it may be a SASL token, which has no header after SaslHandshake v0
+    if cls is None:  # the frame may be a raw SASL token, whose bytes only look like a header
         for node in nodes(root):
             if node.name in ("correlation_id", "client_id"):
                 node.secret = True
@@ -416,7 +423,10 @@ def _request_header(
     version: int | None,
     context: RecordsContext,
 ) -> tuple[type[Message] | None, int | None, int]:
-    """Reads the header of a request; returns its class, its version and the start of the body."""
+    """Adds the request header to `root`; returns message class, version and start of the body.
+
+    The class is None for an unknown api key. The header takes precedence over `cls` and `version`.
+    """
     if limit - pos >= 4:
         key = int.from_bytes(data[pos : pos + 2], "big", signed=True)
         expected = int.from_bytes(data[pos + 2 : pos + 4], "big", signed=True)
@@ -457,7 +467,7 @@ def _header(
 def _unknown(
     root: Node, builder: NodeBuilder, pos: int, cls: type[Message] | None, version: int | None
 ) -> None:
-    """Records the fault of a request whose api key or version no definition has."""
+    """Adds the fault of a request with an unknown api key or version to its header field."""
     name = "request_api_key" if cls is None else "request_api_version"
     wrong = next((node for node in nodes(root) if node.name == name), root)
     if cls is None:
@@ -472,7 +482,10 @@ def _unknown(
 
 
 def _version_of_response(data: bytes, pos: int, version: int, root: Node) -> int:
-    """Returns 0 for an ApiVersions response with error 35, which has the layout of v0 (KIP-511)."""
+    """Returns 0 for an ApiVersions response with error 35 (UNSUPPORTED_VERSION), else `version`.
+
+    Such a response has the layout of v0, whatever version was requested (KIP-511).
+    """
     if data[pos : pos + 2] != _UNSUPPORTED_VERSION:
         return version
     root.notes.append(f"requested in v{version}; error 35 has the layout of v0")

@@ -1,7 +1,6 @@
-"""Parses bytes as users enter them: hex in any spacing, a hexdump, base64, escapes, or binary.
+"""Parses bytes as users enter them: hex digits, a hexdump, base64 or raw bytes.
 
-Detects the format of a text and returns its bytes. A format that fits only a part of the text is an
-error with the position.
+Detects the format by default. Raises ConfigurationError if the whole input is not in one format.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from ..wire.errors import ConfigurationError
 
 __all__ = ["FORMS", "read_bytes"]
 
-#: A line of `hexdump -C`, `xxd`, `od -t x1` or `tcpdump -x`: offset, bytes, text.
+#: A line of `hexdump -C`, `xxd`, `od -t x1` or `tcpdump -x`: offset, bytes, and their characters.
 _DUMP_LINE: Final = re.compile(
     r"\s*(?:0x)?(?P<offset>[0-9a-fA-F]{4,16})(?P<colon>:?)"
     r"(?P<hex>(?:\s{1,2}[0-9a-fA-F]{2,8}(?=\s|$))*)(?P<rest>.*)"
 )
-#: A line of any dump: its first word is an offset, even if its bytes cannot be read.
+#: A line that begins with an offset, as in all dumps, even if its bytes cannot be read.
 _OFFSET_LINE: Final = re.compile(
     r"\s*(?P<offset>0x[0-9a-fA-F]{4,16}|[0-9a-fA-F]{4,16}(?=:)|[0-9a-fA-F]{6,16})(?P<colon>:?)"
     r"(?:\s+(?P<word>[0-9a-fA-F]+)(?=\s|$).*|\s*)"
@@ -33,10 +32,10 @@ _HEX: Final = re.compile(r"[0-9a-fA-F]*")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_\-\s]+={0,2}\s*")
 _REPEATED: Final = "*"
 
-#: Most bytes that a line of a dump holds.
+#: Most bytes in a line of a dump.
 _LINE_BYTES: Final = 64
 
-#: Most bytes that a dump may expand to: `*` stands for any number of lines.
+#: Most bytes of a dump, because a line `*` stands for any number of repeated lines.
 MAX_DUMPED_BYTES: Final = 104_857_600
 
 _READABLE: Final = "hexdump -C, xxd, od -t x1 and tcpdump -x give bytes in their order"
@@ -47,12 +46,13 @@ FORMS: Final = ("auto", "hex", "base64", "binary")
 
 
 def read_bytes(data: bytes, form: str = "auto") -> bytes:
-    """Returns the bytes that `data` encodes, in one of `FORMS`.
+    """Returns the bytes that `data` encodes; `form` is one of `FORMS`.
 
     `auto` accepts hex digits (with spaces, `0x`, `\\x`, colons or commas between them), the output
-    of `hexdump -C`, `xxd`, `od -t x1` or `tcpdump -x`, then base64 of either alphabet; input
-    that is not ASCII is binary. Raises ConfigurationError for other text, for a dump whose offsets
-    do not add up, and for a dump of words in a machine's order (`hexdump`, `xxd -e`).
+    of `hexdump -C`, `xxd`, `od -t x1` or `tcpdump -x`, and base64 or base64url. Input that is not
+    printable ASCII is returned unchanged. Raises ConfigurationError for other text, for a dump
+    whose offsets do not match its bytes, and for a dump of little-endian words (`hexdump`,
+    `xxd -e`).
     """
     if form == "binary":
         return data
@@ -109,7 +109,10 @@ def _base64(text: str) -> bytes:
 
 
 def _dump(text: str) -> bytes | None:
-    """Returns the bytes of a dump; None for other lines. Raises for a dump that cannot be read."""
+    """Returns the bytes of a dump; None for other text.
+
+    Raises ConfigurationError for a dump that cannot be read.
+    """
     lines = [line for line in text.splitlines() if line.strip()]
     for base in _BASES:
         found = _dump_by(lines, base)
@@ -121,7 +124,7 @@ def _dump(text: str) -> bytes | None:
 
 
 def _dump_by(lines: list[str], base: int) -> bytes | None:
-    """Returns the bytes of a dump with offsets in that base; None if they do not add up."""
+    """Returns the bytes of a dump; None if its offsets, read in `base`, do not match the bytes."""
     data = bytearray()
     first: int | None = None
     last = b""
@@ -164,9 +167,12 @@ def _dump_by(lines: list[str], base: int) -> bytes | None:
 
 
 def _of_line(match: re.Match[str]) -> bytes | None:
-    """Returns the bytes of one line, without the text after them."""
+    """Returns the bytes in a line of a dump; None if the line is not of a known format.
+
+    Raises ConfigurationError if the bytes of its words are swapped.
+    """
     hex_part, rest = match["hex"], match["rest"]
-    if match["colon"]:  # xxd: one space between groups, two in front of the text
+    if match["colon"]:  # xxd: one space between groups, two before the characters
         hex_part = re.split(r"(?<=\S)\s{2,}", hex_part)[0]
     elif rest.strip() and rest.lstrip()[0] not in "|>":
         return None
@@ -185,7 +191,7 @@ def _of_line(match: re.Match[str]) -> bytes | None:
 
 
 def _is_byte_swapped(words: list[str], text_part: str) -> bool:
-    """Returns whether the text after the words of a line shows that their bytes are reversed."""
+    """Returns whether the characters in a line show that the bytes of each word are reversed."""
     swapped = b"".join(bytes.fromhex(word)[::-1] for word in words if len(word) % 2 == 0)
     if _as_text(bytes.fromhex("".join(words))).rstrip() in text_part:
         return False
@@ -197,7 +203,7 @@ def _as_text(data: bytes) -> str:
 
 
 def _why_no_dump(lines: list[str]) -> str:
-    """Returns the error in lines that begin with offsets, as those of dumps do; "" for others."""
+    """Returns the error text if the lines begin with offsets as in a dump; "" otherwise."""
     rows = [_OFFSET_LINE.fullmatch(line) for line in lines if line.strip() != _REPEATED]
     offsets = [int(row["offset"], 16) for row in rows if row is not None]
     if len(rows) < 2 or len(offsets) < len(rows) or offsets != sorted(set(offsets)):
@@ -214,5 +220,5 @@ def _why_no_dump(lines: list[str]) -> str:
 
 
 def _has_mark(line: str) -> bool:
-    """Returns whether a single line is certainly one of a dump."""
+    """Returns whether a single line is certainly of a dump: it has `|` or begins with `0000: `."""
     return "|" in line or re.match(r"\s*(0x)?[0-9a-fA-F]{4,16}: ", line) is not None

@@ -1,9 +1,8 @@
-"""Reassembles fragmented IP packets: fragments as captured in, whole payloads out.
+"""Reassembles fragmented IP packets of a capture.
 
-Fragments arrive in any order, and more than once if a packet was captured on two interfaces. A
-fragment that overlaps or contradicts the stored ones belongs to another packet with the same id.
-The stored fragments are then dropped, as Linux and RFC 8200 drop packets with overlapping
-fragments. Knows no packet formats.
+Fragments may arrive in any order, and twice if a packet was captured on two interfaces. A fragment
+that overlaps a stored fragment, or contradicts the end of the packet, is taken for the start of a
+new packet with the same id. The stored fragments are then dropped, as Linux does (RFC 8200).
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ __all__ = [
     "FragmentReassembler",
 ]
 
-#: Bytes of fragments that are held; with more, the oldest packet is dropped. The default of Linux
-#: (ipfrag_high_thresh).
+#: Most stored bytes of fragments, as in Linux (ipfrag_high_thresh). Above it, the oldest packet is
+#: dropped.
 MAX_WAITING_BYTES: Final = 4_194_304
 
-#: Fragments that are held, because small ones cost more than their bytes.
+#: Most stored fragments, because small fragments take more memory than their bytes.
 MAX_WAITING_PIECES: Final = 10_000
 
-#: How long the fragments of a packet may be apart, in microseconds: a minute by RFC 8200; Linux
-#: waits half of it.
+#: How long fragments of an incomplete packet are stored, in microseconds. RFC 8200 says 60 seconds;
+#: Linux waits 30.
 MAX_AGE_US: Final = 60_000_000
 
-#: Largest payload of an IP packet, by the 16 bits of its length.
+#: Largest payload of an IP packet, whose length field has 16 bits.
 MAX_PAYLOAD_BYTES: Final = 65_535
 
-#: The unit of fragment offsets, in bytes: sizes of all fragments except the last are multiples.
+#: The unit of fragment offsets, in bytes. The size of a fragment, except the last, is a multiple.
 _UNIT: Final = 8
 
 
@@ -43,8 +42,10 @@ PacketId: TypeAlias = tuple[bytes, bytes, int, int]
 
 
 class Fragment(NamedTuple):
-    """Describes a fragment: the packet that it is `packet_id`, its offset there, and whether `more`
-    follow.
+    """A fragment of the packet `packet_id`.
+
+    `offset` is its position in the payload of the packet in bytes. `more` is False for the last
+    fragment. `time_us` is the capture time in microseconds.
     """
 
     time_us: int
@@ -56,11 +57,14 @@ class Fragment(NamedTuple):
 
 @dataclass(slots=True)
 class _Packet:
-    """Holds the fragments of a packet; they stay after it is whole, to recognise duplicates."""
+    """The fragments of a packet. They are kept after it is complete, to detect duplicates.
+
+    `size` is the number of stored bytes, `total` the size of the payload, None if unknown.
+    """
 
     first_us: int
     pieces: dict[int, bytes] = field(default_factory=dict)
-    offsets: list[int] = field(default_factory=list)  # those of `pieces`, in order
+    offsets: list[int] = field(default_factory=list)  # the keys of `pieces`, sorted
     size: int = 0
     total: int | None = None
     is_whole: bool = False
@@ -68,18 +72,18 @@ class _Packet:
 
 @dataclass(slots=True)
 class FragmentReassembler:
-    """Holds fragments until all others of their packet have arrived."""
+    """Stores fragments, and returns the payload of a packet when its last fragment arrives."""
 
     max_waiting_bytes: int = MAX_WAITING_BYTES
     max_waiting_pieces: int = MAX_WAITING_PIECES
-    #: Count of fragments that were dropped or are invalid.
+    #: The number of fragments that were invalid, or whose packet was dropped.
     dropped: int = 0
     _packets: dict[PacketId, _Packet] = field(init=False, default_factory=dict)
     _bytes: int = field(init=False, default=0)
     _pieces: int = field(init=False, default=0)
 
     def add(self, fragment: Fragment) -> bytes | None:
-        """Takes a fragment; returns the whole payload if it was the last missing one."""
+        """Adds a fragment; returns the payload if the packet is now complete, else None."""
         end = fragment.offset + len(fragment.data)
         is_uneven = fragment.more and end % _UNIT != 0
         if not fragment.data or is_uneven or end > MAX_PAYLOAD_BYTES:
@@ -89,7 +93,7 @@ class FragmentReassembler:
         packet = self._packets.get(fragment.packet_id)
         if packet is not None:
             if packet.pieces.get(fragment.offset) == fragment.data:
-                return None  # seen before
+                return None  # a duplicate
             if _contradicts(packet, fragment, end):
                 self._drop(fragment.packet_id)
                 packet = None
@@ -132,7 +136,11 @@ class FragmentReassembler:
 
 
 def _contradicts(packet: _Packet, fragment: Fragment, end: int) -> bool:
-    """Returns whether a fragment cannot be of the same packet: it overlaps, or the ends differ."""
+    """Returns whether a fragment cannot belong to the packet.
+
+    That is so if the packet is complete, if the fragment overlaps another, or if it contradicts the
+    end of the payload.
+    """
     if packet.is_whole:
         return True
     at = bisect_left(packet.offsets, fragment.offset)

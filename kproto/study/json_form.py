@@ -1,4 +1,4 @@
-"""Converts a tree to JSON, in the shape that docs/how-to/decode.md describes."""
+"""Converts a tree of nodes to JSON data."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["to_json"]
 
 
 def to_json(node: Node, *, show_secrets: bool = False) -> dict[str, Any]:
-    """Returns the node and its descendants as plain data; docs/how-to/decode.md describes each key.
+    """Returns the node and its descendants as JSON data; docs/how-to/decode.md describes the keys.
 
-    Secrets are `<hidden>`, in `value` and in `bytes`, unless `show_secrets`.
+    Unless `show_secrets`, `value` and `bytes` of a secret are `<hidden>`.
     """
     hidden = node.secret and not show_secrets
     return {

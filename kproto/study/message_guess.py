@@ -1,10 +1,10 @@
 """Ranks the messages and versions that bytes could be, with reasons.
 
-Every message of the definitions is read at every version, as a body, and requests and responses
-after a header too. Messages that can be read to the last byte are ranked by plausible values: codes
-with a name, printable text, times of this century, records with a valid checksum. This module
-assigns the points; `message_reader` reads. The work is bounded by bytes and by nodes, not by a
-clock.
+Reads the bytes as each message at each version: as a body, and as a response after its header. If
+the bytes begin with a request header, reads that request too. The messages that read to the last
+byte are ranked by how plausible their values are: known error codes, printable strings, times of
+this century, valid record batches. The number of bytes and of nodes is limited, so that the time is
+too.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from .value_meanings import api_name, has_names, meaning_of
 
 __all__ = ["MAX_GUESSED_BYTES", "MAX_GUESSED_NODES", "Guess", "guess"]
 
-#: The maximum bytes for a guess: each message may copy them once. A larger frame is usually a
-#: request, whose header names it, or a fetch response.
+#: Most bytes for a guess, because reading them as a message may copy them. Larger frames are
+#: usually Produce requests, which name themselves, or Fetch responses.
 MAX_GUESSED_BYTES: Final = 4_194_304
 
-#: The maximum number of nodes that are read per candidate: a few hundred are enough for a score.
+#: Most nodes that are read for each message and version, which are enough for a score.
 MAX_GUESSED_NODES: Final = 400
 
-#: Most bytes to which compressed batches may decompress in a guess.
+#: Most bytes to which the compressed batches in a message may decompress.
 _MAX_DECOMPRESSED_BYTES: Final = 1_048_576
 
 #: 2000-01-01 and 2100-01-01, in ms since the Unix epoch.
 _THIS_CENTURY: Final = range(946_684_800_000, 4_102_444_800_000)
 
-#: Points of messages that are neither request nor response, because sockets carry no others.
+#: Points of messages that are neither request nor response: connections do not carry them.
 _NOT_SENT: Final = -3.0
 
 
 class Guess(NamedTuple):
-    """Describes one message that the bytes could be.
+    """A message that the bytes could be.
 
-    All of `versions` read the bytes in the same way; `part` names the present parts of a frame.
-    `score` is for ranking only; a positive score supports the guess. `exact` means that all bytes
-    are read; guesses that are not exact are returned only if none is. `reasons` explain the score
-    in words.
+    All `versions` read the bytes with the same result. `part` is `frame` (with size and header),
+    `message` (with header) or `body`. `score` is for ranking; a positive score supports the guess.
+    `exact` means that the message ends with the bytes; other guesses are returned only if none is
+    exact. `reasons` explain the score.
     """
 
     message: str
@@ -66,12 +66,12 @@ class Guess(NamedTuple):
 
     @property
     def is_response(self) -> bool:
-        """Returns whether it is a response, the argument of `annotate_frame`."""
+        """Returns whether the message is a response, as `response` of `annotate_frame`."""
         return self.message.endswith("Response")
 
 
 class _EnoughError(Exception):
-    """Ends reading when a candidate has reached the maximum number of nodes."""
+    """Ends the reading of a candidate that has MAX_GUESSED_NODES nodes."""
 
 
 class _Steps(Budget):
@@ -82,10 +82,9 @@ class _Steps(Budget):
 
 
 def guess(data: bytes, *, most: int = 10) -> list[Guess]:
-    """Returns the messages that the bytes could be, the most plausible first, at most `most` of
-    them.
+    """Returns up to `most` guesses for the bytes, the most plausible first.
 
-    Raises ConfigurationError if there are more than MAX_GUESSED_BYTES.
+    Raises ConfigurationError for more than MAX_GUESSED_BYTES bytes.
     """
     if len(data) > MAX_GUESSED_BYTES:
         raise ConfigurationError(
@@ -99,7 +98,7 @@ def guess(data: bytes, *, most: int = 10) -> list[Guess]:
 
 
 def _requests_with_header(data: bytes) -> Iterator[Guess]:
-    """Yields guesses from the request headers that the bytes may begin with."""
+    """Yields a guess if the bytes begin with a known request header, with or without a size."""
     for part, start in (("frame", 4), ("message", 0)):
         size = int.from_bytes(data[:4], "big", signed=True)
         if len(data) < start + 8 or (start and size != len(data) - 4):
@@ -141,7 +140,7 @@ def _other_candidates(data: bytes) -> Iterator[Guess]:
                 body = start + header
                 if (start and not sized) or len(data) < body:
                     continue
-                if header == 5 and data[body - 1]:  # tagged fields, which no header has yet
+                if header == 5 and data[body - 1]:  # response headers have no tagged fields yet
                     continue
                 candidate = _candidate(data, cls, version, part, body)  # type: ignore[arg-type]
                 if candidate is not None:
@@ -149,7 +148,7 @@ def _other_candidates(data: bytes) -> Iterator[Guess]:
 
 
 def _with_size(candidate: Guess, size: int) -> Guess:
-    """Returns a guess with points for the first bytes, which are the size of all others."""
+    """Returns the guess with more points, because the first 4 bytes are the size of the frame."""
     why = f"the first 4 bytes are the size, {size - 4}"
     return candidate._replace(score=candidate.score + 8, reasons=(why, *candidate.reasons))
 
@@ -163,7 +162,10 @@ def _classes() -> tuple[type[Message], ...]:
 def _candidate(
     data: bytes, cls: type[Message], version: int, part: Part, start: int
 ) -> Guess | None:
-    """Returns the guess that the body of that message begins at `start`; None if it cannot."""
+    """Returns the guess that the body of `cls` at `version` begins at `start`.
+
+    Returns None if fewer than 4 bytes can be read.
+    """
     name = cls._definition().name
     context = RecordsContext(
         _Steps(MAX_GUESSED_NODES), max_decompressed_bytes=_MAX_DECOMPRESSED_BYTES
@@ -212,7 +214,7 @@ def _end_in_words(data: bytes, stopped_at: int | None) -> str:
 
 
 def _plausibility(root: Node, message: str) -> tuple[float, list[str]]:
-    """Returns the points for the values of the nodes, and the reasons for and against it."""
+    """Returns the points for the values in the tree, and the reasons for them."""
     score = 0.0
     counts: dict[str, int] = {}
     for node in nodes(root):
@@ -225,7 +227,7 @@ def _plausibility(root: Node, message: str) -> tuple[float, list[str]]:
 
 
 def _points(node: Node, message: str) -> tuple[float, str]:
-    """Returns the points for one node, positive if it supports the guess, and a reason or ""."""
+    """Returns the points for a node, positive if it supports the guess, and the reason or ""."""
     value, name = node.value, node.name
     if node.fault is not None and node.fault.layer != "message":
         return -6.0, "records that are broken"
@@ -257,7 +259,7 @@ def _points(node: Node, message: str) -> tuple[float, str]:
 
 
 def root_of(node: Node) -> Node | None:
-    """Returns the node itself, unless it is a message inside another one."""
+    """Returns `node`; None if it is a message inside a field or record."""
     return None if node.value is not None and node.path else node
 
 
@@ -283,12 +285,12 @@ def _points_of_number(message: str, name: str, kind: str, value: int) -> tuple[f
     return 0.2, ""
 
 
-#: Numbers that may be large.
+#: Ends of the names of int32 fields whose values may be large.
 _LARGE: Final = ("bytes", "_ms", "operations", "session_id", "timeout", "subscription_id")
 
 
 def _merged(found: list[Guess]) -> list[Guess]:
-    """Merges guesses whose versions read the bytes alike."""
+    """Merges guesses that differ only in their versions."""
     together: dict[tuple[object, ...], Guess] = {}
     for one in found:
         key = (one.message, one.part, one.score, one.exact, one.reasons)

@@ -1,9 +1,8 @@
-"""Reads one message by its layout into nodes, until its end or the first error.
+"""Reads a message by its layout into a tree of nodes, up to its end or the first error.
 
-The reader is independent: it shares no code with the generated classes or with the walk that
-explains their errors, so that tests can compare them. It implements the wire format of each type. A
-`ContentReader` opens fields of records and bytes, and `value_meanings` explains values. Every step
-moves forward in the bytes, and the depth is that of the definition.
+The reader shares no code with the generated codec or with `schema.wire_validation`, so that tests
+can compare their results. A `ContentReader` decodes the content of records and bytes fields, and
+`value_meanings` describes values.
 """
 
 from __future__ import annotations
@@ -27,11 +26,12 @@ from .value_meanings import meaning_of
 
 __all__ = ["ContentReader", "MessageReader", "Secrets", "UnreadableError", "minimal_size"]
 
-#: Opens the content of a field of records or bytes, by its node, field and the topic that the
-#: message names. The node owns all its bytes, and may pass some to children.
+#: Decodes the content of a records or bytes field. The arguments are its node, the field, and the
+#: topic that the message names before it. The function may add children to the node, which then own
+#: the bytes.
 ContentReader: TypeAlias = Callable[[Node, LayoutField, str], None]
 
-#: The attributes of a struct, by its class name, that carry a secret.
+#: Returns the attributes that carry a secret, of the struct with a class name.
 Secrets: TypeAlias = Callable[[str], frozenset[str]]
 
 _FIXED: Final = {kind: struct.Struct(">" + letter) for kind, letter in FORMATS.items()}
@@ -39,7 +39,7 @@ _LENGTH_BYTES: Final = {"string": 2}
 _LENGTHS: Final = {2: struct.Struct(">h"), 4: struct.Struct(">i")}
 _LONGEST_VARINT: Final = 5
 
-#: Fields that name the topic whose records follow.
+#: Attributes that have the topic of the records after them.
 _TOPIC_NAMES: Final = frozenset({"name", "topic", "topic_name"})
 
 #: The id of the topic of the metadata log (KIP-595).
@@ -47,7 +47,7 @@ _METADATA_TOPIC_ID: Final = bytes(15) + b"\1"
 
 
 class UnreadableError(Exception):
-    """Ends reading; the tree already has the fault."""
+    """Raised at a fault that ends the reading. The tree already has the fault."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.reason)
@@ -55,12 +55,16 @@ class UnreadableError(Exception):
 
 
 def minimal_size(value: int) -> int:
-    """Returns how many bytes an unsigned varint of that value needs."""
+    """Returns how many bytes the shortest unsigned varint of `value` has."""
     return max(1, (value.bit_length() + 6) // 7)
 
 
 class MessageReader:
-    """Reads messages out of `data[:limit]`; offsets count from the start of `data`."""
+    """Reads messages in `data[:limit]`; offsets count from the start of `data`.
+
+    `message` is the name of the message, `layer` the layer of its faults (see `Fault`). `budget`
+    limits the number of nodes.
+    """
 
     def __init__(
         self,
@@ -83,11 +87,11 @@ class MessageReader:
         self.buffer = buffer
         self.layer = layer
         self.topic = ""
-        #: The offset after the last byte that a node owns.
+        #: The offset after the last byte that belongs to a node.
         self.reached = 0
 
     def read(self, shape: StructLayout, root: Node) -> int:
-        """Reads the message that begins at `root` into it; returns the position after it.
+        """Adds the fields of the message that begins at `root` to it; returns the position after.
 
         Raises UnreadableError.
         """
@@ -103,9 +107,7 @@ class MessageReader:
     # Structs
 
     def fields(self, shape: StructLayout, node: Node, pos: int, path: str) -> int:
-        """Reads the fields of a struct in wire order, then its tags; returns the position after
-        them.
-        """
+        """Reads the fields of a struct, then its tagged fields; returns the position after them."""
         for field in shape.fields:
             pos = self.field(shape, field, node, pos, f"{path}.{field.attribute}".lstrip("."))
         return self.tags(shape, node, pos, path) if shape.flexible else pos
@@ -149,7 +151,10 @@ class MessageReader:
         return end
 
     def finish(self, shape: StructLayout, field: LayoutField, kind: WireType, node: Node) -> None:
-        """Sets the meaning of a leaf and whether it is secret, and opens its content."""
+        """Sets meaning and `secret` of a leaf node, and decodes the content of records or bytes.
+
+        Also remembers the topic that a field names.
+        """
         value = node.value
         if field.attribute in _TOPIC_NAMES and isinstance(value, str):
             self.topic = value
@@ -206,7 +211,10 @@ class MessageReader:
     def tag(
         self, shape: StructLayout, parent: Node, pos: int, path: str, previous: int
     ) -> tuple[int, int]:
-        """Reads one tagged field: its number, its size in bytes, its content."""
+        """Reads a tagged field: its tag, its size in bytes and its content.
+
+        Returns the tag and the position after the field.
+        """
         start = pos
         node = self.node(parent, "tag", path, "tag", pos)
         try:
@@ -285,7 +293,10 @@ class MessageReader:
     def skip(
         self, node: Node, element: WireType, width: int, index: int, count: int, pos: int
     ) -> int:
-        """Skips the rest of an array of fixed width, of which no node is kept, in one step."""
+        """Skips the remaining elements of an array, because the tree is full; counts them.
+
+        Only for elements of fixed width. Raises UnreadableError at the first that exceeds the data.
+        """
         remaining = count - index
         end = pos + remaining * width
         if end <= self.size:
@@ -380,7 +391,7 @@ class MessageReader:
 
     @staticmethod
     def checked_uint32(node: Node, value: int, pos: int, size: int) -> int:
-        """Returns the value of 32 bits; notes an encoding that is not minimal."""
+        """Returns the lower 32 bits of a varint; notes further bits, or an unneeded byte."""
         low_bits = value & 0xFFFFFFFF
         if low_bits != value:
             node.notes.append("the varint has more than 32 bits; those above are dropped")
@@ -393,7 +404,7 @@ class MessageReader:
     # Bytes
 
     def assign_bytes(self, node: Node, start: int, end: int) -> None:
-        """Gives the node the bytes from `start` to `end` as its own."""
+        """Sets the own bytes of `node` to those from `start` to `end`."""
         node.own_size = end - start
         node.size = max(node.size, end - node.offset)
         self.reached = max(self.reached, end)
@@ -411,13 +422,13 @@ class MessageReader:
     def stop(
         self, node: Node, reason: str, offset: int, expected: str, path: str | None = None
     ) -> NoReturn:
-        """Records a fault; all bytes before it were read. Raises UnreadableError."""
+        """Adds a fault to `node`. Raises UnreadableError."""
         raise self.fault_error(node, reason, offset, expected, path)
 
     def fault_error(
         self, node: Node, reason: str, offset: int, expected: str, path: str | None
     ) -> UnreadableError:
-        """Records a fault at `node`; returns its error."""
+        """Adds a fault to `node`, whose own bytes then end before it; returns the error."""
         if offset > self.reached:
             self.assign_bytes(node, node.offset, offset)
         field_path = node.path if path is None else path
@@ -426,7 +437,7 @@ class MessageReader:
 
 
 def _width(kind: WireType) -> int | None:
-    """Returns how many bytes each value takes; None if that varies."""
+    """Returns the size in bytes of all values of the type; None if the size varies."""
     if kind.struct is None:
         return _FIXED[kind.kind].size if kind.kind in _FIXED else None
     if kind.nullable or kind.struct.flexible:
@@ -440,7 +451,7 @@ def _present(present: bool) -> str:
 
 
 def _expected(kind: WireType) -> str:
-    """Describes the wire format of a type in words."""
+    """Describes the wire format of a type, such as `int32, 4 bytes`."""
     null = " or null" if kind.nullable else ""
     if kind.kind in _FIXED:
         size = _FIXED[kind.kind].size

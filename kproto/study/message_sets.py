@@ -1,7 +1,6 @@
-"""Dissects messages of magic 0 and 1 into nodes, and those inside a compressed wrapper.
+"""Decodes messages of magic 0 and 1, and the messages inside a compressed wrapper, to nodes.
 
-Knows the order of their fields and their errors. Source: Kafka's documentation, "Old Message
-Format"; KIP-31, KIP-32.
+Source: Kafka's documentation, "Old Message Format"; KIP-31, KIP-32.
 """
 
 from __future__ import annotations
@@ -30,9 +29,10 @@ _LZ4: Final = 3
 def read_message(
     builder: NodeBuilder, node: Node, context: RecordsContext, wrapper: int | None = None
 ) -> None:
-    """Reads the message from the start of `node` to the limit of `builder`.
+    """Adds the fields of the message between the start of `node` and `builder.limit` to `node`.
 
-    `wrapper` is the magic of the wrapper message around it. Raises UnreadableError.
+    `wrapper` is the magic of the wrapper that contains the message, None without a wrapper. Raises
+    UnreadableError.
     """
     start, limit = node.offset, builder.limit
     offset, node.value, pos = builder.number(node, "offset", "int64", start)
@@ -88,7 +88,7 @@ def _unwrap(
     codec: Codec,
     context: RecordsContext,
 ) -> None:
-    """Reads the messages in the value of a wrapper."""
+    """Decompresses the value of a wrapper, and adds its messages to the node of the value."""
     node.kind = "wrapper message"
     value.meaning = ""
     if not isinstance(value.value, bytes):

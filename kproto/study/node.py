@@ -1,7 +1,7 @@
-"""Defines the tree of annotated bytes: nodes and faults, as plain data.
+"""Defines the tree of decoded bytes: nodes and faults.
 
-Knows no message. Every byte of the input belongs to exactly one node: the own bytes of all nodes
-of one buffer, in the order of the tree, are the input.
+Each byte of the input belongs to exactly one node: the own bytes of all nodes, in the order of the
+tree, are the input. The same holds for the nodes of a decompressed batch.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Final
 
 __all__ = ["DEFAULT_MAX_NODES", "Budget", "Fault", "Node", "faults", "nodes"]
 
-#: Most nodes that a tree keeps by default: some 40 MB. Bytes after them are still read and checked;
-#: their nodes are counted in `left_out`.
+#: Most nodes of a tree by default, which take about 40 MB. Later bytes are still read and checked;
+#: their nodes are only counted, in `left_out`.
 DEFAULT_MAX_NODES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Describes one error in the bytes.
+    """An error in the bytes.
 
-    `offset` counts as in `Node`; `path` is that of the field, "" for the message. `expected`
-    describes valid bytes, if they are known. `layer` is `message` if `decode` of the message raises
-    the error, `records` for an error in the record batches inside, and `stored` for an error in a
-    message inside a record.
+    `path` is the path of the field, "" for the whole message. `offset` counts as in `Node`.
+    `expected` describes valid bytes, "" if unknown. `layer` is `message` for an error that
+    `decode` of the message raises, `records` for an error in the record batches inside, and
+    `stored` for an error in a message inside a record or a bytes field.
     """
 
     reason: str
@@ -36,18 +36,18 @@ class Fault:
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """Describes some bytes: their position, field, value and meaning.
+    """A part of the input, such as a message, a field or an element, with its bytes and value.
 
-    `offset` counts from the start of `source`: the input, or the decompressed bytes of a batch.
-    `buffer` is the path of the compressed field in the second case, else "". `size` is the length
-    with all children; `own_size` counts the leading bytes that belong to no child, such as the
-    count of an array, or the length and content of a string.
-
-    `name` and `path` are those of errors (`topics`, `[0]`; `topics[0].partitions`). `kind` is the
-    type: a primitive of the definitions, `array`, `struct`, `tags` or another kind that
-    docs/how-to/decode.md lists. `value` is a number, str, bytes, bool, Uuid, None for null; for an
-    array, its count. `meaning` explains the value, `about` the field. `notes` report oddities that
-    are no fault. `left_out` counts the nodes below that are not kept.
+    - `name` and `path`: as in errors, such as `topics` or `[0]`, and `topics[0].partitions`.
+    - `kind`: a primitive type, `array`, `struct`, `tags`, or a kind in docs/how-to/decode.md.
+    - `source`: the input, or the decompressed bytes of a batch. `offset` counts from its start.
+    - `buffer`: the path of the compressed field if `source` was decompressed, else "".
+    - `size`: the length with all children. `own_size`: the leading bytes that belong to no child,
+      such as the count of an array, or the length and content of a string.
+    - `value`: a number, str, bytes, bool or Uuid; None for null; the count of an array.
+    - `meaning`: describes the value. `about`: describes the field.
+    - `notes`: unusual but valid encodings, such as a longer varint than needed.
+    - `left_out`: the number of children that are not kept.
     """
 
     name: str
@@ -69,16 +69,16 @@ class Node:
 
     @property
     def end(self) -> int:
-        """Returns the offset after its last byte."""
+        """Returns the offset after the last byte of the node."""
         return self.offset + self.size
 
     @property
     def own_bytes(self) -> bytes:
-        """Returns the bytes that belong to this node and to no child."""
+        """Returns the leading bytes of the node that belong to no child."""
         return self.source[self.offset : self.offset + self.own_size]
 
     def child(self, name: str) -> Node:
-        """Returns the first child of that name. Raises KeyError when there is none."""
+        """Returns the first child called `name`. Raises KeyError if there is none."""
         for child in self.children:
             if child.name == name:
                 return child
@@ -86,18 +86,18 @@ class Node:
 
 
 class Budget:
-    """Limits how many nodes a tree keeps; None for any number."""
+    """Limits the number of nodes in a tree to `most`; None for no limit."""
 
     def __init__(self, most: int | None = DEFAULT_MAX_NODES) -> None:
         self.remaining = most
 
     @property
     def spent(self) -> bool:
-        """Returns whether no more are kept."""
+        """Returns whether the tree keeps no more nodes."""
         return self.remaining is not None and self.remaining <= 0
 
     def add(self, parent: Node, child: Node) -> None:
-        """Adds `child` to `parent`, or only counts it."""
+        """Adds `child` to `parent`; if the budget is spent, only counts it in `left_out`."""
         if self.remaining is None:
             parent.children.append(child)
         elif self.remaining > 0:
@@ -108,7 +108,7 @@ class Budget:
 
 
 def nodes(root: Node) -> Iterator[Node]:
-    """Yields the node and all its descendants, each before its children."""
+    """Yields `root` and its descendants, each node before its children."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -117,5 +117,5 @@ def nodes(root: Node) -> Iterator[Node]:
 
 
 def faults(root: Node) -> list[Fault]:
-    """Returns every fault in the tree, in the order of the nodes."""
+    """Returns the faults in the tree, in the order of `nodes`."""
     return [node.fault for node in nodes(root) if node.fault is not None]

@@ -1,7 +1,6 @@
-"""Builds nodes for bytes outside of messages: the parts of record batches, records and framings.
+"""Builds nodes for numbers, varints and bytes that are not fields of a message.
 
-Turns a number, a varint or some bytes at a position into a node, and reports truncation. Knows
-neither batches nor messages.
+They are the fields of frames, record batches and records, and the prefixes of stored messages.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _FORMATS: Final = {
 
 
 class NodeBuilder:
-    """Builds nodes from `data[:limit]`; `layer` is that of the faults."""
+    """Builds nodes for `data[:limit]`; `layer` is the layer of their faults (see `Fault`)."""
 
     def __init__(
         self, data: bytes, limit: int, budget: Budget, buffer: str = "", layer: str = "records"
@@ -36,14 +35,17 @@ class NodeBuilder:
         self.layer = layer
 
     def node(self, parent: Node, name: str, kind: str, pos: int) -> Node:
-        """Returns an empty node below `parent`."""
+        """Adds a node without bytes to `parent`, and returns it."""
         path = f"{parent.path}{name}" if name.startswith("[") else f"{parent.path}.{name}"
         node = Node(name, path.lstrip("."), kind, pos, self.data, buffer=self.buffer)
         self.budget.add(parent, node)
         return node
 
     def number(self, parent: Node, name: str, kind: str, pos: int) -> tuple[Node, int, int]:
-        """Returns the node and value of a number of fixed width, and the position after it."""
+        """Reads a number of fixed width; returns its node, its value and the position after it.
+
+        Raises UnreadableError if the number goes beyond the limit.
+        """
         shape = _FORMATS[kind]
         node = self.node(parent, name, kind, pos)
         end = pos + shape.size
@@ -55,14 +57,17 @@ class NodeBuilder:
         return node, value, end
 
     def uvarint(self, parent: Node, name: str, pos: int) -> tuple[Node, int, int]:
-        """Returns an unsigned varint of up to 5 bytes."""
+        """Reads an unsigned varint of up to 5 bytes; returns and raises as `number` does."""
         node = self.node(parent, name, "uvarint", pos)
         value, end = self.bits(node, pos, 5)
         node.value = value
         return node, value, end
 
     def varint(self, parent: Node, name: str, pos: int, longest: int = 5) -> tuple[Node, int, int]:
-        """Returns a signed varint, zigzag, of up to 5 bytes, or 10 for a `varlong`."""
+        """Reads a signed (zigzag) varint of up to 5 bytes, or a varlong if `longest` is 10.
+
+        Returns and raises as `number` does.
+        """
         node = self.node(parent, name, "varint" if longest == 5 else "varlong", pos)
         bits, end = self.bits(node, pos, longest)
         value = (bits >> 1) ^ -(bits & 1)
@@ -70,8 +75,9 @@ class NodeBuilder:
         return node, value, end
 
     def bits(self, node: Node, pos: int, longest: int) -> tuple[int, int]:
-        """Reads the bits of a varint, the first bytes that `node` owns; returns the next
-        position.
+        """Reads a varint of up to `longest` bytes as the own bytes of `node`.
+
+        Returns the unsigned value and the position after it. Raises UnreadableError.
         """
         mask = 0xFFFFFFFF if longest == 5 else 0xFFFFFFFFFFFFFFFF
         value = 0
@@ -92,7 +98,10 @@ class NodeBuilder:
         raise UnreadableError(self.fault(node, f"a varint of more than {longest} bytes", pos))
 
     def content(self, node: Node, pos: int, length: int) -> int:
-        """Gives `node` the bytes of its length, null for -1; returns the position after them."""
+        """Sets the value of `node` to the `length` bytes at `pos`, or to null for -1.
+
+        Returns the position after them. Raises UnreadableError.
+        """
         if length < -1:
             self.stop(node, f"negative length {length}", node.offset)
         end = pos + max(length, 0)
@@ -107,20 +116,20 @@ class NodeBuilder:
 
     @staticmethod
     def assign_bytes(node: Node, end: int) -> None:
-        """Gives `node` all bytes up to `end` as its own."""
+        """Sets the own bytes of `node` to those from its offset to `end`."""
         node.own_size = node.size = end - node.offset
 
     def fault(self, node: Node, reason: str, offset: int, expected: str = "") -> Fault:
-        """Records a fault after which reading continues."""
+        """Adds a fault to `node`, unless it has one; reading may continue. Returns the fault."""
         node.fault = node.fault or Fault(reason, node.path, offset, expected, self.layer)
         return node.fault
 
     def stop(self, node: Node, reason: str, offset: int, expected: str = "") -> NoReturn:
-        """Records a fault that ends reading. Raises UnreadableError."""
+        """Adds a fault to `node`. Raises UnreadableError."""
         raise UnreadableError(self.fault(node, reason, offset, expected))
 
     def rest(self, parent: Node, pos: int, end: int, kind: str = "unread") -> None:
-        """Adds a node for the bytes from `pos` to `end`, which were not read."""
+        """Adds a node for the unread bytes from `pos` to `end` to `parent`, if there are any."""
         if pos < end:
             node = self.node(parent, kind, kind, pos)
             self.assign_bytes(node, end)
@@ -128,7 +137,7 @@ class NodeBuilder:
 
 
 def printable_text(data: bytes) -> str:
-    """Returns the bytes as text in quotes, where they are printable text; else ""."""
+    """Returns the bytes as a quoted string if they are printable UTF-8, else ""."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

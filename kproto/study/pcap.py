@@ -1,9 +1,9 @@
 """Reads the TCP segments of pcap and pcapng files, as tcpdump and Wireshark write them.
 
-This module reads the files; dpkt, which the extra `capture` installs, reads the packets: Ethernet
-with VLAN tags, Linux cooked (v1 and v2, `tcpdump -i any`), loopback and bare IP; IPv4 and IPv6.
-Packets that are not TCP or cannot be read are skipped and counted. Fragmented IP packets are
-reassembled.
+This module reads the file format. The package dpkt (the extra `capture`) reads the packets:
+Ethernet with VLAN tags, Linux cooked (v1 and v2, `tcpdump -i any`), loopback and bare IP; IPv4 and
+IPv6. Packets without TCP, and packets that cannot be read, are skipped and counted. Fragmented IP
+packets are reassembled.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from .tcp_streams import Segment
 
 __all__ = ["SkippedPackets", "is_capture", "read_segments"]
 
-#: Largest block or packet that is read, in bytes; tcpdump cuts packets at 262,144.
+#: Largest block or packet that is read, in bytes; tcpdump truncates packets to 262,144.
 MAX_BLOCK_BYTES: Final = 16_777_216
 
-#: The magic numbers of pcap, in the order of bytes of the file, with the units of a second.
+#: The byte order and the number of time units in a second, by the first bytes of a pcap file.
 _PCAP: Final = {
     b"\xd4\xc3\xb2\xa1": ("<", 1_000_000),
     b"\xa1\xb2\xc3\xd4": (">", 1_000_000),
@@ -46,11 +46,12 @@ class _Readable(Protocol):
 
 @dataclass(slots=True)
 class SkippedPackets:
-    """Counts the skipped packets of a capture: `other_protocol` those without TCP, and `broken`.
+    """Counts the skipped packets of a capture.
 
-    `fragments` counts those of IP packets that never became whole; `truncated` counts
-    packets of which the file has only the first bytes, which are still read. `truncation` describes
-    where the file is truncated or broken; None if it is not.
+    - `other_protocol`: packets without TCP. `broken`: packets that cannot be read.
+    - `fragments`: the fragments of IP packets that stayed incomplete.
+    - `truncated`: packets of which the file has only the first bytes. They are not skipped.
+    - `truncation`: the position and reason if the file is cut off or broken, else None.
     """
 
     other_protocol: int = 0
@@ -80,7 +81,8 @@ def is_capture(start: bytes) -> bool:
 def read_segments(file: _Readable, skipped: SkippedPackets | None = None) -> Iterator[Segment]:
     """Yields the TCP segments of a pcap or pcapng file; `skipped` counts the other packets.
 
-    Raises DecodeError for another file, and ConfigurationError if dpkt is not installed.
+    Raises DecodeError for a file of another format or with an unknown link type, and
+    ConfigurationError if dpkt is not installed.
     """
     counted = SkippedPackets() if skipped is None else skipped
     pieces = FragmentReassembler()
@@ -104,7 +106,7 @@ def _segment_reader(
             "captures of tcpdump are read by dpkt, which is not installed: "
             "pip install 'kproto[capture]'"
         ) from None
-    dpkt: Any = packets  # it sets attributes that no checker can know
+    dpkt: Any = packets  # dpkt sets attributes that mypy does not see
     # Bare IP is 101 on Linux, 12 and 14 on BSD; 228 and 229 are IPv4 and IPv6.
     links: dict[int, Any] = {
         0: dpkt.loopback.Loopback,
@@ -166,10 +168,10 @@ def _segment_reader(
 
 
 def _fragment(time_us: int, layer: Any) -> Fragment | None:
-    """Returns the fragment in an IP packet; None if the packet is whole.
+    """Returns the fragment in an IP packet; None if the packet is not fragmented.
 
-    `of` ends with the protocol. The data is empty if the fragment was not captured whole, or cannot
-    be dissected here.
+    The data is empty, and so invalid, if the fragment was truncated, or if its fragment header is
+    not the last extension header of IPv6.
     """
     if hasattr(layer, "mf"):
         if not (layer.mf or layer.offset):
@@ -192,7 +194,7 @@ def _fragment(time_us: int, layer: Any) -> Fragment | None:
 
 
 def _host(packed: bytes) -> str:
-    from ipaddress import ip_address  # recordings do not need it
+    from ipaddress import ip_address  # imported late, because recordings do not need it
 
     return str(ip_address(packed))
 
@@ -255,7 +257,7 @@ def _of_pcapng(file: _Readable, counted: SkippedPackets) -> Iterator[_Packet]:
         if len(body) < size - 8:
             counted.truncation = f"block {number} is cut off"
             return
-        body = body[:-4]  # the size once more
+        body = body[:-4]  # without the size, which is repeated at the end
         packet = None
         try:
             if kind != _SECTION:
@@ -274,7 +276,10 @@ def _of_pcapng(file: _Readable, counted: SkippedPackets) -> Iterator[_Packet]:
 def _of_block(
     kind: int, order: str, body: bytes, interfaces: list[_Interface], counted: SkippedPackets
 ) -> _Packet | None:
-    """Returns the packet of a block, if it has one; adds an interface to `interfaces`."""
+    """Returns the packet in a block, None for other blocks.
+
+    Adds the interface of an interface block to `interfaces`.
+    """
     if kind == _INTERFACE:
         interfaces.append(_interface(order, body))
         return None

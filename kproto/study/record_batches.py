@@ -1,8 +1,7 @@
-"""Dissects record batches (magic 2) into nodes, down to keys, values and headers of records.
+"""Decodes record batches (magic 2) to nodes, down to keys, values and headers of records.
 
-Knows the order of the fields of a batch and of a record, and their errors. Reading continues after
-a wrong checksum. `message_sets` reads message sets; `stored_records` reads keys and values that
-Kafka itself wrote. Source: KIP-98, KIP-534.
+Reading continues after a wrong checksum. `message_sets` reads messages of magic 0 and 1;
+`stored_records` decodes keys and values that Kafka itself wrote. Source: KIP-98, KIP-534.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from .value_meanings import COMPRESSIONS, named, point_in_time
 
 __all__ = ["read_batches"]
 
-#: The fields in front of the records, in their order.
+#: The fields of the batch header, in wire order.
 _HEADER: Final = (
     ("base_offset", "int64"),
     ("batch_length", "int32"),
@@ -57,7 +56,7 @@ _NONE_IF_MINUS_ONE: Final = frozenset(
 
 
 def read_batches(parent: Node, data: bytes, start: int, end: int, context: RecordsContext) -> None:
-    """Reads the batches and messages in `data[start:end]` as children of `parent`."""
+    """Adds the record batches and messages (magic 0, 1) in `data[start:end]` to `parent`."""
     builder = NodeBuilder(data, end, context.budget)
     pos = start
     index = 0
@@ -87,7 +86,7 @@ def read_batches(parent: Node, data: bytes, start: int, end: int, context: Recor
 
 
 def _announced_end(data: bytes, pos: int, end: int) -> int:
-    """Returns the end of the batch at `pos` by its length, if plausible; else the end of all."""
+    """Returns the end of the batch at `pos` by its length field, or `end` if that is invalid."""
     length = int.from_bytes(data[pos + 8 : pos + _OVERHEAD_BYTES], "big", signed=True)
     stop = pos + _OVERHEAD_BYTES + length
     return stop if length >= _LEAST_LENGTH and stop <= end else end
@@ -96,7 +95,10 @@ def _announced_end(data: bytes, pos: int, end: int) -> int:
 def _end_of_batch(
     builder: NodeBuilder, node: Node, pos: int, end: int, context: RecordsContext
 ) -> int | None:
-    """Returns the end of the batch; None for a truncated one, whose node is then changed."""
+    """Returns the end of the batch at `pos`; None if it is truncated.
+
+    `node` is then marked as `cut batch`. Raises UnreadableError for an invalid length or magic.
+    """
     left = end - pos
     if left >= _OVERHEAD_BYTES:
         length = int.from_bytes(builder.data[pos + 8 : pos + _OVERHEAD_BYTES], "big", signed=True)
@@ -154,7 +156,7 @@ def _batch(builder: NodeBuilder, node: Node, context: RecordsContext) -> None:
 
 
 def _describe(nodes: dict[str, Node], values: dict[str, int]) -> None:
-    """Sets the meanings of the header's fields."""
+    """Sets the meaning of the header fields."""
     attributes = values["attributes"]
     flags = [word for bit, word in _FLAGS if attributes & bit]
     codec = f"compression {named(COMPRESSIONS, attributes & 7)}"
@@ -179,7 +181,10 @@ def _opened(
     pos: int,
     context: RecordsContext,
 ) -> NodeBuilder | None:
-    """Returns a builder for the decompressed records; None with a note or fault if it fails."""
+    """Returns a builder for the decompressed records.
+
+    If decompression fails, returns None and adds a note or fault.
+    """
     try:
         codec = codec_for_id(codec_id)
     except ValueError as error:
@@ -205,7 +210,7 @@ def _records(
     attributes: int,
     context: RecordsContext,
 ) -> None:
-    """Reads `count` records, which fill the bytes up to the limit."""
+    """Adds the records from `pos` to the limit of `builder` to `parent`; stops at a fault."""
     count, limit = values["record_count"], builder.limit
     reached = pos
     try:
@@ -263,14 +268,14 @@ def _record(
 
 
 def _counted(builder: NodeBuilder, parent: Node, name: str, pos: int) -> tuple[Node, int]:
-    """Reads a key or value with its length in front; returns its node and the next position."""
+    """Reads a key or value after its length; returns its node and the position after it."""
     node = builder.node(parent, name, "bytes", pos)
     bits, pos = builder.bits(node, pos, 5)
     return node, builder.content(node, pos, (bits >> 1) ^ -(bits & 1))
 
 
 def _headers(builder: NodeBuilder, parent: Node, pos: int) -> None:
-    """Reads the headers, from their count to the end of the record."""
+    """Reads the headers, from the header count to the end of the record."""
     node = builder.node(parent, "headers", "array", pos)
     bits, pos = builder.bits(node, pos, 5)
     if bits & 1:

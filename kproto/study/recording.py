@@ -1,14 +1,14 @@
-"""Writes and reads recordings of a proxy's traffic: JSON, one entry per line.
+"""Writes and reads recordings of the traffic of `kproto proxy`: lines of JSON.
 
 The first line is `{"kproto_recording": 1}`. Each other line is an entry with `us` (microseconds
 since 1970), `c` (the number of the connection), and one of
 
 - `open`: the client's address, with `to`, the address of the broker;
-- `client` or `broker`: bytes that this side sent, in base64, frames with their sizes;
-- `close`: why the connection ended.
+- `client` or `broker`: bytes that this side sent, in base64;
+- `close`: the reason why the connection ended.
 
-The bytes of one side, in the order of their lines, are its stream. Each line is written whole, so
-that a crash truncates at most one line: a reader returns all entries before it.
+The bytes of a side, in the order of their lines, are all bytes that the side sent. A crash can
+truncate only the last line, and a reader returns the entries before it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ from .conversations import Side
 
 __all__ = ["DEFAULT_MAX_RECORDED_BYTES", "Entry", "Recorder", "is_recording", "read_recording"]
 
-#: Largest recording that is written by default, in bytes: it fits on any disk, and in the memory of
-#: most machines that will look at it.
+#: Largest recording that is written by default, in bytes.
 DEFAULT_MAX_RECORDED_BYTES: Final = 1_073_741_824
 
-#: Most bytes of a stream in one line: a line is held in memory as a whole.
+#: Most bytes of a side in a line, because a line is read into memory at once.
 _MAX_LINE_DATA: Final = 786_432
 
-#: Longest line that is read; those that are written are shorter.
+#: Longest line that is read, in bytes; written lines are shorter.
 _MAX_LINE: Final = 4 * _MAX_LINE_DATA
 
 _HEAD: Final = b'{"kproto_recording": 1}\n'
@@ -43,9 +42,10 @@ _HEAD: Final = b'{"kproto_recording": 1}\n'
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Holds one line: `data` of a `side`, or the beginning or end of a connection.
+    """An entry of a recording: bytes that a side sent, or the start or end of a connection.
 
-    `client` and `target` are set at the beginning; `closed` is set at the end, to its reason.
+    `client` and `target`, the addresses, are set at the start of a connection. `closed`, the
+    reason, is set at its end.
     """
 
     time_us: int
@@ -63,10 +63,10 @@ class _Writable(Protocol):
 
 
 class Recorder:
-    """Writes entries to `file` until that would make it larger than `max_bytes`.
+    """Writes entries to `file`, up to `max_bytes` bytes.
 
-    `is_full` is True after the first entry that does not fit; further entries are dropped. Raises
-    OSError if the file raises it, or if only a part of a line could be written.
+    If an entry would exceed `max_bytes`, `is_full` becomes True, and this entry and all later ones
+    are dropped. Raises OSError if a write fails or writes only a part of the bytes.
     """
 
     def __init__(self, file: _Writable, max_bytes: int = DEFAULT_MAX_RECORDED_BYTES) -> None:
@@ -79,7 +79,7 @@ class Recorder:
         file.flush()
 
     def write(self, entry: Entry) -> bool:
-        """Writes an entry, a large one in several lines; returns False if it does not fit."""
+        """Writes an entry, with much data in several lines; returns False if it was dropped."""
         if self.is_full:
             return False
         lines = b"".join(_lines(entry))
@@ -87,7 +87,7 @@ class Recorder:
             self.is_full = True
             return False
         if self._file.write(lines) != len(lines):
-            self.is_full = True  # no reader could parse lines after half a line
+            self.is_full = True  # a reader could not parse lines after an incomplete line
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._file.flush()
         self.written += len(lines)
@@ -99,8 +99,7 @@ def _lines(entry: Entry) -> Iterator[bytes]:
     if entry.client is not None:
         yield _line(line | {"open": entry.client, "to": entry.target})
     if entry.side is not None:
-        # Without json, because base64 needs no escapes and a recorder must be as fast as a
-        # connection.
+        # Without json.dumps, which is too slow for the traffic of a proxy; base64 needs no escapes.
         head = b'{"us": %d, "c": %d, "%b": "' % (
             entry.time_us,
             entry.connection,
@@ -127,9 +126,9 @@ def is_recording(start: bytes) -> bool:
 
 
 def read_recording(file: _LineReader) -> Iterator[Entry]:
-    """Yields the entries of a recording, without a truncated last one.
+    """Yields the entries of a recording; ignores a truncated last line.
 
-    Raises DecodeError with the number of the line for a file in another format.
+    Raises DecodeError, which names the line, if the file is not a recording.
     """
     head = _object(file.readline(_MAX_LINE))
     if head is None or head.get("kproto_recording") != 1:
@@ -140,7 +139,7 @@ def read_recording(file: _LineReader) -> Iterator[Entry]:
     while line := file.readline(_MAX_LINE):
         number += 1
         if not line.endswith(b"\n") and len(line) < _MAX_LINE:
-            return  # cut off when it was written
+            return  # the last line is truncated
         found = _object(line)
         if found is None:
             raise _wrong_line(number, "it is no JSON object")

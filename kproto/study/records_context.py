@@ -1,7 +1,4 @@
-"""Holds the context of the records in one tree: their topic, and the limits of decompression.
-
-Knows no format: those are in `record_batches`, `message_sets` and `stored_records`.
-"""
+"""Defines `RecordsContext`, which the functions that decode records share."""
 
 from __future__ import annotations
 
@@ -13,16 +10,16 @@ from .node import Budget
 
 __all__ = ["RecordsContext"]
 
-#: Topics whose records hold credentials: bytes of them that are not dissected are hidden.
+#: Topics whose records contain credentials; undecoded bytes of their records are hidden.
 _TOPICS_WITH_SECRETS: Final = frozenset({"__cluster_metadata"})
 
 
 class RecordsContext:
-    """Holds the topic of the records in one tree, and the remaining limit of decompression.
+    """The topic of the records that are being decoded, and the limits of the tree.
 
-    `topic` is "" if it is not known. All compressed batches together may decompress to
-    `remaining_bytes` more bytes. With `whole` a truncated batch is a fault: in a Produce request,
-    but not in a Fetch response, which a broker may truncate.
+    `topic` is "" if unknown. `budget` limits the nodes of the tree. The batches that follow may
+    decompress to `remaining_bytes` bytes together. With `whole` a truncated batch is a fault: in a
+    Produce request, but not in a Fetch response, which a broker may truncate.
     """
 
     def __init__(
@@ -40,11 +37,15 @@ class RecordsContext:
 
     @property
     def has_secrets(self) -> bool:
-        """Returns whether the records of the topic hold credentials."""
+        """Returns whether the records of the topic contain credentials."""
         return self.topic in _TOPICS_WITH_SECRETS
 
     def decompress(self, codec: Codec, data: bytes) -> bytes:
-        """Returns `data` decompressed. Raises ValueError, MissingCodecError."""
+        """Returns `data` decompressed, and subtracts its size from `remaining_bytes`.
+
+        Raises ValueError for broken data and above `remaining_bytes`, MissingCodecError if the
+        codec is not installed.
+        """
         try:
             data = codec.decompress(data, self.remaining_bytes)
         except MissingCodecError:

@@ -1,8 +1,9 @@
-"""Redacts secrets in shown or stored traffic: SASL tokens, salted passwords, HMACs, config values.
+"""Redacts secrets in printed or recorded traffic: SASL tokens, salted passwords, HMACs, configs.
 
-`secret_fields` lists the secret fields. A frame keeps its size and its layout: each byte of a
-secret becomes an asterisk. The whole body is hidden if it cannot be read and may hold a secret, or
-if no definition knows it, because a SASL token may be sent without a handshake.
+`secret_fields` lists the secret fields. Each byte of a secret becomes an asterisk, so that a frame
+keeps its size and its layout. The whole body is hidden if it cannot be read and its message may
+have secrets. It is also hidden if no definition has the api key, because the frame may be a SASL
+token that was sent without a handshake.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ from .secret_fields import HIDDEN, has_secrets, secret_attributes
 
 __all__ = ["redact_frame", "redacted_json"]
 
-#: Leading bytes of a frame that are never secret: size, api key, version and correlation id of a
-#: request, size and correlation id of a response.
+#: How many leading bytes of a frame are never secret: size, api key, version and correlation id of
+#: a request; size and correlation id of a response.
 _PUBLIC_BYTES: Final = {Side.CLIENT: 12, Side.BROKER: 8}
 
 _SIZE_BYTES: Final = 4
 
-#: Leading bytes with size, api key and version, for a request of which nothing else is known.
+#: How many leading bytes have size, api key and version, which are shown of an unreadable request.
 _KEY_AND_VERSION: Final = 8
 
 _ASTERISK: Final = b"*"
 
 
 def redact_frame(event: Event) -> bytes:
-    """Returns the bytes of an event, as many as it has, with each secret byte as an asterisk."""
+    """Returns the bytes of an event with an asterisk for each secret byte."""
     match event.kind:
         case Kind.TOKEN:
             return _hide_after(event.data, _SIZE_BYTES)
@@ -48,9 +49,7 @@ def redact_frame(event: Event) -> bytes:
 
 
 def _public_bytes(event: Event) -> int:
-    """Returns how many leading bytes of a frame are not secret: its header, if it has a valid
-    one.
-    """
+    """Returns how many leading bytes of a frame are not secret: the header, if it is valid."""
     received = event.received
     if isinstance(received, ReceivedRequest) and (received.client_id or "").isprintable():
         return _SIZE_BYTES + len(received.head)
@@ -73,16 +72,16 @@ def _message_frame(event: Event) -> bytes:
     if received.message is None or not has_secrets(type(received.message)):
         return event.data
     try:
-        # A second read, because callers share the message of the event.
+        # Decodes the frame again, because the message of the event must not be changed.
         copy = _decode_copy(event, received)
         assert copy.message is not None
         _hide_secrets(copy.message)
         hidden = copy.to_frame()
     except KprotoError:
         return _hide_after(event.data, _PUBLIC_BYTES[event.side])
-    if len(hidden) != len(event.data):  # a length was written in more bytes than it needs
+    if len(hidden) != len(event.data):  # a varint in the frame was longer than needed
         return _hide_after(event.data, _PUBLIC_BYTES[event.side])
-    # Trailing bytes may belong to the secret, if its length field is too small.
+    # Bytes after the message may belong to a secret whose length field is too small.
     return _hide_after(hidden, len(hidden) - len(received.trailing))
 
 
@@ -120,9 +119,10 @@ def _hide_secrets(message: Struct) -> None:
 
 
 def redacted_json(message: Message, version: int, *, show: bool = False) -> Any:
-    """Returns a message in Kafka's JSON form, with each secret as `<hidden>` unless `show`.
+    """Returns a message as the JSON of Kafka's converters, with secrets as `<hidden>`.
 
-    Raises EncodeError when the version cannot express the message.
+    With `show` the secrets are shown. Raises EncodeError if the message cannot be encoded at
+    `version`.
     """
     data = message.to_json(version)
     if not show and has_secrets(type(message)):

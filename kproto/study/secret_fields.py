@@ -1,7 +1,8 @@
-"""Lists the fields of messages that carry a secret, and the text that replaces one.
+"""Finds the fields of generated classes that carry a secret.
 
-The fields are those that the generated classes never print. If a message has such a field, bytes
-that could not be read and bytes after its end are hidden too, because they may contain the secret.
+They are the fields that the repr of the class hides, and encoded messages inside Envelope messages.
+If a message has such a field, unreadable bytes and bytes after its end are hidden too, because they
+may contain the secret.
 """
 
 from __future__ import annotations
@@ -21,10 +22,8 @@ HIDDEN: Final = "<hidden>"
 
 
 def secret_attributes_of(cls: type[Message], struct: str) -> frozenset[str]:
-    """Returns the attributes of the struct with that class name, of a message, that carry a
-    secret.
-    """
-    key: Any = cls  # mypy takes it for an instance, which is not hashable
+    """Returns the attributes that carry a secret, of the struct called `struct` in a message."""
+    key: Any = cls  # mypy takes the class for unhashable, as its instances are
     return _secrets_of(key, struct)
 
 
@@ -35,13 +34,13 @@ def _secrets_of(cls: Any, struct: str) -> frozenset[str]:
 
 
 def secret_attributes(cls: type[Struct]) -> frozenset[str]:
-    """Returns the attributes of a generated class that carry a secret."""
+    """Returns the attributes that carry a secret, of a generated message or struct class."""
     envelope = ENVELOPES.get(cls.__name__)
     return cls._SECRETS if envelope is None else cls._SECRETS | {envelope}
 
 
 def has_secrets(cls: type[Message]) -> bool:
-    """Returns whether any version of the message has a field that carries a secret."""
+    """Returns whether the message, in any version, has a field that carries a secret."""
     key: Any = cls
     return _has_secrets(key)
 

@@ -1,7 +1,7 @@
-"""Dissects keys and values of Kafka's own records: control, coordinator and metadata log records.
+"""Decodes keys and values of Kafka's own records: control, coordinator and metadata log records.
 
-Reads the bytes before the messages; the tables of types are in `kproto.stored`. The bytes of other
-records are not dissected. An error in one of Kafka's records is a fault of the layer `stored`.
+Reads the type and version before each message; `kproto.stored` has the tables of types. Other
+records are not decoded. An error in such a record is a fault of the layer `stored`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .secret_fields import has_secrets, secret_attributes_of
 
 __all__ = ["open_control_record", "open_record"]
 
-#: The message in the value of each type of control record, and whether its own version precedes it.
+#: The message in the value, by type of control record, and whether an int16 version precedes it.
 _CONTROL: Final = {
     ControlRecordType.ABORT: ("EndTxnMarker", True),
     ControlRecordType.COMMIT: ("EndTxnMarker", True),
@@ -33,12 +33,12 @@ _CONTROL: Final = {
     ControlRecordType.KRAFT_VOTERS: ("VotersRecord", False),
 }
 
-#: Types and versions in the metadata log are shorts.
+#: The largest type or version in the metadata log: Kafka stores them in a short.
 _LARGEST: Final = 32767
 
 
 def open_record(key: Node, value: Node, context: RecordsContext) -> None:
-    """Dissects key and value of a record of the topic, if Kafka itself wrote it."""
+    """Decodes key and value of a record if its topic is one of Kafka's internal topics."""
     topic = context.topic
     try:
         if topic in COORDINATOR_TOPICS:
@@ -51,7 +51,7 @@ def open_record(key: Node, value: Node, context: RecordsContext) -> None:
 
 
 def open_control_record(key: Node, value: Node, budget: Budget) -> None:
-    """Dissects a record of a control batch."""
+    """Decodes key and value of a record in a control batch."""
     try:
         _control_record(key, value, budget)
     except UnreadableError:  # the tree has the fault
@@ -60,7 +60,7 @@ def open_control_record(key: Node, value: Node, budget: Budget) -> None:
 
 
 def _complete(node: Node, budget: Budget) -> None:
-    """Adds the bytes of a key or value that no child owns as a child, if it has children."""
+    """Adds a node for the bytes of a key or value after its last child."""
     reached = max((child.end for child in node.children), default=node.offset + node.own_size)
     NodeBuilder(node.source, node.end, budget, node.buffer, "stored").rest(node, reached, node.end)
 
@@ -135,7 +135,10 @@ def _metadata_record(value: Node, types: dict[int, str], budget: Budget) -> None
 
 
 def _inside(node: Node, budget: Budget, if_null: str) -> tuple[NodeBuilder, int]:
-    """Returns a builder for the children of `node`, and the start of its content."""
+    """Returns a builder for the children of a key or value, and the start of its content.
+
+    Raises UnreadableError, with `if_null` as the reason, if the key or value is null.
+    """
     content = node.value
     limit = node.end
     builder = NodeBuilder(node.source, limit, budget, node.buffer, "stored")
@@ -157,7 +160,10 @@ def _message(
     *,
     exact: bool = True,
 ) -> None:
-    """Reads the message of that name up to the end of `parent`."""
+    """Adds the message called `name`, from `pos` to the end of `parent`, to `parent`.
+
+    With `exact`, bytes after the message are a fault.
+    """
     cls = message_class(name)
     if version not in cls.VALID_VERSIONS:
         known = cls.VALID_VERSIONS

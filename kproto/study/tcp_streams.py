@@ -1,7 +1,7 @@
-"""Reassembles TCP streams: segments as captured in, the bytes of each direction out.
+"""Reassembles TCP streams from captured segments.
 
-Retransmissions, overlaps and segments out of order are returned once and in order. Bytes that were
-not captured are a gap with their count. Knows no packet formats and no Kafka.
+`TcpStream` returns the bytes of a direction in order, without duplicates from retransmissions and
+overlaps. Bytes that were not captured become a `Gap` with their number.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Final, NamedTuple
 
 __all__ = ["MAX_WAITING_BYTES", "MAX_WAITING_SEGMENTS", "Gap", "Segment", "StreamData", "TcpStream"]
 
-#: The maximum bytes of one direction that wait for missing bytes; beyond it, the missing bytes
-#: count as lost. About the largest window of most connections.
+#: Most bytes of a direction that wait for missing bytes; above it, the missing bytes count as lost.
+#: It is about the largest TCP window of most connections.
 MAX_WAITING_BYTES: Final = 16_777_216
 
-#: The maximum number of waiting segments, because small ones take more memory than their bytes.
+#: Most waiting segments, because small segments take more memory than their bytes.
 MAX_WAITING_SEGMENTS: Final = 10_000
 
-#: How often the receiver may acknowledge bytes that were not captured before they are taken for
-#: lost: packets of several processors may be captured out of order.
+#: Missing bytes count as lost after the receiver acknowledged them this many times, because packets
+#: of several processors may be captured out of order.
 _PATIENCE: Final = 3
 
 _MODULUS: Final = 1 << 32
@@ -28,7 +28,10 @@ _HALF: Final = 1 << 31
 
 
 class Segment(NamedTuple):
-    """Describes a TCP segment: source and target as host and port, its numbers, flags and bytes."""
+    """A TCP segment, with source and target as (host, port).
+
+    `acknowledged` is None without the ACK flag. `time_us` is the capture time in microseconds.
+    """
 
     time_us: int
     source: tuple[str, int]
@@ -42,16 +45,16 @@ class Segment(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Counts bytes that were not captured."""
+    """The number of bytes that were not captured."""
 
     size: int
 
 
 class StreamData(NamedTuple):
-    """Holds the next bytes or gap of a direction, and their time in microseconds.
+    """The next bytes or gap of a direction, and their time in microseconds.
 
-    Bytes that waited for missing ones get the time at which the last of these was captured; bytes
-    after a gap get the time of their own capture.
+    Bytes that waited for missing bytes get the time at which the missing bytes were captured. Bytes
+    after a gap get their own capture time.
     """
 
     time_us: int
@@ -60,9 +63,9 @@ class StreamData(NamedTuple):
 
 @dataclass(slots=True)
 class TcpStream:
-    """Reassembles one direction of a connection.
+    """Reassembles a direction of a connection.
 
-    Positions are unbounded integers; sequence numbers are their lower 32 bits.
+    A position is an unbounded integer whose lower 32 bits are the sequence number.
     """
 
     max_waiting_bytes: int = MAX_WAITING_BYTES
@@ -70,9 +73,9 @@ class TcpStream:
     #: The position of the next byte; None before the first segment.
     next: int | None = None
     _syn_sequence: int | None = None
-    #: Position of the first captured bytes, if the SYN was not captured before.
+    #: Position of the first captured bytes if no SYN was captured before them, else None.
     _first: int | None = None
-    #: Bytes by their position, and when they were captured.
+    #: Capture time and bytes of each waiting segment, by its position.
     _waiting: dict[int, tuple[int, bytes]] = field(default_factory=dict)
     #: The positions in `_waiting`, as a heap.
     _positions: list[int] = field(default_factory=list)
@@ -80,16 +83,16 @@ class TcpStream:
     _acknowledged_count: int = 0
 
     def on_syn(self, sequence: int) -> None:
-        """Records a SYN."""
+        """Records a SYN; the stream begins after its sequence number."""
         if self.next is None:
             self.next = (sequence + 1) % _MODULUS
         if self._syn_sequence is None:
             self._syn_sequence = sequence
 
     def is_new_connection(self, sequence: int) -> bool:
-        """Returns whether a SYN opens another connection than this one.
+        """Returns whether a SYN with this sequence number opens a new connection.
 
-        A SYN may be captured after the first bytes of its own connection.
+        Returns False for a SYN that was captured again, or after the first bytes of its connection.
         """
         if self.next is None:
             return False
@@ -99,12 +102,13 @@ class TcpStream:
 
     @property
     def has_start(self) -> bool:
-        """Returns whether the beginning of the stream was captured."""
+        """Returns whether the SYN was captured, so that the stream has its first byte."""
         return self._syn_sequence is not None
 
     def add(self, sequence: int, data: bytes, time_us: int) -> list[StreamData]:
-        """Takes a segment's bytes, captured at `time_us`; returns the bytes that are now in
-        order.
+        """Adds the bytes of a segment, captured at `time_us`.
+
+        Returns the bytes that are next in order now, and a gap if too many bytes wait.
         """
         if not data:
             return []
@@ -127,11 +131,14 @@ class TcpStream:
         new_data = data[self.next - position :]
         if not new_data:
             return []
-        # Waiting bytes were captured earlier, and are used if both overlap.
+        # If the new bytes overlap waiting bytes, the waiting bytes are returned.
         return self._merge(new_data, time_us)
 
     def acknowledge(self, acknowledged: int) -> list[StreamData]:
-        """Records an acknowledgement of all bytes before a number; returns bytes now in order."""
+        """Records that the receiver acknowledged the bytes before the sequence number.
+
+        Returns a gap and the bytes after it if missing bytes count as lost now, else an empty list.
+        """
         if self.next is None or not self._waiting:
             return []
         if self._position(acknowledged) <= self._positions[0]:
@@ -140,20 +147,20 @@ class TcpStream:
         return self._skip() if self._acknowledged_count >= _PATIENCE else []
 
     def end(self) -> list[StreamData]:
-        """Returns all bytes that still wait, with the gaps before them."""
+        """Returns all waiting bytes, with the gaps before them."""
         out: list[StreamData] = []
         while self._waiting:
             out += self._skip()
         return out
 
     def _position(self, sequence: int) -> int:
-        """Returns the position with these lower 32 bits that is nearest to the next byte."""
+        """Returns the position of a sequence number that is nearest to the next byte."""
         assert self.next is not None
         distance = (sequence - self.next) % _MODULUS
         return self.next + distance - (_MODULUS if distance >= _HALF else 0)
 
     def _merge(self, data: bytes, time_us: int) -> list[StreamData]:
-        """Returns bytes that are next, captured at `time_us`, and bytes that waited for them."""
+        """Returns `data`, which are the next bytes, and the bytes that waited for them."""
         assert self.next is not None
         out: list[StreamData] = []
         on_syn = start = self.next
@@ -177,7 +184,7 @@ class TcpStream:
         return out
 
     def _skip(self) -> list[StreamData]:
-        """Continues after the first missing bytes."""
+        """Returns a gap for the first missing bytes, and the bytes that waited for them."""
         assert self.next is not None
         first = self._positions[0]
         gap = Gap(first - self.next)

@@ -1,8 +1,8 @@
-"""Prints a tree as text for a terminal of any width.
+"""Formats a tree as lines of text.
 
-Lays out the columns of a node. On a wide terminal a node is one line: offset, bytes, field, value
-and meaning. A narrow one has no bytes, and a part that does not fit gets its own line. Characters
-that are not printable are escaped, so that no bytes can control a terminal.
+On a wide terminal, a node is a line: offset, bytes, field, value and meaning. On a narrow terminal
+the bytes are left out, and a value or meaning that does not fit gets its own line. Characters that
+are not printable are escaped, so that the data cannot control the terminal.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from .secret_fields import HIDDEN
 
 __all__ = ["NARROW_COLUMNS", "to_text"]
 
-#: A terminal of fewer columns gets the narrow form.
+#: A terminal of fewer columns is narrow.
 NARROW_COLUMNS: Final = 90
 
-#: Most characters of a value that are shown.
+#: Most shown characters of a value or meaning.
 _SHOWN_CHARACTERS: Final = 72
 
-#: Bytes of a node that are shown: on terminals of 90 to 119 columns, and on wider ones.
+#: Most shown bytes of a node: on terminals of 90 to 119 columns, and on wider terminals.
 _SHOWN_BYTES: Final = (6, 10)
 
 _FIELD_COLUMNS: Final = 34
@@ -32,9 +32,10 @@ _FIELD_COLUMNS: Final = 34
 def to_text(
     root: Node, *, width: int = 100, show_secrets: bool = False, about: bool = False
 ) -> Iterator[str]:
-    """Yields the lines of the tree. `width` is that of the terminal, in columns.
+    """Yields the lines of the tree, for a terminal of `width` columns.
 
-    With `about`, the purpose of a field is printed below it, if it is known.
+    With `about`, the description of a field is printed below it. Secrets are hidden unless
+    `show_secrets`.
     """
     digits = max(len(str(root.size)), 4)
     shown = _SHOWN_BYTES[width >= 120]
@@ -86,7 +87,7 @@ def _narrow(node: Node, depth: int, digits: int, width: int, show_secrets: bool)
 
 
 def _offset(node: Node, digits: int) -> str:
-    """Returns the offset, with a tilde in front for decompressed bytes."""
+    """Returns the offset; a tilde before it marks decompressed bytes."""
     return f"{'~' if node.buffer else ' '}{node.offset:>{digits}}"
 
 
@@ -125,7 +126,7 @@ def _value(node: Node, show_secrets: bool) -> str:
     return str(value)
 
 
-#: Kinds of nodes whose bytes are not dissected.
+#: Kinds of nodes for which a value of None does not mean null.
 _WITHOUT_VALUE: Final = frozenset({"unread", "trailing", "cut batch", "unknown tag", "header"})
 
 

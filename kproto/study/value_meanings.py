@@ -1,9 +1,8 @@
-"""Explains values: codes by their names, times as dates, sizes and durations in words.
+"""Describes values of fields: codes by their names, times as dates, sizes and durations with units.
 
-Defines tables and the function that finds the meaning of a value: by message, struct and field,
-then by message and field, then by the field alone, then by the end of its name. Source: the
-protocol guide, KIP-11 and KIP-140 (ACLs), KIP-226 and KIP-339 (configs), KIP-98 and KIP-890
-(transactions), KIP-848, KIP-932 and KIP-1071 (groups). Knows no bytes.
+`meaning_of` looks in a table for the message and field, then for the field, and then decides by the
+end of the field's name. Source: the protocol guide, KIP-11 and KIP-140 (ACLs), KIP-226 and KIP-339
+(configs), KIP-98 and KIP-890 (transactions), KIP-848, KIP-932 and KIP-1071 (groups).
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ _REPLICA: Final[Names] = {-1: "a consumer", -2: "debugging"}
 _SESSION_EPOCHS: Final[Names] = {0: "opens a session", -1: "no session, or closes it"}
 _MEMBER_EPOCHS: Final[Names] = {0: "joins", -1: "leaves", -2: "leaves as a static member"}
 
-#: Names of values by field, or by (message, field).
+#: Names of values, by the attribute of a field, or by (message, attribute).
 _NAMES: Final[dict[str | tuple[str, str], Names]] = {
     "accepted_compression_types": COMPRESSIONS,
     "acknowledge_types": {0: "gap", 1: "accept", 2: "release", 3: "reject", 4: "renew"},
@@ -135,25 +134,25 @@ _NAMES: Final[dict[str | tuple[str, str], Names]] = {
     ("UpdateMetadataRequest", "type"): {0: "unknown", 1: "changes only", 2: "the whole cluster"},
 }  # fmt: skip
 
-#: The meaning of -1 in fields without another table, by the end of the field's name.
+#: Ends of the names of fields in which -1 means "none".
 _NONE_AT: Final = (
     "epoch", "offset", "timestamp", "timestamp_ms", "producer_id", "sequence", "session_id",
     "generation_id", "leader", "leader_id", "replica", "controller_id", "coordinator",
     "num_partitions", "replication_factor", "time_ms", "node_id", "partition",
 )  # fmt: skip
 
-#: Points in time, in ms since the Unix epoch, by the end of the field's name.
+#: Ends of the names of fields that are times, in ms since the Unix epoch.
 _TIMES: Final = ("timestamp", "timestamp_ms", "time_stamp", "append_time_ms", "start_time_ms")
 
-#: Fields that hold 2^31 - 1 or 2^63 - 1 for "no bound".
+#: The values that mean "no bound" in fields for durations and sizes.
 _UNBOUNDED: Final = {2**31 - 1: "no bound", 2**63 - 1: "no bound"}
 
-#: The bit field of authorized operations if the request did not include them.
+#: The value of a field for authorized operations if the request did not ask for them.
 _NOT_ASKED: Final = -(2**31)
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-#: Longest point in time, in ms, that `datetime` can show: the end of the year 9999.
+#: The last time in ms that `datetime` supports: the end of the year 9999.
 _LAST_TIME_MS: Final = 253_402_300_799_999
 
 _UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
@@ -161,10 +160,9 @@ _SIZES: Final = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def meaning_of(message: str, struct: str, field: str, value: object) -> str:
-    """Returns the meaning of a field's `value`; "" if it needs no explanation.
+    """Returns a description of a field's `value`; "" if there is none.
 
-    `field` is the attribute's name, `struct` the definition's. Both matter only if a table names
-    them.
+    `field` is the name of the attribute. `struct` is not used.
     """
     if isinstance(value, Uuid):
         return "none" if value == ZERO_UUID else ""
@@ -186,29 +184,30 @@ def meaning_of(message: str, struct: str, field: str, value: object) -> str:
 
 
 def has_names(message: str, field: str) -> Names | None:
-    """Returns the names of all known values of a field; None if it may have any value."""
+    """Returns the names of a field's values; None if no table has the field."""
     return _names(message, field)
 
 
 def named(names: Names, value: int) -> str:
-    """Returns the name of a value of a table, or `unknown`."""
+    """Returns the name of `value` in `names`, or `unknown`."""
     return names.get(value, "unknown")
 
 
 def named_error(code: int) -> str:
-    """Returns an error code by its name."""
+    """Returns the name of an error code."""
     return error_code(code).name
 
 
 def api_name(api_key: int) -> str:
-    """Returns the API of that key, such as `Fetch`; `unknown` if no definition has it."""
+    """Returns the name of the API, such as `Fetch`; `unknown` if no definition has the key."""
     cls = KAFKA_MESSAGES.request(api_key)
     return "unknown" if cls is None else cls.__name__.removesuffix("Request")
 
 
 def point_in_time(value: int) -> str:
-    """Returns a point in time, in ms since the Unix epoch, as ISO 8601; "" outside the years 1 to
-    9999.
+    """Returns a time, given in ms since the Unix epoch, in ISO 8601.
+
+    Returns "" for years before 1 and after 9999.
     """
     if not -62_135_596_800_000 <= value <= _LAST_TIME_MS:
         return ""
@@ -237,7 +236,10 @@ def _duration(value: int) -> str:
 
 
 def _in_units(value: int, units: tuple[tuple[int, str], ...]) -> str:
-    """Returns `30 s` for 30000 ms; "" if no unit divides it, or nearly."""
+    """Returns `value` in the largest unit that it reaches, such as `30 s` for 30000 ms.
+
+    Returns "" if it is less than the smallest unit.
+    """
     for size, name in units:
         if value >= size:
             amount = value / size
