@@ -1,4 +1,4 @@
-"""Members of classic groups at real brokers, with short sessions."""
+"""Starts members of classic groups at real brokers, with short sessions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["Group"]
 
 
 class Group(Members):
-    """Some members, each of a client of its own as in a process of its own."""
+    """Members of a classic group, each with its own client."""
 
     async def member(
         self, *wanted: str | re.Pattern[str], start: bool = True, **settings: Any
     ) -> tuple[ClassicMember, Reading]:
-        """One more, with short sessions."""
+        """Adds a member with a short session, and starts it unless `start` is false."""
         its = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 100} | settings
         names = [each for each in wanted if isinstance(each, str)]
         subscription = Subscription.to(names or cast(re.Pattern[str], wanted[0]))

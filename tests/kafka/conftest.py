@@ -1,4 +1,4 @@
-"""The tests of this folder talk to real brokers, and some to the embedded one as well."""
+"""Marks tests on real brokers with `kafka`, and limits all async tests of this folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ is not."""
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test that needs a real broker, and let none wait for ever."""
+    """Marks each test that needs a real broker, and limits async tests to `LONGEST_S` s."""
     mine = below(items, HERE)
     for item in mine:
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", params=VERSIONS)
 def node848(request: pytest.FixtureRequest) -> Iterator[KafkaNode]:
-    """A broker of the consumer protocol, with frequent heartbeats."""
+    """Yields a broker with the consumer protocol and frequent heartbeats."""
     try:
         kafka = KafkaNode(request.param, config=config_of(request.param))
         kafka.start()

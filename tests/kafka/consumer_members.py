@@ -1,4 +1,4 @@
-"""Members of the consumer protocol (KIP-848) on real brokers with short sessions."""
+"""Starts members of the consumer protocol (KIP-848) on real brokers, with short sessions."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ _SET = 0
 
 
 def config_of(version: str) -> dict[str, str]:
-    """Returns `SHORT` for a release; an old broker gives all groups the session of `BRIEF_MS`.
+    """Returns `SHORT` for a release; older brokers give all groups sessions of `BRIEF_MS`.
 
-    An old broker has no configs of groups. There a member assumes a session of nine heartbeat
+    Older brokers have no group configs. There a member assumes a session of nine heartbeat
     intervals, so the interval must not be too short.
     """
     old = {
@@ -66,7 +66,7 @@ def config_of(version: str) -> dict[str, str]:
 
 
 class Group(Members):
-    """Members of one group, each with its own client as in its own process."""
+    """Members of one group, each with its own client."""
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
@@ -75,7 +75,7 @@ class Group(Members):
     async def member(
         self, *wanted: str | re.Pattern[str] | TopicPattern, **settings: Any
     ) -> tuple[GroupMember, Reading]:
-        """Starts a member, of the consumer protocol by default."""
+        """Adds and starts a member, by default of the consumer protocol."""
         its: dict[str, Any] = {
             "group_protocol": "consumer",
             "session_timeout_ms": BRIEF_MS,
@@ -120,7 +120,7 @@ class Group(Members):
                 assert self.owners.pop(partition) is reading
 
     async def described(self) -> DescribedGroup:
-        """Returns the description of the group as one of the consumer protocol."""
+        """Returns the group's description by ConsumerGroupDescribe."""
         answer = await self.clients[0].request(ConsumerGroupDescribeRequest(group_ids=[self.id]))
         return answer.groups[0]
 

@@ -1,4 +1,4 @@
-"""Scripts of consumer-protocol members on one broker; each yields the responses they receive.
+"""Scripts KIP-848 members on one broker; each function yields the responses they receive.
 
 Topics `t`, `u` and `v` have 6, 3 and 2 partitions. If the assignor computes the assignment later,
 members send heartbeats until they receive it.
@@ -143,7 +143,7 @@ def offsets_of_members(side: ConsumerSide) -> Iterator[object]:
 
 
 def a_session_expires(side: ConsumerSide) -> Iterator[object]:
-    """The session of a static member ends. Old brokers have no session timeout per group."""
+    """Lets the session of a static member expire; old brokers have no group session timeout."""
     yield side.enter("a", "t"), side.enter("b", "t", instance_id="j")
     if side.version:
         side.alter((_SESSION, 0, "1000"), (_BEAT, 0, "150"))
@@ -173,7 +173,10 @@ def a_member_revokes_nothing(side: ConsumerSide) -> Iterator[object]:
 
 
 def commits_with_stale_epochs(side: ConsumerSide) -> Iterator[object]:
-    """KIP-1251."""
+    """Commits with old member epochs.
+
+    KIP-1251: an old epoch is accepted for partitions that the member has kept since then.
+    """
     yield side.enter("a", "t"), side.enter("b", "t")
     before = side.epochs["a"]
     yield side.own("a"), side.commit("a", before, ("t", 0)), side.commit("a", before, ("t", 4))
@@ -209,7 +212,7 @@ def a_regular_expression_of_several_members(side: ConsumerSide) -> Iterator[obje
 
 
 def classic(side: ConsumerSide, member: str, *topics: str, **fields: Any) -> Any:
-    """Sends JoinGroup for a member that reads `topics`, and joins again with a returned id."""
+    """Sends JoinGroup for a member that reads `topics`; joins again with a returned id."""
     said = {name: fields.pop(name) for name in ("owned", "names") if name in fields}
     return joined(side, member, protocols=protocols(topics, **said), **fields)
 
@@ -228,9 +231,9 @@ def protocols(
 
 
 def joins_and_waits(side: ConsumerSide, member: str, *topics: str, **fields: Any) -> object:
-    """Sends JoinGroup for a member that has to wait; v3 returns the member id at the end only.
+    """Sends JoinGroup for a member that must wait; v3 returns the member id only at the end.
 
-    The group is described with its new member once the coordinator has written it to its log.
+    Returns once the coordinator has written the new member to its log, and describes it.
     """
     side.join(member, 3, side.ids.get(member, ""), protocols(topics, **fields))
     side.wait_until_handled()
@@ -243,7 +246,7 @@ def joins_and_waits(side: ConsumerSide, member: str, *topics: str, **fields: Any
 def sync_leader(
     side: ConsumerSide, member: str, assignments: dict[str, list[tuple[str, list[int]]]]
 ) -> Any:
-    """Sends SyncGroup of a leader."""
+    """Sends SyncGroup of a leader; `assignments` are by member name."""
     assignments_by_name = {
         name: b"\0\1"
         + ConsumerProtocolAssignment(
@@ -290,7 +293,7 @@ def a_classic_group_is_converted(side: ConsumerSide) -> Iterator[object]:
 
 
 def a_classic_member_has_an_old_generation(side: ConsumerSide) -> Iterator[object]:
-    """The group turns classic with a generation that its classic member has not joined yet."""
+    """Makes the group classic with a generation that its classic member has not joined yet."""
     yield classic(side, "a", "t"), sync_leader(side, "a", {"a": [("t", [0, 1, 2, 3, 4, 5])]})
     generation = side.generations["a"]
     yield side.enter("b", "t"), side.commit("a", generation, ("t", 0), version=8), "still accepted"
@@ -331,7 +334,7 @@ def empty_groups_are_replaced(side: ConsumerSide) -> Iterator[object]:
 
 
 def a_classic_group_is_in_a_rebalance(side: ConsumerSide) -> Iterator[object]:
-    """The group's protocol is not supported by the joining member, but all share another one."""
+    """Joins a member that lacks the group's protocol, but shares another one with all members."""
     both = ("range", "sticky")
     yield classic(side, "a", "t", names=both), sync_leader(side, "a", {"a": [("t", [0, 1])]})
     yield joins_and_waits(side, "c", "t", names=("sticky",)), beat(side, "a"), side.describe()
@@ -342,7 +345,10 @@ def a_classic_group_is_in_a_rebalance(side: ConsumerSide) -> Iterator[object]:
 
 
 def a_first_rebalance_is_not_over(side: ConsumerSide) -> Iterator[object]:
-    """On a broker with a rebalance delay, a group without an elected leader is not converted."""
+    """Tries to convert a group without an elected leader.
+
+    The broker needs a rebalance delay. It does not convert such a group.
+    """
     yield joins_and_waits(side, "a", "t"), side.describe()
     yield side.enter("b", "t"), side.receives("a", PATIENCE_S), side.describe(), side.list(5)
     yield joins_and_waits(side, "a", "t"), joins_and_waits(side, "c", "t"), side.enter("b", "t")
@@ -352,7 +358,7 @@ def a_first_rebalance_is_not_over(side: ConsumerSide) -> Iterator[object]:
 
 
 def the_broker_gives_the_id(side: ConsumerSide) -> Iterator[object]:
-    """Kafka 3.9 has only v0, in which the broker generates the member id."""
+    """Joins with v0, the only version of Kafka 3.9, in which the broker generates the member id."""
     response = side.heartbeat(
         "a", 0, version=0, member_id="", topics=["t"], owned={}, rebalance_ms=30_000
     )
@@ -402,7 +408,7 @@ def settled(side: ConsumerSide, name: str, value: str) -> bool:
 
 
 def until_interval(side: ConsumerSide, member: str, interval_ms: int) -> Any:
-    """Waits until the coordinator returns `interval_ms` as the heartbeat interval of `who`."""
+    """Waits until `interval_ms` is the heartbeat interval in the response to `member`."""
     deadline = time.monotonic() + PATIENCE_S
     while (response := side.heartbeat(member))[2] != interval_ms:
         assert time.monotonic() < deadline, response
@@ -417,7 +423,7 @@ SCRIPTS: Final[tuple[ConsumerScript, ...]] = (
     a_member_revokes_nothing,
     a_session_expires,
 )
-#: Scripts that 3.9 runs differently or not at all. It describes the partitions that a member keeps,
+#: Scripts with other results on 3.9, or none. 3.9 describes the partitions that a member keeps,
 #: without those still to be revoked, and its `uniform` assignor breaks ties differently.
 NEW_SCRIPTS: Final[tuple[ConsumerScript, ...]] = (
     one_member_joins_and_leaves,

@@ -1,6 +1,6 @@
-"""Members of a consumer-protocol group on a real or embedded broker, and their responses.
+"""Sends requests of KIP-848 members to a real or embedded broker, and compares responses.
 
-Members generate their own ids, so both brokers see the same ids. The embedded broker uses the topic
+Members generate their own ids, so both brokers get the same ids. The embedded broker uses the topic
 ids of the real one. Both matter because assignments depend on member ids and topic ids.
 """
 
@@ -69,20 +69,20 @@ __all__ = ["ConsumerSide", "is_uuid"]
 #: The config resource type of a group.
 _GROUP: Final = 32
 
-#: The length of a uuid as Kafka writes it.
+#: The length of a Uuid as Kafka writes it, in characters.
 _GIVEN_CHARS: Final = 22
 
 
 def is_uuid(member_id: str) -> bool:
-    """Returns whether a coordinator of the consumer protocol generated the id."""
+    """Returns whether a coordinator of the consumer protocol generated the member id."""
     return len(member_id) == _GIVEN_CHARS
 
 
 class ConsumerSide(Side):
-    """One broker and the members of group `group_id` on it, of either protocol.
+    """One broker, and the members of group `group_id` on it, of either protocol.
 
-    `topics` maps the names of the known topics to their ids. `behind` is the constant by which
-    group epochs on an old broker are lower than those on a new broker.
+    `topics` maps topic names to ids. Group epochs on an old broker are lower than on a new broker
+    by the constant `behind`.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class ConsumerSide(Side):
         return received
 
     def until(self, member: str, wanted: Any, **fields: Any) -> Any:
-        """Sends heartbeats until `who` is assigned exactly `wanted`."""
+        """Sends heartbeats until `member` is assigned exactly `wanted`."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             received = self.own(member, **fields)
@@ -195,7 +195,7 @@ class ConsumerSide(Side):
         )
 
     def name_of(self, member_id: str) -> str:
-        """Returns `generated` for an id that a broker generated: it differs on each broker."""
+        """Returns `generated` for a broker-generated id, which differs on each broker."""
         return "generated" if is_uuid(member_id) else super().name_of(member_id)
 
     def _epoch(self, epoch: int) -> int:
@@ -264,10 +264,9 @@ class ConsumerSide(Side):
     # Configs of the group
 
     def configs(self, *names: str, group_id: str | None = None) -> Any:
-        """Returns the named configs of the group, or all consumer-group configs, with sources.
+        """Returns the named configs of the group, or all its configs, with their sources.
 
-        Leaves out the config that moves assignors to a separate thread: the embedded broker has
-        none.
+        Omits the config that moves assignors to a separate thread, which the embedded broker lacks.
         """
         wanted = DescribeConfigsResource(
             resource_type=_GROUP,
@@ -295,7 +294,7 @@ class ConsumerSide(Side):
         validate_only: bool = False,
         times: int = 1,
     ) -> Any:
-        """Alters configs and returns error code and message of each resource.
+        """Alters configs; returns error code and message of each resource.
 
         A change is a config name, an operation and a value.
         """
@@ -318,7 +317,7 @@ class ConsumerSide(Side):
     # Records of __consumer_offsets
 
     def records(self) -> list[tuple[object, ...]]:
-        """Returns the group's records in comparable form: hashes and times only by presence."""
+        """Returns the group's records; of hashes and timestamps it returns only the presence."""
 
         async def read() -> list[CoordinatorRecord]:
             async with Client(self.bootstrap) as client:
@@ -335,7 +334,7 @@ class ConsumerSide(Side):
 
         said = [self._record(it) for it in asyncio.run(read())]
         runs = itertools.groupby(said, key=lambda it: it[-1] == "tombstone")
-        # A broker writes tombstones in the order of a hash map over ids, some of them random.
+        # Tombstones have the order of a hash map over ids, some of which are random.
         return [it for gone, run in runs for it in (sorted(run, key=str) if gone else run)]
 
     def _record(self, record: CoordinatorRecord) -> tuple[object, ...]:

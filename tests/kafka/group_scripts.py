@@ -1,6 +1,6 @@
-"""Scripts of classic group members on one broker; each yields the responses in order.
+"""Scripts classic group members on one broker; each function yields the responses in order.
 
-Some wait until a session or a phase of a rebalance times out, which their responses show.
+Some scripts wait until a session or a rebalance phase times out, which the responses show.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Script: TypeAlias = Callable[[Side], Iterator[object]]
 
 RANGE: Final = (("range", b"1"),)
 
-#: The duration of a session or rebalance phase that a script lets expire, in ms. A member gets it
+#: The duration in ms of a session or rebalance phase that a script lets expire. A member gets it
 #: as late as possible, because the script's next requests must fit into it.
 SHORT_MS: Final = 1_500
 
 
 def joined(side: Side, who: str, version: int = 9, **fields: Any) -> Any:
-    """Sends JoinGroup, again with a returned id, and returns the final response."""
+    """Sends JoinGroup, and again with a returned id; returns the last response."""
     instance_id = fields.get("instance_id")
     protocols = fields.pop("protocols", RANGE)
     while True:
@@ -59,7 +59,7 @@ def beat(side: Side, who: str, instance_id: str | None = None) -> object:
 
 
 def beat_until_rebalance(side: Side, who: str, instance_id: str | None = None) -> None:
-    """Sends heartbeats until `who` must join again."""
+    """Sends heartbeats until the member `who` must join again."""
     deadline = time.monotonic() + PATIENCE_S
     while (response := beat(side, who, instance_id)) != "REBALANCE_IN_PROGRESS":
         assert response == "NONE"
@@ -69,9 +69,10 @@ def beat_until_rebalance(side: Side, who: str, instance_id: str | None = None) -
 def stable(
     side: Side, *members: str, of_second: Mapping[str, Any] | None = None, **fields: Any
 ) -> Iterator[object]:
-    """Yields the responses until two members are assigned. The first leads, and may be static.
+    """Yields the responses until two members are assigned; the first one leads.
 
-    `fields` apply to both members, once both have joined.
+    A member is static if its name begins with "static". `fields` apply to both members, once both
+    have joined.
     """
     first, second = members
     last = fields | dict(of_second or {})
@@ -90,7 +91,7 @@ def stable(
 
 
 def rejoined(side: Side, who: str, version: int, **fields: Any) -> object:
-    """Joins as a static member that has forgotten its id."""
+    """Joins as a static member that has lost its member id."""
     side.join(who, version, "", fields.pop("protocols", RANGE), instance_id=who, **fields)
     return side.receives(who, PATIENCE_S)
 
@@ -150,7 +151,7 @@ def a_static_member_rejoins_before_the_assignment(side: Side) -> Iterator[object
 def a_session_expires(side: Side) -> Iterator[object]:
     yield from stable(side, "a", "b", of_second={"session_ms": SHORT_MS})
     while beat(side, "a") == "NONE":
-        time.sleep(0.1)  # heartbeats keep the session of a member
+        time.sleep(0.1)  # heartbeats keep the member's session alive
     yield beat(side, "a"), beat(side, "b")
     yield joined(side, "a")
     yield synced(side, "a")
@@ -208,7 +209,7 @@ def an_id_is_not_used(side: Side) -> Iterator[object]:
     yield synced(side, "a")
     side.join("b", 9, "", RANGE, session_ms=SHORT_MS)
     yield side.receives("b", PATIENCE_S)
-    yield joined(side, "a")  # the group waits for b
+    yield joined(side, "a")  # the rebalance waits for b
     side.join("b", 9, side.ids["b"], RANGE)
     yield side.receives("b", PATIENCE_S)
 
@@ -231,7 +232,7 @@ def the_last_session_expires(side: Side) -> Iterator[object]:
 
 
 def the_first_rebalance_is_delayed(side: Side) -> Iterator[object]:
-    """On a broker with a rebalance delay, both members join the first generation."""
+    """Joins two members, both in the first generation: the broker needs a rebalance delay."""
     side.join("a", 3, "", RANGE)
     while not side.describe()[5]:
         pass
@@ -257,7 +258,7 @@ SCRIPTS: Final[tuple[Script, ...]] = (
 
 
 def group_metadata_is_too_large(side: Side) -> Iterator[object]:
-    """Needs a broker with a `message.max.bytes` of 2000, so `SCRIPTS` leaves it out."""
+    """Needs a broker with `message.max.bytes` of 2000, so `SCRIPTS` does not have it."""
     large = (("range", b"x" * 3000),)
     yield joined(side, "a", protocols=large)
     yield synced(side, "a")
@@ -268,7 +269,7 @@ def group_metadata_is_too_large(side: Side) -> Iterator[object]:
 
 
 def static_member_metadata_is_too_large(side: Side) -> Iterator[object]:
-    """Needs a broker with a `message.max.bytes` of 2000, so `SCRIPTS` leaves it out."""
+    """Needs a broker with `message.max.bytes` of 2000, so `SCRIPTS` does not have it."""
     yield from stable(side, "static", "b")
     for version in (5, 9):
         yield rejoined(side, "static", version, protocols=(("range", b"x" * 3000),))

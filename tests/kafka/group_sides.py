@@ -1,4 +1,4 @@
-"""Members of a group on a real or embedded broker, and their responses in a comparable form.
+"""Sends requests of group members to a real or embedded broker, and compares responses.
 
 Every member has its own connection, whose client id is the member's name. Member ids differ from
 broker to broker. An id begins with the name of its member, so the n-th id of `a` is shown as `a.n`.
@@ -33,7 +33,7 @@ __all__ = ["ONE_THREAD", "PATIENCE_S", "WAITS", "Side"]
 #: Settings that make a real broker read and handle one request at a time, as the embedded one does.
 ONE_THREAD: Final = {"num.network.threads": "1", "num.io.threads": "1"}
 
-#: How long a broker may take for an expected response, in seconds.
+#: Seconds within which an expected response must arrive.
 PATIENCE_S: Final = 20.0
 #: Represents the missing response of a request that the broker has not answered yet.
 WAITS: Final = "waits"
@@ -65,7 +65,7 @@ class Side:
             connection.__exit__(None, None, None)
 
     def wait_for_coordinator(self) -> None:
-        """Waits for the coordinator: brokers create `__consumer_offsets` only on demand."""
+        """Waits for the coordinator: brokers create `__consumer_offsets` on first use."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             answer = self.ask("nobody", FindCoordinatorRequest(coordinator_keys=["g"]), 4)
@@ -85,7 +85,7 @@ class Side:
         return self._connection(member).exchange(request, version)
 
     def post(self, member: str, request: Request[Any], version: int) -> None:
-        """Sends a request whose response may have to wait."""
+        """Sends a request whose response may be delayed."""
         self._connection(member).send(request, version)
         self.waiting.add(member)
 
@@ -95,10 +95,11 @@ class Side:
         return self._connections[member]
 
     def wait_until_handled(self) -> None:
-        """Waits until the broker has handled all requests sent so far, even unanswered ones.
+        """Waits until the broker has handled all earlier requests, even if it delays the responses.
 
-        It handles requests one at a time (`ONE_THREAD`): it reads the first DescribeGroups after
-        the earlier requests, or beside them, and handles the second after all of them.
+        With `ONE_THREAD` a broker handles one request at a time. It may read the first
+        DescribeGroups before the last earlier request, but it handles the second one after all of
+        them.
         """
         for _ in range(2):
             self.describe()
@@ -158,7 +159,7 @@ class Side:
         protocol_type: str | None = "consumer",
         protocol: str | None = None,
     ) -> None:
-        """Sends SyncGroup; a leader assigns to each member id its name."""
+        """Sends SyncGroup; a leader assigns to each member id the member's name."""
         request = SyncGroupRequest(
             group_id=self.group_id,
             generation_id=generation,
@@ -226,7 +227,7 @@ class Side:
         return self._names[member_id]
 
     def comparable(self, member: str, answer: Any) -> Any:
-        """Returns the fields on which both brokers must agree, and stores the ids of `member`."""
+        """Returns the fields on which both brokers must agree; stores the ids of `member`."""
         if isinstance(answer, JoinGroupResponse):
             return self._joined(member, answer)
         if isinstance(answer, SyncGroupResponse):

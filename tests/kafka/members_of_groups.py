@@ -1,4 +1,4 @@
-"""Members of a group at a real broker, each of a client of its own, and what they share."""
+"""Provides members of a group at a real broker, each with its own client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Members", "all_of", "shared", "until"]
 
 
 class Members:
-    """Those of the group `id`; who makes one puts it into `members`, to be closed at the end."""
+    """The members of group `id`; a caller adds each to `members`, which are closed at the end."""
 
     def __init__(self, bootstrap: str) -> None:
         self.id = f"group-{uuid.uuid4().hex}"
@@ -24,7 +24,7 @@ class Members:
         self.clients: list[Client] = []
 
     async def client(self) -> Client:
-        """Another client, as in another process."""
+        """Returns a new, connected client."""
         settings = kproto.ClientSettings(metadata_max_age_ms=1_000, retry_backoff_max_ms=200)
         client = Client(self.bootstrap, settings)
         await client.__aenter__()
@@ -32,7 +32,7 @@ class Members:
         return client
 
     async def topic(self, partitions: int, name: str = "") -> str:
-        """A new topic."""
+        """Creates a topic, and returns its name."""
         name = name or f"group-{uuid.uuid4().hex}"
         client = await self.client()
         await client.create_topics(kproto.NewTopic(name, partitions=partitions))
@@ -50,17 +50,17 @@ class Members:
 
 
 def all_of(topic: str, count: int) -> set[tuple[str, int]]:
-    """Its partitions."""
+    """Returns the partitions 0 to `count` - 1 of a topic."""
     return {(topic, number) for number in range(count)}
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait for it; the test's own limit ends it."""
+    """Waits until `condition` holds; only the test's own timeout limits the wait."""
     while not condition():  # noqa: ASYNC110 - what is waited for is no event of one loop
         await asyncio.sleep(0.005)
 
 
 def shared(topic: str, count: int, *readings: Reading) -> bool:
-    """Whether each partition is read by one of them, and each of them reads some."""
+    """Returns whether each partition has one owner among these members, and each member some."""
     read = [place for reading in readings for place in reading.places]
     return sorted(read) == sorted(all_of(topic, count)) and all(each.places for each in readings)

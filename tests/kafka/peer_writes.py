@@ -1,6 +1,7 @@
-"""A peer writes records: `PEER BOOTSTRAP TOPIC CODEC`; runs in the peers' own environment.
+"""Writes records with another client: `PEER BOOTSTRAP TOPIC CODEC`.
 
-Writes a hundred records to partition 0: key `key`, value `value N` ten times over, header h: N.
+It runs in the environment of the other clients. It writes a hundred records to partition 0: key
+`key`, value `value N` repeated ten times, header h: N.
 """
 
 from __future__ import annotations

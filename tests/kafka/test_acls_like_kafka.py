@@ -1,4 +1,4 @@
-"""A real broker and the embedded one answer random requests alike under the same random ACLs."""
+"""Tests that both brokers answer random requests equally under the same random ACLs."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ SEED = 7
     scope="module", params=["4.4.0", pytest.param("3.9.2", marks=pytest.mark.exhaustive)]
 )
 def sides(request: pytest.FixtureRequest) -> Iterator[tuple[Theirs, Ours]]:
-    """A real and the embedded broker with the same topics."""
+    """Yields a real and the embedded broker with the same topics."""
     try:
         kafka = SecuredKafka(request.param)
         kafka.start()
@@ -243,7 +243,7 @@ def create_topics(side: Side, version: int) -> object:
 
 
 def delete_topics(side: Side, version: int) -> object:
-    """Deletes topics that it creates for every request."""
+    """Deletes topics, which it creates for every request."""
     make_topics(side, "to-be-gone", "until-then")
     known = ids(side)
     if version >= 6:
@@ -270,7 +270,7 @@ def delete_topics(side: Side, version: int) -> object:
 def init_producer_id(side: Side, version: int) -> object:
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1_000)
     end = time.monotonic() + 20
-    while True:  # the coordinator still loads its first block of producer ids
+    while True:  # the broker still requests its first block of producer ids
         found = name(side.ask(request, version).error_code)
         if found != "COORDINATOR_LOAD_IN_PROGRESS":
             return found
@@ -357,7 +357,7 @@ KEYS: Final = (
     "nope",
 )
 VALUES: Final = (1e9, 1e12, 5e8)
-#: Producer and consumer quotas are whole numbers. Since 4.0 no quota can have the other values.
+#: Producer and consumer quotas must be whole numbers. Since 4.0 no quota may be in NONE_OF_THEM.
 FRACTION: Final = 1e9 + 0.5
 NONE_OF_THEM: Final = (0.0, -1.0, float("nan"))
 
@@ -422,7 +422,7 @@ def described(side: Side, request: DescribeClientQuotasRequest, *, as_root: bool
 
 @pytest.fixture
 def removed_quotas(sides: tuple[Theirs, Ours]) -> Iterator[None]:
-    """Removes all quotas that the test leaves: the tests share both brokers."""
+    """Removes all quotas after the test, because the tests share both brokers."""
     yield
     everything = DescribeClientQuotasRequest()
     for side in sides:
@@ -472,7 +472,7 @@ def test_quotas_are_altered_and_described_alike(sides: tuple[Theirs, Ours]) -> N
 
 @pytest.fixture
 def topic_of_theirs(sides: tuple[Theirs, Ours]) -> Iterator[str]:
-    """Creates a topic on the real broker alone, and deletes it after the test."""
+    """Creates a topic on the real broker only, and deletes it after the test."""
     theirs, _ = sides
     topic = "q"  # the quota also counts the bytes of the name
     make_topics(theirs, topic)

@@ -1,4 +1,4 @@
-"""The test broker is the Kafka release that a test asks for, and behaves as the tests need."""
+"""Tests that the test broker is the requested Kafka release, and has the tests' settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHARE_FETCH = 78
 
 
 def advertised(kafka: RunningKafka) -> dict[int, tuple[int, int]]:
-    """Returns the broker's APIs, from key to version range, by a hand-written ApiVersions v0."""
+    """Returns the broker's version ranges by api key, with a hand-written ApiVersions v0."""
     request = struct.pack(">ihhih", 10, 18, 0, 1, -1)
     with (
         socket.create_connection(kafka.address, 10) as connection,
@@ -73,7 +73,7 @@ def test_killed_node_restarts_at_the_same_address(start_kafka: StartKafka) -> No
     node.start()
     assert node.bootstrap == before
     assert answers_api_versions("127.0.0.1", node.ports.broker, 20.0)
-    assert "archive" not in node.log.partition("INFO")[0]  # the JVM accepts its class archive
+    assert "archive" not in node.log.partition("INFO")[0]  # the JVM accepts the class archive
 
 
 @pytest.mark.exhaustive

@@ -1,4 +1,4 @@
-"""The client against real brokers, the newest and the last 3.x, and the embedded one alike."""
+"""Tests the client on real brokers, of the newest and the last 3.x release, and embedded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The producer on every broker: each record is stored once and in order, even after faults."""
+"""Tests the producer on every broker: records are stored once and in order despite faults."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_a_lost_acknowledgement_stores_nothing_twice(
 
 
 async def acknowledged(clock: ManualClock, sending: Coroutine[Any, Any, kproto.Ack]) -> kproto.Ack:
-    """Returns the ack of a send while the clock advances more slowly than the broker answers."""
+    """Returns the ack of a send; the clock advances more slowly than the broker responds."""
     task = asyncio.create_task(sending)
     while not task.done():
         await asyncio.wait([task], timeout=0.05)
@@ -126,7 +126,7 @@ async def acknowledged(clock: ManualClock, sending: Coroutine[Any, Any, kproto.A
 async def test_failed_record_is_not_stored_after_later_records(
     bootstrap: str, client: kproto.Client, topic: str
 ) -> None:
-    """The network delivers the failed record only after later records were acknowledged."""
+    """The network delays the failed record until later records are acknowledged."""
     clock = ManualClock()
     async with (
         Middleman(bootstrap) as middleman,
@@ -160,7 +160,7 @@ async def test_failed_record_is_not_stored_after_later_records(
 async def test_without_idempotence_a_lost_acknowledgement_stores_twice(
     bootstrap: str, client: kproto.Client, topic: str
 ) -> None:
-    """This shows that the test above detects a duplicate."""
+    """Shows that the test above would notice a duplicate."""
     async with (
         Middleman(bootstrap) as middleman,
         kproto.Client(middleman.bootstrap, PATIENT) as through,
@@ -233,7 +233,7 @@ async def test_ack_has_the_log_append_time(client: kproto.Client) -> None:
 
 
 async def create_after_deletion(client: kproto.Client, topic: kproto.NewTopic) -> None:
-    """Creates a topic, again and again until the broker has deleted the former one."""
+    """Creates a topic; retries until the broker has deleted the former topic."""
     async with asyncio.timeout(20):
         while True:
             try:
@@ -256,7 +256,7 @@ async def test_producer_writes_to_a_recreated_topic(client: kproto.Client) -> No
         client.cluster.topics[name] = info  # as after a deletion by another client
         await create_after_deletion(client, new)
         assert (await producer.send(name, b"new")).offset == 0
-    # The consumer requests the topic id again, even if the producer used the name.
+    # The consumer refreshes the topic id, even if the producer uses only the name.
     assert [record.value async for record in client.consumer(name, stop_at_end=True)] == [b"new"]
     await client.delete_topics(name)
 
@@ -303,7 +303,7 @@ async def test_closing_the_client_fails_records_in_flight(bootstrap: str, topic:
 async def test_records_are_stored_and_read_once_while_the_broker_restarts(
     start_kafka: StartKafka,
 ) -> None:
-    """Every record is stored and read once and in order, through a restart of the broker."""
+    """Every record must be stored and read once and in order."""
     # With a longer session the controller would keep the killed broker registered for nine seconds.
     node = start_kafka(config={"broker.session.timeout.ms": "1000"})
     sent = [b"%05d" % at for at in range(3000)]

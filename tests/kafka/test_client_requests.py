@@ -1,4 +1,4 @@
-"""Any request, at every version that a broker takes, on each broker alike."""
+"""Tests requests in every version that a broker supports, on each broker."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from tests.support.middleman import Middleman
 
 R = TypeVar("R", bound=Response)
 
-#: 4.4.0 names them to old clients and refuses them all the same.
+#: Versions that 4.4.0 lists in ApiVersions for old clients, but refuses.
 ONLY_FOR_SHOW: dict[type[Request[Any]], range] = {ProduceRequest: range(3)}
 
 
 async def at_every_version(
     client: kproto.Client, request: type[Request[R]]
 ) -> tuple[Any, list[int]]:
-    """A connection, and the versions of `request` that both sides have."""
+    """Returns a connection, and the versions of `request` that both sides support."""
     connection = await client.connection()
     offered = connection.ranges.get(request.API_KEY)
     if offered is None:
@@ -60,7 +60,7 @@ async def at_every_version(
 
 
 async def test_the_agreement_on_versions(bootstrap: str, broker_version: str) -> None:
-    """3.9.2 does not have ApiVersions v5: it says so, and is asked again (KIP-511)."""
+    """Kafka 3.9.2 lacks ApiVersions v5: it says so, and the client asks again (KIP-511)."""
     async with Middleman(bootstrap) as middleman, kproto.Client(middleman.bootstrap):
         asked = middleman.versions("ApiVersionsRequest")
     assert asked == ([5, 4] if broker_version == "3.9.2" else [5]) or broker_version == "external"
@@ -97,7 +97,7 @@ async def test_create_topics(client: kproto.Client) -> None:
     _, versions = await at_every_version(client, CreateTopicsRequest)
     for version in versions:
         if version == 0:
-            continue  # it cannot but create the topic
+            continue  # v0 has no validate_only
         wanted = CreatableTopic(
             name=f"only-asked-{version}", num_partitions=2, replication_factor=1
         )
@@ -126,7 +126,7 @@ async def test_delete_topics(client: kproto.Client) -> None:
 async def test_init_producer_id(client: kproto.Client, topic: str) -> None:
     _, versions = await at_every_version(client, InitProducerIdRequest)
     async with client.producer() as producer:
-        await producer.send(topic, b"")  # waits until the broker has ids to give
+        await producer.send(topic, b"")  # waits until the broker has producer ids
     ids = set()
     for version in versions:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
@@ -137,9 +137,9 @@ async def test_init_producer_id(client: kproto.Client, topic: str) -> None:
 
 
 async def test_produce_list_offsets_and_fetch(client: kproto.Client, topic: str) -> None:
-    """One record by every version of Produce, then read by every version of Fetch.
+    """Writes a record by every version of Produce, and reads all by every version of Fetch.
 
-    Fetch before v4 gets message sets, which 4.4.0 no longer makes.
+    Fetch before v4 returns message sets, which 4.4.0 does not support.
     """
     connection, versions = await at_every_version(client, ProduceRequest)
     topic_id = (await client.topic(topic)).topic_id
@@ -147,7 +147,7 @@ async def test_produce_list_offsets_and_fetch(client: kproto.Client, topic: str)
     values = [b"by a producer"]
     async with client.producer() as producer:
         await producer.send(topic, values[0], partition=0)
-    for version in (at for at in versions if at >= 3):  # older ones hold message sets
+    for version in (at for at in versions if at >= 3):  # older versions have message sets
         values.append(b"by v%d" % version)
         answer = await produce(client, node, topic, topic_id, values[-1], version)
         ((part,),) = [told.partition_responses for told in answer.responses]
@@ -207,7 +207,7 @@ async def test_a_produce_without_acks_is_stored(client: kproto.Client, topic: st
     part = PartitionProduceData(index=0, records=encode_batch([(None, b"silent", (), 1)]))
     data = TopicProduceData(name=topic, topic_id=info.topic_id, partition_data=[part])
     await connection.send_only(ProduceRequest(acks=0, timeout_ms=5000, topic_data=[data]))
-    await connection.request(MetadataRequest(topics=[]))  # on one connection all is in order
+    await connection.request(MetadataRequest(topics=[]))  # handled after it
     found = [record.value async for record in client.consumer(topic, stop_at_end=True)]
     assert found == [b"first", b"silent"]
 

@@ -1,4 +1,4 @@
-"""The clusters of the tests: nodes that know each other, with racks, killed and started again."""
+"""Tests the clusters of the tests: nodes that find each other, with racks, killed, restarted."""
 
 from __future__ import annotations
 

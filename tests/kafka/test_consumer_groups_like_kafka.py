@@ -1,7 +1,7 @@
-"""The embedded broker answers consumer-protocol members (KIP-848) as a real broker does.
+"""Tests that the embedded broker answers KIP-848 members as a real broker does.
 
 Members follow a script or act at random, and only their requests change the group, not the passage
-of time. The tests compare their responses and the coordinator's records at the end.
+of time. The tests compare their responses, and at the end the coordinator's records.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from .group_sides import ONE_THREAD
 
 NEW: Final = "4.4.0"
 TOPICS: Final = {"t": 6, "u": 3, "v": 2}
-#: Longer than every script, except the one about sessions; old brokers have one for all groups.
+#: Longer than every script except that about sessions; old brokers have one session timeout.
 SESSION_MS: Final = 15_000
 SESSION_OF_OLD_MS: Final = 4_000
 MAX_SIZE: Final = 4
@@ -51,7 +51,7 @@ MAX_SIZE: Final = 4
 ROUNDS: Final = (8, 30, 100)
 STEPS: Final = 80
 
-#: Settings of both brokers. The real broker assigns at once, as the embedded one does.
+#: Settings of both brokers; with them the real broker assigns at once, as the embedded one does.
 CONFIG: Final = ONE_THREAD | {
     "group.consumer.session.timeout.ms": str(SESSION_MS),
     "group.consumer.min.session.timeout.ms": "1",
@@ -158,8 +158,8 @@ def create(name: str, broker: Broker) -> None:
 def run_on_both(brokers: Brokers, script: ConsumerScript) -> tuple[list[object], list[object]]:
     """Returns the responses to the members on each broker.
 
-    The embedded broker generates the same ids as the real one: assignments and the order of records
-    depend on the hashes of ids.
+    The embedded broker generates the same ids as the real one, because assignments and the order of
+    records depend on the hashes of ids.
     """
     theirs, ours = brokers.sides(f"{script.__name__}-{uuid.uuid4().hex[:8]}")
 
@@ -223,7 +223,7 @@ INSTANCES: Final = {"d": "i", "e": "j"}
 
 
 class Player:
-    """Random members; both brokers must send them equal responses."""
+    """Lets random members send requests; both brokers must respond equally."""
 
     def __init__(self, sides: tuple[ConsumerSide, ConsumerSide], chance: random.Random) -> None:
         self.sides = sides
@@ -247,7 +247,7 @@ class Player:
         return INSTANCES.get(who) if self.chance.random() < 0.9 else None
 
     def join(self, who: str) -> None:
-        # No client turns a dynamic member into a static one, so that case is left out.
+        # No client turns a dynamic member into a static one, so the test does not either.
         topics, instance_id = self._topics(), INSTANCES.get(who)
         assignor = self.chance.choice((None, None, "uniform", "range"))
         rack = self.chance.choice((None, "r"))
@@ -287,7 +287,7 @@ class Player:
 
 @pytest.fixture(scope="module")
 def patient_brokers() -> Iterator[Brokers]:
-    """Both brokers with sessions that outlast slow members."""
+    """Yields both brokers with sessions that outlast slow members."""
     longer = {"group.consumer.session.timeout.ms": "60000"}
     try:
         node = KafkaNode(NEW, config=CONFIG | CONFIG_OF_NEW | longer)
@@ -314,7 +314,7 @@ def test_random_members_receive_equal_responses(patient_brokers: Brokers, seed: 
         player = Player(sides, random.Random(seed))
         for _ in range(STEPS):
             player.step()
-        # Kafka sometimes writes a record again unchanged, so only the last of each key is compared.
+        # Kafka may write a record again unchanged, so only the last record of each key is compared.
         theirs, ours = ({it[:2]: it[2:] for it in side.records()} for side in sides)
         assert ours == theirs
     finally:

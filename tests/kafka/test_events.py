@@ -1,4 +1,7 @@
-"""CloudEvents on every broker: the client reads the events that it sent, with their records."""
+"""Tests CloudEvents on every broker: the client reads the events that it sent.
+
+The records are compared, too.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +103,7 @@ async def test_invalid_event_does_not_end_the_stream(client: kproto.Client, topi
 async def test_without_headers_only_structured_json_is_written(
     client: kproto.Client, topic: str
 ) -> None:
-    """Topics of message format 0 or 1 have no headers, so binary mode raises an error."""
+    """Topics with message format 0 or 1 have no headers, so binary mode raises an error."""
     async with client.producer() as producer:
         with pytest.raises(CloudEventError, match="message format 1 has no headers"):
             await producer.send_event(topic, EVENT, message_format=1)

@@ -1,4 +1,4 @@
-"""Fetch sessions of the consumer (KIP-227) on real brokers and on the embedded one."""
+"""Tests the consumer's fetch sessions (KIP-227) on real brokers and the embedded one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARTITIONS = 4
 
 @pytest.fixture
 def fetches(monkeypatch: pytest.MonkeyPatch) -> list[SessionFetch]:
-    """The session fields of every fetch, in order."""
+    """Returns the session fields of every fetch, in order."""
     seen: list[SessionFetch] = []
 
     def noting(fetch: SessionFetch, **others: int) -> FetchRequest:
@@ -105,7 +105,7 @@ async def test_closing_a_consumer_closes_its_session(
         begun = asyncio.get_running_loop().time()
         waiting.cancel()
         await consumer.close()
-        assert asyncio.get_running_loop().time() - begun < 10  # less than the fetch's max_wait_ms
+        assert asyncio.get_running_loop().time() - begun < 10  # less than max_wait_ms of the fetch
     fetch = FetchRequest(
         session_id=fetches[-1].session_id,
         session_epoch=fetches[-1].epoch + 1,
@@ -120,7 +120,7 @@ async def test_closing_a_consumer_closes_its_session(
 async def test_last_fetched_epoch_above_the_leader_epoch_is_out_of_range(
     client: kproto.Client, topic: str
 ) -> None:
-    """The consumer then resets its position: the leader cannot compute a diverging epoch."""
+    """The leader cannot compute a diverging epoch; the consumer resets its position."""
     async with client.producer() as producer:
         for number in range(3):
             await producer.send(topic, b"%d" % number, partition=0)

@@ -1,4 +1,4 @@
-"""All frames between four clients and two broker releases are decoded to the last byte.
+"""Tests that all frames between four clients and two broker releases are decoded fully.
 
 librdkafka, aiokafka, kafka-python and Kafka's Java client each run a scripted scenario, a walk,
 through `kproto proxy` against a real broker: topics, all codecs, headers, transactions, groups,
@@ -42,7 +42,7 @@ WALKS: Final = Path(__file__).parent / "peer_walks"
 WALK_TIMEOUT_S: Final = 240
 CLIENTS: Final = ("confluent_kafka", "aiokafka", "kafka_python", "java")
 
-#: How many records each walk writes without those it aborts, and in all.
+#: The records that each walk writes: without aborted ones, and in all.
 READ: Final = {"committed": 135, "every": 145}
 
 CODECS: Final = {"none", "gzip", "snappy", "lz4", "zstd"}
@@ -109,7 +109,7 @@ class Walk:
 
     @property
     def is_modern(self) -> bool:
-        """Returns whether the broker is a current release, not 3.x."""
+        """Returns whether the broker is of a current release, not of 3.x."""
         return not self.version.startswith("3.")
 
     @property
@@ -135,7 +135,7 @@ def walk(
     peers_python: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Walk:
-    """Runs the walk of each client against each broker once per module."""
+    """Runs each client's walk against each broker, once per module."""
     client, folder = request.param, tmp_path_factory.mktemp("walk")
     recording = folder / "recording"
     bootstrap = kafka.bootstrap.partition(",")[0]
@@ -225,7 +225,7 @@ def test_capture_pairs_each_request_with_its_response(walk: Walk) -> None:
             assert line["request_size"] == len(frame) - 4
             answer = answers.pop(line["correlation_id"], None)
             assert line.get("response_size") == (None if answer is None else len(answer) - 4)
-            if answer is None:  # a Produce with acks 0, or its connection was closed before
+            if answer is None:  # a Produce with acks 0, or the connection closed before
                 is_sent_only = line["api"] == "Produce" and line["kind"] == "message"
                 assert is_sent_only or line["kind"] == "unanswered", line
         assert not requests
@@ -265,7 +265,7 @@ def test_packets_and_recording_show_the_same_exchanges(walk: Walk) -> None:
 def is_same(recorded: list[dict[str, Any]], seen: list[dict[str, Any]]) -> bool:
     """Returns whether two connections agree, request by request.
 
-    Packets may contain a response that arrived after the client had closed the connection.
+    A capture may contain a response that arrived after the client had closed the connection.
     """
     if len(recorded) != len(seen):
         return False
@@ -283,7 +283,7 @@ def skip_without_packets(walk: Walk) -> None:
 
 
 def talks(printed: str) -> list[list[dict[str, Any]]]:
-    """Returns the lines of each connection, without fields that differ by kind of capture."""
+    """Returns the lines of each connection, without fields that only a recording or capture has."""
     found: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for line in map(json.loads, printed.splitlines()):
         found[line["connection"]].append(line)
@@ -296,7 +296,7 @@ def talks(printed: str) -> list[list[dict[str, Any]]]:
 
 
 def check_frame(event: Event) -> None:
-    """Checks that both readers decode a frame fully and alike, and that it reencodes unchanged."""
+    """Checks that both readers decode a frame fully and equally, and that it is reencoded equal."""
     received = event.received
     assert event.kind is Kind.MESSAGE
     assert received is not None
@@ -344,7 +344,7 @@ def test_every_captured_frame_is_decoded_alike_and_reencoded(walk: Walk) -> None
 
 
 def test_trailing_bytes_of_a_body_are_reported(walk: Walk) -> None:
-    """librdkafka's Metadata request for all topics has three; no other frame has any."""
+    """Only librdkafka's Metadata request for all topics has trailing bytes: three."""
     behind = {event.api for event in walk.events if event.received and event.received.trailing}
     assert behind == ({"Metadata"} if walk.client == "confluent_kafka" else set())
 

@@ -1,4 +1,4 @@
-"""Committed offsets of a group on real brokers, with partitions assigned by hand: no members."""
+"""Tests offsets that a group commits for manually assigned partitions, on real brokers."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_partition_without_a_commit_starts_as_configured(
         (timedelta(days=99), 0),
         (timedelta(), 4),
     ]
-    for number, (start, begins) in enumerate(starts):  # one group each: some commit at once
+    for number, (start, begins) in enumerate(starts):  # one group each
         group = f"{topic}-{number}"
         async with client.consumer([tp], group=group, start=start, auto_commit=False) as it:
             assert await it.position(tp) == begins
@@ -103,13 +103,13 @@ async def test_offsets_for_times_returns_the_first_later_offset(
 async def test_commits_are_fetched_equally_in_every_version(
     client: kproto.Client, topic: str
 ) -> None:
-    """Commits and fetches in every pair of versions that the broker supports, by name or by id."""
+    """Commits and fetches with every pair of versions of the broker, by topic name or by id."""
     connection = await client.connection()
     info = await client.topic(topic)
     tp = (topic, 2)
     offset = 0
     tried = []
-    for version in OffsetCommitRequest.VALID_VERSIONS[1:]:  # v0 commits to ZooKeeper
+    for version in OffsetCommitRequest.VALID_VERSIONS[1:]:  # v0 stores offsets in ZooKeeper
         takes = connection.ranges[OffsetCommitRequest.API_KEY]
         if not takes.lowest <= version <= min(takes.highest, OffsetCommitRequest.LATEST_STABLE):
             continue
@@ -160,7 +160,7 @@ async def test_too_large_metadata_and_unassigned_partitions_fail_the_commit(
 
 
 async def test_recreated_topic_has_no_commit(client: kproto.Client) -> None:
-    """With the offsets of the deleted topic a consumer would skip records of the new one."""
+    """A consumer with the deleted topic's offsets would skip records of the new topic."""
     name = f"anew-{time.time_ns()}"
     await client.create_topics(name)
     await client.topic(name)

@@ -1,4 +1,4 @@
-"""Members of the consumer protocol (KIP-848) on real brokers, also together with classic ones."""
+"""Tests KIP-848 members on real brokers, also together with classic members."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_partitions_are_shared_as_members_join_and_leave(node848: KafkaNod
         await until(lambda: its.places == all_of(topic, 6))
         second, others = await group.member(topic)
         await until(lambda: shared(topic, 6, its, others))
-        # The first member revokes only the partitions that move.
+        # The first member revokes only partitions that move to the second one.
         assert [name for name in its.names if name == "revoke"] == ["revoke"]
         _, thirds = await group.member(topic)
         await until(lambda: shared(topic, 6, its, others, thirds))
@@ -52,7 +52,7 @@ async def test_partitions_are_shared_as_members_join_and_leave(node848: KafkaNod
 
 
 async def test_member_uses_the_session_timeout_of_its_group(node848: KafkaNode) -> None:
-    """Kafka 3.9 has no group configs: there the session is nine heartbeat intervals."""
+    """Kafka 3.9 has no group configs: the member assumes nine heartbeat intervals."""
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(1)
         await group.brief(node848.version)
@@ -82,7 +82,10 @@ async def test_static_member_rejoins_without_a_rebalance(node848: KafkaNode) -> 
 
 @pytest.mark.exhaustive
 async def test_second_member_with_an_instance_id_is_refused(node848: KafkaNode) -> None:
-    """The group keeps the first member until its session ends: it may have been killed."""
+    """Two members have the same instance id; the first one may have been killed.
+
+    The broker keeps the first member until its session expires, and refuses the second one.
+    """
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(2)
         await group.brief(node848.version)
@@ -200,11 +203,11 @@ async def test_classic_group_with_members_stays_classic(node848: KafkaNode) -> N
         assert await group.classic_state() == "Stable"
         await classic.leave(True)
         await until(lambda: others.places == all_of(topic, 4))
-        second.unsubscribe()  # the last member leaves: the group is empty
+        second.unsubscribe()  # the last member leaves, so the group is empty
         await until(lambda: second.identity is None and not others.places)
         second.subscribe(Subscription.to(topic))
         await until(lambda: others.places == all_of(topic, 4))
-        assert (await group.described()).group_state == "Stable"  # of the consumer protocol
+        assert (await group.described()).group_state == "Stable"  # now a consumer protocol group
 
 
 async def test_named_assignors_select_the_classic_protocol(node848: KafkaNode) -> None:
@@ -243,7 +246,7 @@ async def test_classic_group_is_converted_online_and_back(node848: KafkaNode) ->
         assert len((await group.described()).members) == 2
         third, thirds = await group.member(topic, group_protocol="auto")
         await until(lambda: shared(topic, 4, its, others, thirds))
-        assert third.protocol is GroupProtocol.CONSUMER  # the group uses that protocol by now
+        assert third.protocol is GroupProtocol.CONSUMER  # the group is converted already
         assert "lose" not in its.names
         await third.leave(True)
         await newer.leave(True)  # the last consumer-protocol member: the group is classic again

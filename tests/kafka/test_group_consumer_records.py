@@ -1,4 +1,4 @@
-"""Records of consumer-protocol groups on real brokers, also together with other clients."""
+"""Tests records read by KIP-848 groups on real brokers, also together with other clients."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ async def test_recreated_topic_is_read_from_its_start(node848: KafkaNode, start:
 
 
 class Peer:
-    """A member of another client in its own process, and the assignments that it reports."""
+    """Another client as a member, in its own process, and the assignments that it reports."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -167,7 +167,7 @@ async def test_group_of_another_client_is_converted(
         topic = await group.topic(4)
         async with peer(peers_python, name, node848.bootstrap, topic, group.id) as other:
             await until(lambda: other.changes and len(other.changes[-1]) == 4)
-            # It uses roundrobin, which kproto's members lack; the group is classic and stays so.
+            # The peer uses roundrobin, which kproto's members lack; the group stays classic.
             _, its = await group.member(topic, group_protocol="auto", session_timeout_ms=6_000)
             assert "no assignor in common" in await failed(its)
             _, newer = await group.member(topic)
@@ -183,7 +183,7 @@ async def test_group_of_another_client_is_converted(
 async def test_partitions_are_shared_with_librdkafka(
     node848: KafkaNode, peers_python: Path
 ) -> None:
-    """Only with Kafka 4 librdkafka supports the protocol."""
+    """librdkafka supports the protocol only from Kafka 4 on."""
     if node848.version != NEWEST:
         return
     async with Group(node848.bootstrap) as group:

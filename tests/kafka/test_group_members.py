@@ -1,4 +1,4 @@
-"""Members of classic groups on real brokers: joining, rebalances, rejoining and removal."""
+"""Tests members of classic groups on real brokers: join, rebalance, rejoin and removal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def node(request: pytest.FixtureRequest) -> Iterator[KafkaNode]:
-    """A broker that accepts short session timeouts."""
+    """Yields a broker that accepts short session timeouts."""
     try:
         kafka = KafkaNode(request.param, config=SHORT)
         kafka.start()
@@ -81,7 +81,7 @@ async def test_partitions_are_shared_as_members_join_and_leave(
 
 
 async def test_cooperative_members_never_stop_reading_what_they_keep(node: KafkaNode) -> None:
-    """KIP-429: two rebalances, and a member revokes only the partitions that move."""
+    """KIP-429: in two rebalances, a member revokes only the partitions that move."""
     async with Group(node.bootstrap) as group:
         topic = await group.topic(6)
         _, its = await group.member(topic, assignors=COOPERATIVE)
@@ -94,7 +94,7 @@ async def test_cooperative_members_never_stop_reading_what_they_keep(node: Kafka
 
 
 async def test_partitions_have_one_owner_while_members_change(node: KafkaNode) -> None:
-    """Every member revokes a partition before another member is assigned it."""
+    """A partition is assigned only after its former owner has revoked it."""
     async with Group(node.bootstrap) as group:
         topic = await group.topic(4)
         owners: dict[tuple[str, int], Reading] = {}
@@ -129,7 +129,7 @@ async def test_partitions_have_one_owner_while_members_change(node: KafkaNode) -
 
 
 async def test_static_member_rejoins_without_a_rebalance(node: KafkaNode) -> None:
-    """KIP-345, and KIP-814 for the static member that was the leader."""
+    """KIP-345, and KIP-814 if the static member is the leader."""
     async with Group(node.bootstrap) as group:
         topic = await group.topic(4)
         first, its = await group.member(topic, instance_id="one")
@@ -166,7 +166,7 @@ async def test_second_member_fences_the_first_with_its_instance_id(node: KafkaNo
 
 
 async def test_custom_assignor_assigns_partitions(node: KafkaNode) -> None:
-    """Plain functions assign all partitions to the member with the lowest id and send user data."""
+    """The assignor's functions give all partitions to the lowest member id, and send user data."""
     async with Group(node.bootstrap) as group:
         seen: list[object] = []
 
@@ -192,7 +192,7 @@ async def test_custom_assignor_assigns_partitions(node: KafkaNode) -> None:
 
 
 async def refused(group: Group, *topics: str, **settings: Any) -> KprotoError:
-    """Returns the error of a member that cannot join, after it has lost its partitions."""
+    """Returns the error of a member that cannot join, once it has lost its partitions."""
     member, reading = await group.member(*topics, **settings)
     await until(lambda: reading.error is not None)
     assert reading.places == set()

@@ -1,4 +1,4 @@
-"""Consumers of a group on real brokers: after a rebalance reading continues, without duplicates."""
+"""Tests consumers of a group on real brokers: after a rebalance no record is read twice."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Readers:
 
     @asynccontextmanager
     async def member(self, until: int = RECORDS) -> AsyncIterator[None]:
-        """Runs a member that leaves once all members together have read `until` records."""
+        """Runs a member that leaves when all members together have read `until` records."""
 
         async def read() -> None:
             async with self.client.consumer(
@@ -115,7 +115,7 @@ async def test_failed_member_resumes_at_its_committed_offset(
     for _ in range(3):
         with pytest.raises(ZeroDivisionError):
             await fail_at_the_tenth(client, topic, seen)
-    # Only the record in flight was redelivered, each time.
+    # Each time, only the record in flight is redelivered.
     assert len(seen) == 30
     assert len(set(seen)) == 28
 
@@ -133,7 +133,7 @@ async def fail_at_the_tenth(client: kproto.Client, topic: str, seen: list[tuple[
 async def test_position_waits_for_pending_transactional_offsets(
     client: kproto.Client, topic: str
 ) -> None:
-    """KIP-447, with the requests of a transactional producer."""
+    """KIP-447; the test sends the requests of a transactional producer."""
     await fill(client, topic)
 
     transaction = Transaction(client, topic)

@@ -1,7 +1,8 @@
-"""The embedded broker answers members of classic groups as a real broker does.
+"""Tests that the embedded broker answers members of classic groups as a real broker does.
 
 Random members have long timeouts, so only their requests change the group. Scripted members also
-let sessions and rebalances time out. 3.9.2 runs the coordinator that 4.0 made the only one.
+let sessions and rebalances time out. 3.9.2 runs the new coordinator, which is the only one since
+4.0.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def brokers(request: pytest.FixtureRequest) -> Iterator[Brokers]:
 
 
 class Pair:
-    """Members of the same group on both brokers, whose responses must be equal."""
+    """Members of the same group on both brokers; the responses must be equal."""
 
     def __init__(self, brokers: Brokers, group_id: str) -> None:
         self.brokers = brokers
@@ -126,7 +127,7 @@ class Pair:
         return self.theirs.waiting | self.ours.waiting
 
     def same(self, what: object, ask: Callable[[Side], object]) -> Any:
-        """Returns the response to a request that both brokers answer at once, and equally."""
+        """Returns the response to a request that both brokers must answer at once and equally."""
         theirs, ours = ask(self.theirs), ask(self.ours)
         self._check(what, theirs, ours)
         return ours
@@ -155,7 +156,7 @@ class Pair:
                 return
 
     def _agree(self) -> bool:
-        """Returns whether both brokers describe the group equally; a real one may need a moment."""
+        """Returns whether both brokers describe the group equally; waits for the real one."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             theirs, ours = self.theirs.describe(), self.ours.describe()
@@ -210,14 +211,14 @@ class Player:
         idle = [who for who in NAMES if who not in self.pair.waiting]
         who = self.chance.choice(idle or NAMES)
         if self.pair.ours.former.get(who) and who not in INSTANCES and self.chance.random() < 0.5:
-            self.leave(who, former=True)  # the client has forgotten this id, and the group waits
+            self.leave(who, former=True)  # the group waits for this id, which the client has lost
         elif self.chance.random() < 0.7:
             self.next_of(who)
         else:
             self.chance.choice((self.join, self.sync, self.beat, self.leave, self.look))(who)
 
     def next_of(self, who: str) -> None:
-        """Joins; a member that has joined sends SyncGroup, then heartbeats."""
+        """Sends a member's next request: JoinGroup, then SyncGroup, then heartbeats."""
         if self.pair.ours.generations.get(who, -1) < 0 or who in self.to_join:
             self.to_join.discard(who)
             self.to_sync.add(who)
@@ -240,7 +241,7 @@ class Player:
         return self.chance.random() < 0.95
 
     def _is_leader(self, who: str) -> bool:
-        """Returns whether a Java hash map would choose the next leader if `who` left."""
+        """Returns whether a Java hash map would determine the next leader if `who` left."""
         leader, size, _ = self.pair.known()
         return size > 2 and leader in (
             self.pair.ours.ids.get(who),
@@ -361,7 +362,7 @@ def test_random_members_receive_equal_responses(brokers: Brokers, seed: int) -> 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda it: it.__name__)
 def test_scripted_members_receive_equal_responses(brokers: Brokers, script: Script) -> None:
     group_id = f"{script.__name__}-{uuid.uuid4().hex[:8]}"
-    # Runs on both brokers at the same time, because most scripts wait.
+    # Runs each script on both brokers at the same time, because most scripts wait.
     with Pair(brokers, group_id) as pair, ThreadPoolExecutor(2) as both:
         theirs, ours = both.map(lambda it: list(script(it)), (pair.theirs, pair.ours))
     assert ours == theirs
@@ -411,7 +412,10 @@ def test_tied_votes_elect_the_same_protocol(brokers: Brokers) -> None:
 
 
 def names_apart(chance: random.Random) -> list[str]:
-    """Returns names in distinct buckets of a Java hash map of 16; ids would order equal buckets."""
+    """Returns names in different buckets of a Java hash map of size 16.
+
+    Names in one bucket would be ordered by their member ids.
+    """
     by_bucket: dict[int, str] = {}
     while len(by_bucket) < 6:
         name = f"{chance.choice('abcdefgh')}{chance.randrange(1000)}"
@@ -421,7 +425,7 @@ def names_apart(chance: random.Random) -> list[str]:
 
 
 def voted(side: Side, wanted: list[tuple[str, bytes]]) -> str:
-    """Returns the protocol elected by three members that vote for three supported protocols."""
+    """Returns the protocol for which three members vote; each supports all three protocols."""
     joined(side, "a", protocols=wanted)
     for who, start in (("b", 1), ("c", 2)):
         side.join(who, 3, "", [*wanted[start:], *wanted[:start]])

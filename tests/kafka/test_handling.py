@@ -1,4 +1,4 @@
-"""`Consumer.run` on real brokers: processing order, rebalances, retry topics and dead letters."""
+"""Tests `Consumer.run` on real brokers: order, rebalances, retry topics and dead letters."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ async def test_missing_dead_letter_topic_fails_and_is_not_created(
                     await consumer.run(handle, dead_letter_topic=f"{topic}.dead")
 
 
-#: A program that processes records and prints each finished one. It never finishes one of them.
+#: A program that prints each record it has processed; the handler of one record never ends.
 MEMBER = """
 import asyncio, sys
 import kproto

@@ -1,4 +1,4 @@
-"""The short form of `make kill-test`: a leader is killed twice under a producer and two readers."""
+"""Runs `make kill-test` briefly: a leader is killed twice under a producer and two readers."""
 
 from __future__ import annotations
 

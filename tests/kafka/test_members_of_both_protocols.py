@@ -1,5 +1,7 @@
-"""Members of either group protocol on real brokers: lost and slow members, pending revocations,
-changing topics."""
+"""Tests members of both group protocols on real brokers.
+
+The members are lost or slow, have pending revocations, or subscribe to changing topics.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 
 class Kind(NamedTuple):
-    """A group protocol: how to create a group of it, and the settings of its members."""
+    """A group protocol: the class of its groups, and the settings of its members."""
 
     group: Callable[[str], Any]
     settings: dict[str, Any]
@@ -33,7 +35,7 @@ CONSUMER = Kind(consumer_members.Group, {})
 
 
 async def short_session(group: Any, kind: Kind, node: KafkaNode) -> dict[str, Any]:
-    """Returns member settings for a short session; a consumer-protocol group gets it as config."""
+    """Returns member settings for a short session, which a KIP-848 group has as a config."""
     if kind is CONSUMER:
         await group.brief(node.version)
     return {**kind.settings, "session_timeout_ms": consumer_members.BRIEF_MS}
@@ -61,7 +63,7 @@ all_protocols = pytest.mark.parametrize(
 
 
 async def two_members(group: Any, topic: str, **settings: Any) -> tuple[Any, Any, Any]:
-    """Returns the first of two members that share four partitions, and the readings of both."""
+    """Returns the first of two members that share four partitions, and both listeners."""
     first, its = await group.member(topic, **settings)
     await until(lambda: its.places)
     _, others = await group.member(topic, **settings)
@@ -89,7 +91,7 @@ async def test_vanished_member_is_replaced_after_its_session(
 async def test_member_without_responses_loses_its_partitions_in_time(
     node848: KafkaNode, kind: Kind
 ) -> None:
-    """Its partitions move when its session ends; by then it has stopped reading them."""
+    """The member must stop before its session expires and its partitions move."""
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(4)
         settings = await short_session(group, kind, node848)
@@ -108,7 +110,7 @@ async def test_member_without_responses_loses_its_partitions_in_time(
         async def lost(group_id: str) -> int:
             return 999
 
-        # Its heartbeats reach no broker: the coordinator has an unknown node id.
+        # The heartbeats reach no broker, because the coordinator has an unknown node id.
         first._view.group_coordinator = lost
         await until(lambda: had <= others.places)
         assert its.names[-1] == "lose"
@@ -135,7 +137,7 @@ async def test_slow_member_leaves_and_rejoins_on_its_next_poll(
 
 @all_protocols
 async def test_revocation_waits_for_records_in_flight(node848: KafkaNode, kind: Kind) -> None:
-    """Revocation may last longer than a session, because heartbeats continue meanwhile."""
+    """A revocation may outlast the session, because heartbeats continue meanwhile."""
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(4)
         settings = await short_session(group, kind, node848)
@@ -225,7 +227,7 @@ async def test_assignment_follows_subscribe_and_unsubscribe(node848: KafkaNode, 
         member.subscribe(Subscription.to(one))
         await until(lambda: its.places == all_of(one, 2))
         if kind is CONSUMER:
-            return  # there is nothing to rebalance
+            return  # no rebalance is needed
         generation = member.identity and member.identity.generation
         member.request_rejoin("a test wants it")
         await until(lambda: member.identity and member.identity.generation != generation)

@@ -1,4 +1,4 @@
-"""Message sets on Kafka 3.9.2, the last release that accepts them, and on the embedded broker."""
+"""Tests message sets on Kafka 3.9.2, the last release with them, and on the embedded broker."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ RECORDS: list[NewRecord] = [
 
 @pytest.fixture(params=[LAST_WITH_MESSAGE_SETS, EMBEDDED])
 def broker_version(request: pytest.FixtureRequest) -> str:
-    """The broker on which the test runs."""
+    """Returns the version of the broker on which the test runs, or `embedded`."""
     return str(request.param)
 
 
@@ -56,7 +56,7 @@ def broker_version(request: pytest.FixtureRequest) -> str:
 def connection(
     connection: RawConnection, broker_version: str, kafka_brokers: Brokers
 ) -> RawConnection:
-    """A connection to that broker; skips the test if the broker may not support message sets."""
+    """Returns a connection; skips the test if the broker may not support message sets."""
     if broker_version != EMBEDDED:
         running = real_broker(broker_version, kafka_brokers)
         if running.version != LAST_WITH_MESSAGE_SETS:
@@ -285,8 +285,8 @@ def test_control_batches_are_left_out_of_message_sets(
     for version in range(4):
         for offset in (0, marker, marker + 1):
             data = topic.read(offset, version)
-            # Message sets are larger than the batches, so the response may be cut. If 3.9.2 leaves
-            # out the first batch, it appends the first messages again after the last one.
+            # Message sets are larger than the batches, so the response may be cut. If 3.9.2 omits
+            # the first batch, it appends the first messages again after the last one.
             read = dict.fromkeys(record.offset for record in read_records(data))
             wanted = [n for n in range(offset, marker + 6) if n != marker]
             assert list(read) == wanted[: len(read)]

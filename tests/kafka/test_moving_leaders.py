@@ -1,4 +1,4 @@
-"""Consumers on a real cluster of three nodes whose leaders move, are killed, or lose records."""
+"""Tests consumers on a real cluster whose leaders move, are killed, or lose records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.exhaustive, pytest.mark.parametrize("version", VERSION
 async def create(
     client: kproto.Client, name: str, assignments: dict[int, list[int]], **configs: str
 ) -> None:
-    """Creates a topic with these replicas of each partition, the leader first."""
+    """Creates a topic with these replicas of each partition; the first one is the leader."""
     topic = CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
     for partition, nodes in assignments.items():
         topic.assignments.append(
@@ -54,7 +54,7 @@ async def create(
 
 
 async def move(client: kproto.Client, name: str, nodes: list[int]) -> None:
-    """Makes `nodes` the replicas of partition 0, and the first of them its leader."""
+    """Makes `nodes` the replicas of partition 0, and the first of them the leader."""
     part = ReassignablePartition(partition_index=0, replicas=nodes)
     request = AlterPartitionReassignmentsRequest(
         topics=[ReassignableTopic(name=name, partitions=[part])]

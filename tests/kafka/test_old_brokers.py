@@ -1,6 +1,6 @@
-"""A client pinned to an old release's versions, on real brokers that still support them.
+"""Tests a client pinned to an old release's versions, on real brokers that support them.
 
-3.9.2 still answers the requests of 0.8.2. 4.4.0 answers those of about 2.1 and later.
+3.9.2 still answers the requests of 0.8.2; 4.4.0 answers those of about 2.1 and later.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NEWER = ("0.11", "1.0", "2.0", "2.8", "3.9", "4.4")
 
 CODECS = (
     "none",
-    "lz4",  # its framing differs between releases
+    "lz4",  # the lz4 framing differs between releases
     *(pytest.param(codec, marks=pytest.mark.exhaustive) for codec in ("gzip", "snappy")),
 )
 
@@ -52,7 +52,7 @@ HIGHEST = {  # Produce, Fetch, ListOffsets, Metadata
 async def pinned(
     brokers: Brokers, release: str | None, version: str = "3.9.2", **settings: Any
 ) -> AsyncIterator[tuple[kproto.Client, str]]:
-    """Yields a client pinned to `release` on a broker of that `version`, and a new topic."""
+    """Yields a client pinned to `release` at a broker of that `version`, and a new topic."""
     bootstrap = real_broker(version, brokers).bootstrap
     topic = f"old-{uuid.uuid4().hex}"
     async with kproto.Client(bootstrap) as admin:
@@ -174,7 +174,7 @@ async def test_message_larger_than_a_fetch_raises(kafka_brokers: Brokers, releas
 
 
 async def test_producer_is_idempotent_if_the_release_supports_it(kafka_brokers: Brokers) -> None:
-    """Only brokers since 0.11 have producer ids; a producer uses idempotence if they do."""
+    """Brokers have producer ids since 0.11."""
     for release, idempotent in (("0.10.2", False), ("0.11", True), (None, True)):
         async with (
             pinned(kafka_brokers, release) as (client, topic),

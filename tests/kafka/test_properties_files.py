@@ -1,4 +1,4 @@
-"""Files of properties for real brokers: each listener and mechanism, direct and by the proxy."""
+"""Tests properties files for real brokers: each listener and mechanism, also by the proxy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SECURED = [name for name in GOOD if not name.startswith(("PLAINTEXT", "SHORT"))]
 
 @pytest.fixture
 def files(secured: SecuredKafka) -> dict[str, Path]:
-    """The files by name."""
+    """Returns the paths of the files by name."""
     return {path.stem: path for path in secured.write_properties()}
 
 

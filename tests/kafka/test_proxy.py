@@ -1,4 +1,4 @@
-"""The proxy between clients and a real broker: all that passes is read, and nothing is changed."""
+"""Tests the proxy between clients and a real broker: it reads all bytes and changes none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches on real brokers: kproto's are returned unchanged, and those Java compresses are read."""
+"""Tests batches on real brokers: kproto's return unchanged, and Java's compression is read."""
 
 from __future__ import annotations
 

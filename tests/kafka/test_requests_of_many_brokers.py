@@ -1,4 +1,4 @@
-"""Requests that are split over three real brokers, each routed by itself."""
+"""Tests requests that are split over three real brokers; each part is routed separately."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ async def brokers(client: kproto.Client) -> None:
     )
     (topic,) = moved.results
     codes = sorted(part.error_code for part in topic.partitions)
-    assert codes == [0, 57, 57]  # LOG_DIR_NOT_FOUND where it is another broker's folder
+    assert codes == [0, 57, 57]  # LOG_DIR_NOT_FOUND on brokers without this folder
 
 
 async def transactions(client: kproto.Client) -> None:
@@ -254,7 +254,7 @@ async def transactions(client: kproto.Client) -> None:
     async def described() -> DescribeTransactionsResponse:
         answer = await client.request(DescribeTransactionsRequest(transactional_ids=ids))
         for each in answer.transaction_states:
-            if each.error_code != NO_SUCH_ID:  # their topic has just been made
+            if each.error_code != NO_SUCH_ID:  # the coordinators' topic is new
                 raise_for_code(each.error_code, "describing a transaction")
         return answer
 

@@ -1,7 +1,7 @@
-"""SaslHandshake v0 through the proxy to a real broker: SASL tokens follow without request headers.
+"""Tests SaslHandshake v0 through the proxy to a real broker: tokens have no request headers.
 
 The test writes the frames of an old client by hand. The broker accepts the tokens, and the proxy
-reports the later requests as usual. Neither the recording nor the log contains the password or
+reports the later requests as usual. Neither the recording nor the log contains the password, or
 anything from which it can be guessed.
 """
 
@@ -48,7 +48,7 @@ class Listeners(NamedTuple):
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def listeners(request: pytest.FixtureRequest, kafka_jars: None) -> Iterator[Listeners]:
-    """A broker with a user that can authenticate by both mechanisms."""
+    """Yields a broker with a user that can authenticate by both mechanisms."""
     first, second, controller = free_ports(3)
     found = Listeners(f"{LOOPBACK}:{first}", f"{LOOPBACK}:{second}")
     both = f"PLAINTEXT://{found.open},SASL_PLAINTEXT://{found.sasl}"
@@ -108,7 +108,7 @@ class OldClient:
         return answer[4:]
 
     async def send_token(self, token: bytes) -> bytes:
-        """Sends a token with nothing but its size; returns the token in response."""
+        """Sends a token after its size, without a header; returns the broker's token."""
         answer = await self._exchange(token)
         self.tokens += [token, answer]
         return answer
@@ -131,7 +131,7 @@ class OldClient:
 
 
 class ProxyOutput:
-    """All events and the recording of a proxy."""
+    """Collects all events and the recording of a proxy."""
 
     def __init__(self) -> None:
         self.file = io.BytesIO()
@@ -157,7 +157,10 @@ class ProxyOutput:
         return streams
 
     def shown(self) -> bytes:
-        """Returns all that users can read: the log as text and JSON, the recording, its listing."""
+        """Returns all texts that users can read: the log as text and JSON, and the recording.
+
+        The recording is listed as text, too.
+        """
         lines = [event_as_text(event, 1) for event in self.events]
         lines += [json.dumps(event_as_json(event, 1)) for event in self.events]
         self.file.seek(0)
@@ -190,7 +193,7 @@ async def test_tokens_are_forwarded_and_later_requests_are_decoded(
         (Side.CLIENT, Kind.MESSAGE, "Metadata"),
         (Side.BROKER, Kind.MESSAGE, "Metadata"),
     ]
-    # The events contain the tokens, because the proxy forwards them; all output hides them.
+    # The events contain the tokens, which the proxy must forward; all output hides them.
     tokens = [event.data[4:] for event in output.events if event.kind is Kind.TOKEN]
     assert tokens == client.tokens
     shown = output.shown()

@@ -1,4 +1,4 @@
-"""A secured cluster of three real nodes: the client stays who it is while leaders die."""
+"""Tests a secured cluster of three real nodes: the client stays authenticated as leaders die."""
 
 from __future__ import annotations
 

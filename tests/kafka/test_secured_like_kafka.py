@@ -1,4 +1,4 @@
-"""The embedded broker answers the security requests of a real secured broker's test equally."""
+"""Tests that the embedded broker answers security requests as a real secured broker does."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def real(secured: SecuredKafka) -> Iterator[Side]:
 
 @pytest.fixture(scope="module")
 def ours(real: Side) -> Iterator[Side]:
-    """The embedded broker, with the users and the rights of the real one."""
+    """Yields the embedded broker, with the users and rights of the real one."""
     common: dict[str, Any] = {
         "authorizer": True,  # without an authorizer every user sees every token
         "super_users": ("User:admin", "User:ANONYMOUS"),
@@ -127,7 +127,7 @@ def _address(broker: ThreadedBroker, listener: str) -> str:
 def response_of(
     connection: RawConnection, request: Request[Any], version: int
 ) -> tuple[object, ...]:
-    """Returns error and message of the response, or `closed`."""
+    """Returns error code and message of the response, or `closed`."""
     try:
         answer = connection.exchange(request, version)
     except ClosedByBrokerError:

@@ -1,4 +1,4 @@
-"""The client against secured brokers: every mechanism works, every refusal raises one error."""
+"""Tests the client on secured brokers: mechanisms authenticate, each refusal raises one error."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ AT_ONCE_S = 30.0
 
 @pytest_asyncio.fixture
 async def admin(secured: SecuredKafka) -> AsyncIterator[kproto.Client]:
-    """A client with all rights: it connects to the listener of the node itself."""
+    """Yields a client with all rights, which connects to the unsecured listener."""
     async with kproto.Client(secured.bootstrap["PLAINTEXT"]) as client:
         yield client
 
 
 @pytest_asyncio.fixture
 async def topic(admin: kproto.Client) -> AsyncIterator[str]:
-    """A topic with one partition, for which no user has a right."""
+    """Yields a topic with one partition, to which no user has a right."""
     name = f"secured-{uuid.uuid4().hex}"
     await admin.create_topics(kproto.NewTopic(name, 1, 1))
     await admin.topic(name)
@@ -122,7 +122,7 @@ async def test_delegation_token_authenticates(secured: SecuredKafka) -> None:
 
 
 async def wait_for_token(client: kproto.Client, token_id: str) -> None:
-    """Waits until the broker has received from its controller the token that a client created."""
+    """Waits until the broker has received a newly created token from its controller."""
     async with asyncio.timeout(10):
         while True:
             answer = await client.request(DescribeDelegationTokenRequest(owners=None))
@@ -132,7 +132,7 @@ async def wait_for_token(client: kproto.Client, token_id: str) -> None:
 
 
 async def test_client_credentials_grant_authenticates(secured: SecuredKafka) -> None:
-    """The test itself issues the tokens; the broker is a real one."""
+    """The test issues the tokens itself; the broker is real."""
     requests: list[bytes] = []
 
     async def issue(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -156,7 +156,7 @@ async def test_client_credentials_grant_authenticates(secured: SecuredKafka) -> 
 
 
 class Wrong(NamedTuple):
-    """A wrong setting of a client, and a text that its error must contain."""
+    """A wrong setting of a client, and a text that the error must contain."""
 
     listener: str
     tls: Callable[[SecuredKafka], Any]
@@ -281,7 +281,7 @@ async def test_one_denied_topic_does_not_fail_the_others(
 async def test_sasl_sessions_are_renewed_while_records_flow(
     secured: SecuredKafka, admin: kproto.Client, topic: str, mechanism: str
 ) -> None:
-    """Records pass through several SASL sessions without loss, duplicates or reordering."""
+    """Records are sent through several SASL sessions without loss, duplicates or reordering."""
     await allow(admin, topic, Operation.READ, Operation.WRITE)
     ends = time.monotonic() + 3.5 * SESSION_MS / 1000
     async with kproto.Client(

@@ -1,4 +1,4 @@
-"""Internal records of real brokers: offsets, transactions, metadata and control records.
+"""Tests internal records of real brokers: offsets, transactions, metadata, control records.
 
 All tests of a version use one node, whose log folder they can read.
 """
@@ -63,7 +63,7 @@ OFFSETS_COMMITTED, OFFSETS_ABORTED = "offsets-committed", "offsets-aborted"
 def node(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[KafkaNode, Path]]:
-    """A node of each version, and its log folder."""
+    """Yields a node of each version, and its log folder."""
     if request.param == "external":
         pytest.skip("the logs of an external broker are not accessible")
     logs = tmp_path_factory.mktemp(f"logs-{request.param}")
@@ -108,7 +108,7 @@ async def test_committed_offsets_are_decoded_and_reencoded(node: tuple[KafkaNode
             response = await client.request(request, version=8)
             return not response.topics[0].partitions[0].error_code
 
-        # The coordinator answers shortly after the first request has created its topic.
+        # The coordinator is available some time after the first request has created its topic.
         await until(committed)
         stored = await records_of(client, "__consumer_offsets")
     decoded = [decode_coordinator_record(record) for record in stored]
@@ -131,7 +131,7 @@ async def test_committed_offsets_are_decoded_and_reencoded(node: tuple[KafkaNode
 async def test_offsets_of_transactions_are_decoded_with_their_markers(
     node: tuple[KafkaNode, Path],
 ) -> None:
-    """A transaction ends with a control batch, which is not decoded as a coordinator record."""
+    """A transaction ends with a control batch, which is no coordinator record."""
     group = "transactional-readers"
     async with kproto.Client(node[0].bootstrap) as client:
         for offset, name in ((5, OFFSETS_COMMITTED), (6, OFFSETS_ABORTED)):
@@ -162,7 +162,7 @@ async def test_offsets_of_transactions_are_decoded_with_their_markers(
 
 
 async def batches_of_offsets(client: kproto.Client) -> list[RecordBatch]:
-    """Returns all batches of `__consumer_offsets`, partition by partition, in order."""
+    """Returns all batches of `__consumer_offsets`, ordered by partition."""
     info = await client.topic("__consumer_offsets")
     return [
         batch
@@ -233,7 +233,7 @@ async def control_records(client: kproto.Client) -> list[ControlRecord]:
 
 
 def decode_control_batches(batches: list[RecordBatch]) -> list[ControlRecord]:
-    """Returns the control records of the batches, and checks that each is reencoded unchanged."""
+    """Returns the control records, and checks that each is reencoded unchanged."""
     found = []
     for batch in batches:
         for record in batch.records() if batch.is_control else ():
@@ -244,7 +244,7 @@ def decode_control_batches(batches: list[RecordBatch]) -> list[ControlRecord]:
 
 def test_metadata_log_is_decoded_and_reencoded(node: tuple[KafkaNode, Path]) -> None:
     (segment,) = (node[1] / "__cluster_metadata-0").glob("*.log")
-    # The file is preallocated: zeroes follow the written batches.
+    # The file is preallocated, so zeros follow the written batches.
     batches = whole_batches(segment.read_bytes())
     names = set()
     for batch in batches:

@@ -1,7 +1,4 @@
-"""Short storm runs: group members, some of them disturbed, while all records are checked.
-
-See `make storm`.
-"""
+"""Runs `make storm` briefly: members are disturbed, while all records are checked."""
 
 from __future__ import annotations
 
@@ -74,7 +71,7 @@ async def test_storm_reads_every_record_correctly(start_kafka: StartKafka, name:
 async def test_members_of_five_clients_share_a_topic(
     start_kafka: StartKafka, peers_python: Path, version: str
 ) -> None:
-    """Records read twice make the result wrong for kproto's members, not for other clients."""
+    """Records read twice are an error for kproto's members, not for other clients."""
     require_java()
     plan = replace(FIVE_CLIENTS, version=version)
     result = await storm(plan, start_kafka(version, BROKER_CONFIG).bootstrap, lambda *_: None)

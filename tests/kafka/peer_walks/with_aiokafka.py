@@ -1,6 +1,7 @@
-"""aiokafka takes a walk before a broker: `BOOTSTRAP NAME`, with a topic and group of that name.
+"""Runs aiokafka's walk: `BOOTSTRAP NAME`; topic and group have this name.
 
-Prints one line of JSON: how many records it read that are committed, and how many in all.
+A walk is a scripted scenario that calls most APIs. Prints one line of JSON: how many committed
+records aiokafka read, and how many in all.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ async def transact() -> None:
 
 
 async def read(consumer: AIOKafkaConsumer, least: int) -> int:
-    """Read until that many came, and a while longer, in which heartbeats pass."""
+    """Reads at least `least` records, and 0.6 s longer, so that heartbeats are sent."""
     count, until = 0, time.monotonic() + WAIT_S
     while time.monotonic() < until:
         came = sum(map(len, (await consumer.getmany(timeout_ms=200)).values()))

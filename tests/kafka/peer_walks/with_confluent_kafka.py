@@ -1,7 +1,8 @@
-"""confluent-kafka (librdkafka) takes a walk: `BOOTSTRAP NAME [modern]`, for the
-with a topic and group of that name; `modern` groups too.
+"""Runs the walk of confluent-kafka (librdkafka): `BOOTSTRAP NAME [modern]`.
 
-Prints one line of JSON: how many records it read that are committed, and how many in all.
+A walk is a scripted scenario that calls most APIs. Topic and group have this name; with `modern`,
+the walk uses KIP-848 groups, too. Prints one line of JSON: how many committed records it read, and
+how many in all.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def transact(group: Consumer) -> None:
 
 
 def read(consumer: Consumer, least: int) -> int:
-    """Read until that many came, and a while longer, in which heartbeats pass."""
+    """Reads at least `least` records, and 0.6 s longer, so that heartbeats are sent."""
     count, until = 0, time.monotonic() + WAIT_S
     while time.monotonic() < until:
         message = consumer.poll(0.2)
@@ -112,7 +113,7 @@ def look_at(admin: AdminClient) -> None:
 
 
 def read_as_modern_group() -> None:
-    """By the protocol of KIP-848, of which librdkafka speaks what Kafka 4 does, and no earlier."""
+    """Reads as a KIP-848 group member; librdkafka supports the protocol from Kafka 4 on."""
     settings = {
         "bootstrap.servers": bootstrap,
         "group.id": f"{name}-modern",

@@ -1,6 +1,7 @@
-"""kafka-python takes a walk before a broker: `BOOTSTRAP NAME`, with a topic and group of that name.
+"""Runs kafka-python's walk: `BOOTSTRAP NAME`; topic and group have this name.
 
-Prints one line of JSON: how many records it read that are committed, and how many in all.
+A walk is a scripted scenario that calls most APIs. Prints one line of JSON: how many committed
+records kafka-python read, and how many in all.
 """
 
 from __future__ import annotations
@@ -66,12 +67,12 @@ def transact(group: KafkaConsumer) -> None:
 
 
 def read(consumer: KafkaConsumer, least: int) -> int:
-    """Read until that many came, and a while longer, in which heartbeats pass.
+    """Reads at least `least` records, and 0.6 s longer, so that heartbeats are sent.
 
-    Each poll waits as long as there is time. kafka-python 3.0 joins its group again where it
-    learns of the partitions only behind its first assignment; if the poll ends in the middle of
-    that, no later one takes the new assignment up, nor does a heartbeat go out: nothing is read,
-    and the broker drops the member when its session ends.
+    Each poll takes all the time left. If kafka-python 3.0 learns of partitions after its first
+    assignment, it rejoins the group. If a poll ends during this rejoin, no later poll completes it
+    or sends heartbeats. Then nothing is read, and the broker removes the member when its session
+    expires.
     """
     count, until = 0, time.monotonic() + WAIT_S
     while (left := until - time.monotonic()) > 0:
