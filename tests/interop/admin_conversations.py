@@ -1,4 +1,4 @@
-"""Settings and the deletion of records: what is asked of a real broker and of the embedded one."""
+"""Sends requests about configs and deleted records to a real and to the embedded broker."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .talk import Talk, error
 
 __all__ = ["deleting_records", "describing_settings"]
 
-#: Settings of topics whose defaults are those of both releases, and that the nodes of
-#: the tests do not set.
+#: Topic configs with equal defaults in both releases, which the nodes of the tests
+#: leave at the default.
 _COMMON = (
     "cleanup.policy",
     "compression.type",
@@ -34,7 +34,7 @@ _COMMON = (
     "segment.index.bytes",
     "unclean.leader.election.enable",
 )
-#: The same of brokers.
+#: Broker configs with equal defaults, which the nodes of the tests leave at the default.
 _OF_BROKERS = (
     "broker.rack",
     "connections.max.idle.ms",

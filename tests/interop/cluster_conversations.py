@@ -1,4 +1,4 @@
-"""Requests about brokers and coordinators, sent to a real and to the embedded broker to compare."""
+"""Sends requests about brokers and coordinators to a real and to the embedded broker."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ def finding_coordinators(talk: Talk) -> Said:
 
     versions = talk.versions(FindCoordinatorRequest)
     deadline = time.monotonic() + PATIENCE_S
-    for kind in (GROUP, TRANSACTION):  # a real broker creates the topics of coordinators first
+    for kind in (
+        GROUP,
+        TRANSACTION,
+    ):  # creates internal topics
         while "COORDINATOR_NOT_AVAILABLE" in str(ask(4, kind, "g")):
             assert time.monotonic() < deadline, "the coordinator did not start"
             time.sleep(0.1)

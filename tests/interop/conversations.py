@@ -1,7 +1,7 @@
-"""Requests that are sent to a real and to the embedded broker for comparison, by kind.
+"""Sends requests to a real and to the embedded broker for comparison, one function per API.
 
 A conversation sends its requests in every version that both brokers support. It yields a name and
-the fields of each response that two brokers can have in common.
+the fields of each response that must be equal for both brokers.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def deleting(talk: Talk) -> Said:
     yield "id twice", delete(6, by_id, by_id)
     twice = DeleteTopicsRequest(topics=[DeleteTopicState(name=name), by_id], timeout_ms=10_000)
     found = talk.ask(twice, 6).responses
-    # A Java set decides which of the two topics the response names.
+    # The order of a Java set decides which of the two topics the response names.
     yield "name and id", [error(topic.error_code) for topic in found]
     yield "id", delete(6, by_id)
 

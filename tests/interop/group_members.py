@@ -1,4 +1,4 @@
-"""Group members that are other clients in processes of their own, and the records they read."""
+"""Runs other clients as group members, each in its own process, and collects their records."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def write(broker: ThreadedBroker, *values: str) -> None:
 
 
 def share(members: Sequence[GroupMember]) -> bool:
-    """Returns whether each partition has exactly one owner and each member has a partition."""
+    """Returns whether each partition has one owner, and each member has a partition."""
     assigned = sorted(it for member in members for it in member.assigned)
     return assigned == list(range(PARTITIONS)) and all(member.assigned for member in members)
 
@@ -118,7 +118,7 @@ def share_and_hand_over(
     group: str,
     described: Callable[[], tuple[str, int]],
 ) -> None:
-    """Members join one by one and read all records; then the first leaves before the others.
+    """Runs a group: members join one by one, read all records, and the first one leaves.
 
     `described` returns the group's state and the number of its members.
     """

@@ -1,4 +1,4 @@
-"""Requests about committed offsets, sent to a real and to the embedded broker for comparison."""
+"""Sends requests about committed offsets to a real and to the embedded broker."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ __all__ = ["OFFSET_CONVERSATIONS", "Commit", "Offsets", "offset_records", "store
 
 OFFSETS = "__consumer_offsets"
 
-#: A moment in 2023. A timestamp that a broker sets now is later.
+#: A time in 2023. A timestamp that a broker sets now is later.
 SOME_TIME_AGO_MS = 1_700_000_000_000
 
-#: Versions of OffsetFetch after this leave out topics whose id no longer exists.
+#: Later versions of OffsetFetch omit topics whose id no longer exists.
 LAST_BY_NAME = 9
 
 #: Earlier versions of both APIs stored offsets in ZooKeeper, which KRaft does not have.
@@ -65,7 +65,7 @@ Commit = tuple[str, int, int, int, str | None]
 
 
 class Offsets:
-    """Commits and fetches offsets, in terms that do not depend on the version."""
+    """Commits and fetches offsets; arguments and results are the same for all versions."""
 
     def __init__(self, talk: Talk, *names: str) -> None:
         self.talk = talk
@@ -73,7 +73,7 @@ class Offsets:
         self.names = {topic_id: name for name, topic_id in self.ids.items()}
 
     def group(self, start: str) -> str:
-        """Returns the id of a group of its own, once the group has a coordinator."""
+        """Returns a new group id, once the group has a coordinator."""
         group = self.talk.name(start)
         deadline = time.monotonic() + PATIENCE_S
         while self._waits(group):
@@ -103,7 +103,7 @@ class Offsets:
     ) -> object:
         """Returns the error of each partition, in the order of the response.
 
-        The request names topic `none_of` without partitions.
+        The request also has topic `none_of`, without partitions.
         """
         topics = [
             OffsetCommitRequestTopic(
@@ -152,7 +152,7 @@ class Offsets:
         member: str | None = None,
         epoch: int = -1,
     ) -> object:
-        """Returns the committed offsets of a group; for all topics, ordered by topic name."""
+        """Returns the committed offsets of a group, by default for all topics, in topic order."""
         if version >= 8:
             wanted = self._wanted(version, group, topics, member, epoch)
             (found,) = self.talk.ask(
@@ -252,7 +252,7 @@ class Offsets:
         ]
 
     def _named(self, topic: Any) -> tuple[str, str]:
-        """Returns `name` or `id`, whichever the response identifies the topic by, and the name."""
+        """Returns whether the response identifies the topic by `name` or `id`, and the name."""
         by_id = getattr(topic, "topic_id", ZERO_UUID)
         if by_id == ZERO_UUID:
             return "name", self.plain(topic.name)
@@ -260,7 +260,7 @@ class Offsets:
         return "id", self.plain(self.names.get(by_id, str(by_id)))
 
     def plain(self, name: str) -> str:
-        """Returns a name without the suffix of this run."""
+        """Returns a name without the suffix of this test run."""
         return name.removesuffix(self.talk.name(""))
 
 
@@ -393,7 +393,7 @@ def deleting_offsets(talk: Talk) -> Said:
 
 
 def keeping_to_the_topic(talk: Talk) -> Said:
-    """Yields the results of requests to `__consumer_offsets` that a client may or may not send."""
+    """Yields the results of requests to `__consumer_offsets`, allowed ones and refused ones."""
     they = Offsets(talk)
     they.group("t")
     for version in talk.versions(MetadataRequest, 1):
@@ -448,7 +448,7 @@ def keeping_to_the_topic(talk: Talk) -> Said:
 
 
 def storing_offsets(talk: Talk) -> Said:
-    """Yields the records that commits and deletions write, in order, one group at a time."""
+    """Yields the records that commits and deletions write, in order, group by group."""
     name = talk.create("stored", 2)
     they = Offsets(talk, name)
     for version in talk.versions(OffsetCommitRequest, FIRST_IN_KAFKA):
@@ -464,7 +464,7 @@ def storing_offsets(talk: Talk) -> Said:
 
 
 def stored_offsets(talk: Talk, group: str, they: Offsets) -> Iterator[tuple[object, ...]]:
-    """Yields each record of a group and its batch size; of times, only their presence."""
+    """Yields each record of a group with its batch size; timestamps count only by presence."""
     for record, size in offset_records(talk):
         found = decode_coordinator_record(record, topic=OFFSETS)
         assert isinstance(found, CoordinatorRecord)
@@ -496,9 +496,9 @@ def shown_fields(message: Message, they: Offsets) -> object:
 
 
 def offset_records(talk: Talk) -> Iterable[tuple[Record, int]]:
-    """Yields the coordinator records of all partitions with the record count of their batch.
+    """Yields the coordinator records of all partitions, with their batch's record count.
 
-    Leaves out control batches: on a shared broker other groups may commit in transactions.
+    Omits control batches: on a shared broker other groups may commit in transactions.
     """
     wanted = MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS)])
     (topic,) = talk.ask(wanted, 12).topics

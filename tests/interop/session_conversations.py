@@ -1,4 +1,4 @@
-"""Fetch sessions: requests that are sent to a real and to the embedded broker for comparison."""
+"""Sends fetches with sessions to a real and to the embedded broker, for comparison."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FIRST_BY_ID = 13
 
 
 class Reader:
-    """A client with a fetch session: it counts the epochs and looks up topic ids in `ids`."""
+    """A client with a fetch session, which counts the epochs; `ids` has the topic ids."""
 
     def __init__(self, talk: Talk, version: int, ids: dict[str, Uuid]) -> None:
         self.talk = talk
@@ -159,7 +159,7 @@ def keeping_sessions(talk: Talk) -> Said:
 
 
 def losing_topics(talk: Talk) -> Said:
-    """Yields fetches of a session whose topics are deleted and created again."""
+    """Yields fetches of a session whose topics are deleted and recreated."""
     for version in (7, 12, 13, 16):
         kept, lost = talk.create(f"kept-{version}"), talk.create(f"lost-{version}")
         ids = {kept: talk.topic_id(kept), lost: talk.topic_id(lost)}
@@ -186,7 +186,7 @@ def _until_gone(talk: Talk, name: str) -> None:
         (found,) = talk.ask(wanted, 9).topics
         if found.error_code:
             with RawConnection(talk.bootstrap) as connection:
-                settle(connection)  # the broker deletes the log a little later
+                settle(connection)  # the broker deletes the log some time after the topic
             return
         time.sleep(0.05)
     raise AssertionError(f"topic {name} was not deleted")

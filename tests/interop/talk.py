@@ -1,4 +1,4 @@
-"""Requests to a real or embedded broker, in versions that both support."""
+"""Sends requests to a real or embedded broker, in the versions that both support."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PATIENCE_S = 20.0
 
 
 class Talk:
-    """A broker, and the versions of each api key in which to send requests to it."""
+    """A broker, and the versions of each API in which requests are sent to it."""
 
     def __init__(self, bootstrap: str, ranges: dict[int, range]) -> None:
         self.bootstrap = bootstrap
@@ -63,7 +63,7 @@ class Talk:
     def create(self, start: str, partitions: int = 1, **configs: str) -> str:
         """Creates a topic and waits until its partitions have leaders; returns its name."""
         name = self.name(start)
-        # The batches of these tests have old timestamps: a real broker would soon delete them.
+        # The records of these tests have old timestamps: a real broker would soon delete them.
         settings = [
             CreatableTopicConfig(name=key.replace("_", "."), value=value)
             for key, value in {"retention_ms": "-1", **configs}.items()
@@ -76,7 +76,7 @@ class Talk:
         return name
 
     def topic_id(self, name: str) -> Uuid:
-        """Returns the id of a topic as soon as every partition is writable."""
+        """Returns the id of a topic, once every partition accepts writes."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             wanted = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
@@ -87,7 +87,10 @@ class Talk:
         raise AssertionError(f"topic {name} did not get its leaders")
 
     def _has_leaders(self, name: str, partitions: int) -> bool:
-        """Metadata names a leader before the leader knows; only a leader answers ListOffsets."""
+        """Returns whether all leaders answer ListOffsets.
+
+        Metadata names a leader before the leader itself is ready.
+        """
         wanted = [
             ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(partitions)
         ]

@@ -1,4 +1,4 @@
-"""Three embedded brokers answer as three real ones do while one stops and restarts."""
+"""Tests that three embedded brokers answer as three real ones while one stops and restarts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from .talk import error
 pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
 
 PATIENCE_S = 40.0
-#: The replicas of each partition: `alone` has one, and `two` is unavailable without either.
+#: Replicas of each partition: `alone` has one; `two` refuses writes if either replica is down.
 TOPICS: Final[Mapping[str, list[tuple[int, ...]]]] = {
     "all": [(1, 2, 3), (2, 3, 1), (3, 1, 2)],
     "alone": [(1,)],
@@ -50,7 +50,7 @@ Results: TypeAlias = Iterator[tuple[str, object]]
 
 
 class Nodes:
-    """Brokers by their ids, and functions that stop and start a broker."""
+    """Broker addresses by node id, and functions that stop and start a broker."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Nodes:
         return [error(topic.error_code) for topic in answer.topics]
 
     def begin(self) -> tuple[object, dict[str, list[Any]]]:
-        """Creates the topics, again if a leader changed before all brokers had started."""
+        """Creates the topics; repeats it if a leader changed before all brokers were started."""
         for _ in range(3):
             created, found = self.create(), self.settle(set(self.addresses))
             if all(epoch == 0 for name in TOPICS for _, _, epoch, *_ in found[name]):
@@ -139,7 +139,7 @@ class Nodes:
         while True:
             found = [self.metadata(node) for node in sorted(in_sync)]
             if all(it == found[0] for it in found) and self._is_settled(found[0], in_sync):
-                for node in in_sync:  # metadata names a leader before the leader knows
+                for node in in_sync:  # metadata names a leader before the leader is ready
                     with RawConnection(self.addresses[node]) as connection:
                         settle(connection)
                 return found[0]

@@ -1,4 +1,4 @@
-"""The pages for users of other clients name calls and settings that the pinned clients have."""
+"""Tests that the pages for users of other clients name existing calls and settings of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PEERS = ("aiokafka", "kafka-python", "confluent-kafka")
 
 
 def first_cells(page: str) -> list[list[str]]:
-    """The rows of all tables of a page, by cells."""
+    """Returns the rows of all tables of a page, split into cells."""
     rows = [line.strip("| ") for line in page.splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in row.split(" | ")] for row in rows]
 

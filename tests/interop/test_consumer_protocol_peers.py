@@ -1,4 +1,4 @@
-"""librdkafka and Java in groups of the consumer protocol on the embedded broker (KIP-848)."""
+"""Tests librdkafka and Java in KIP-848 groups on the embedded broker."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.peers
 
 
 class JavaMember(GroupMember):
-    """Java's VerifiableConsumer; of what it reads it tells the offsets."""
+    """Runs Java's VerifiableConsumer, which reports the offsets of the records it reads."""
 
     def __init__(self, broker: ThreadedBroker, group: str) -> None:
         self._begin(

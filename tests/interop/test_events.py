@@ -1,7 +1,7 @@
-"""CloudEvents on a real broker, exchanged with confluent-kafka and Kafka's Java client.
+"""Tests CloudEvents on a real broker with confluent-kafka and Kafka's Java client.
 
-The other clients know nothing of events. The tests compare each record's key, value and headers, in
-order, and distinguish null from empty.
+The other clients have no CloudEvents support. The tests compare each record's key, value and
+headers, in order, and distinguish null from empty.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.peers]
 SCRIPT = Path(__file__).parent / "peer_scripts" / "records_with_confluent_kafka.py"
 TIMEOUT_S = 90
 
-#: Runs one of the other clients with these arguments and this standard input.
+#: Runs another client with these arguments and this standard input; returns its output.
 Peer = Callable[[Sequence[str], str], str]
 
 EVENT = CloudEvent(
@@ -66,7 +66,7 @@ SENT: list[tuple[CloudEvent, dict[str, Any]]] = [
     (NOTHING, {"mode": "structured"}),
     (EVENT.to_version("0.3"), {}),
 ]
-#: Records that only another client writes, and the type as which kproto reads them.
+#: Records that only another client writes, and the type of kproto's result.
 THEIRS: list[tuple[KafkaRecord, type]] = [
     (
         KafkaRecord(
@@ -106,7 +106,7 @@ THEIRS: list[tuple[KafkaRecord, type]] = [
 
 @pytest.fixture(params=["confluent-kafka", "Java"])
 def peer(request: pytest.FixtureRequest, kafka: RunningKafka, peers_python: Path) -> Peer:
-    """Runs another client; the Java client has the broker's own release."""
+    """Returns a function that runs the other client; the Java client has the broker's release."""
     if request.param == "confluent-kafka":
         command = [str(peers_python), str(SCRIPT)]
     else:

@@ -1,4 +1,4 @@
-"""The adapters of `kproto fuzz` answer every case and follow the line protocol."""
+"""Tests that the adapters of `kproto fuzz` answer every case and follow the line protocol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.go_programs import built
 from tests.support.selection import rest_slow
 
 ADAPTERS = ROOT / "tools" / "fuzz_adapters"
-#: With these settings a slow machine does not count as a fault of an adapter.
+#: Long timeouts, so that a slow machine does not count as a fault of an adapter.
 PATIENT = FuzzSettings().of_a_judge()
 #: Faults in the line protocol that no correct adapter has, with any implementation.
 LINE_FAULTS = {Fault.GARBAGE, Fault.ORDER, Fault.CRASHED, Fault.LATE}

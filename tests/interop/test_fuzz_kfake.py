@@ -1,4 +1,7 @@
-"""`kproto fuzz --broker` finds the faults of franz-go's kfake in docs/evidence/findings.md."""
+"""Tests that `kproto fuzz --broker` finds the faults of franz-go's kfake.
+
+docs/evidence/findings.md describes these faults.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ Captured = pytest.CaptureFixture[str]
 
 
 class Kfake(NamedTuple):
-    """The address of a running kfake, and the file with its standard error."""
+    """A running kfake: its address, and the file with its standard error."""
 
     address: str
     errors: Path
@@ -61,7 +64,7 @@ def running(program: Path, folder: Path) -> Iterator[Kfake]:
     ):
         try:
             assert process.stdout is not None
-            assert process.stdout.readline()  # prints its address once it listens
+            assert process.stdout.readline()  # kfake prints its address when it listens
             yield Kfake(f"{LOOPBACK}:{port}", errors)
         finally:
             process.kill()
@@ -100,7 +103,7 @@ def test_documented_frame_crashes_kfake(kfake: Kfake, capsys: Captured) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        # With these kinds every case lasts as long as the timeout for a response.
+        # Cases of these kinds get no response, so each takes the whole timeout.
         pytest.param(kind, marks=pytest.mark.exhaustive)
         if kind in ("size", "cut", "noise")
         else kind

@@ -1,4 +1,7 @@
-"""Groups of other clients on the embedded broker, of one kind and mixed: who has and reads what."""
+"""Tests groups of other clients on the embedded broker, of one client and mixed.
+
+The tests check assignments and the records read.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The embedded broker answers the same requests as a real broker does.
+"""Tests that the embedded broker answers the same requests as a real broker does.
 
-Differences are listed by name with the reason, because the embedded broker lacks a feature or the
-releases differ. A listed difference that no longer occurs fails the test too.
+Differences are listed by name with the reason: the embedded broker lacks a feature, or the releases
+differ. A listed difference that no longer occurs fails the test, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.kafka
 
 
 class Difference(NamedTuple):
-    """The reason of a difference, and the releases that have it."""
+    """Why a response differs, and the releases for which it does."""
 
     reason: str
     releases: tuple[str, ...] = ("4.4.0", "3.9.2")

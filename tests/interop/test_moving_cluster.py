@@ -1,4 +1,4 @@
-"""librdkafka against several embedded brokers whose leaders move and which stop and start."""
+"""Tests librdkafka on several embedded brokers that stop and start, and whose leaders move."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARTITIONS, COUNT, TIMEOUT_S = 4, 1_000, 110
 
 
 async def move(cluster: Cluster) -> None:
-    """Stop and start each node, and let it lead all."""
+    """Stops and starts each node, and then makes it the leader of all partitions."""
     for node in cluster.nodes:
         await cluster.stop_broker(node)
         await asyncio.sleep(0.3)

@@ -1,7 +1,7 @@
-"""The embedded broker writes the same records to `__consumer_offsets` as a real broker.
+"""Tests that the embedded broker writes the records of `__consumer_offsets` as a real one.
 
-It decodes the records of a real broker and encodes them again unchanged. Expired offsets are
-compared with a real broker that checks for them every 300 ms.
+It also decodes a real broker's records and encodes them unchanged. Expired offsets are compared
+with a real broker that checks for them every 300 ms.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ pytestmark = pytest.mark.kafka
 
 
 def written_again(record: Record) -> tuple[bytes, bytes | None]:
-    """Returns key and value as the embedded broker writes them after reading the record."""
+    """Returns key and value of a record after decoding and encoding by the embedded broker."""
     found = decode_coordinator_record(record, topic="__consumer_offsets")
     assert isinstance(found, CoordinatorRecord)
     key: Any = found.key
@@ -75,7 +75,7 @@ def written_again(record: Record) -> tuple[bytes, bytes | None]:
 
 
 def storing_members(talk: Talk) -> list[object]:
-    """Returns the records of a group with members and of a deleted group, with members numbered."""
+    """Returns the records of a group with members and of a deleted group; members are numbered."""
     name = talk.create("members", 2)
     they = Offsets(talk, name)
     group, gone = they.group("members"), they.group("members-gone")
@@ -90,7 +90,7 @@ def storing_members(talk: Talk) -> list[object]:
 
 
 def plain(shown: Any, known: dict[str, str]) -> Any:
-    """Returns `shown` without ids and times of this run; members have numbers."""
+    """Returns `shown` with numbers for members, and without the ids and timestamps of this run."""
     if isinstance(shown, MemberMetadata):
         shown = {name: getattr(shown, name) for name in shown._names()}
     if isinstance(shown, dict):
@@ -152,7 +152,7 @@ def test_records_of_a_real_broker_are_reencoded_unchanged(
 
 
 def test_transaction_markers_are_no_coordinator_records(newest_kafka: RunningKafka) -> None:
-    """A shared broker may contain offsets that another test committed in a transaction."""
+    """On a shared broker another test may have committed offsets in a transaction."""
     talk = Talk(newest_kafka.bootstrap, ranges(newest_kafka.bootstrap))
     name = talk.create("marked")
     they = Offsets(talk, name)
@@ -165,7 +165,7 @@ def test_transaction_markers_are_no_coordinator_records(newest_kafka: RunningKaf
             await transaction.commit_offset(group, name, 0, 5)
             await transaction.end(committed=True)
             async with client.consumer([(name, 0)], group=group, auto_commit=False) as consumer:
-                assert await consumer.position((name, 0)) == 5  # waits for the marker (KIP-447)
+                assert await consumer.position((name, 0)) == 5  # waits (KIP-447)
 
     asyncio.run(commit())
     (stored,) = stored_offsets(talk, group, they)
@@ -173,7 +173,7 @@ def test_transaction_markers_are_no_coordinator_records(newest_kafka: RunningKaf
 
 
 def live_and_leave(talk: Talk, they: Offsets, group: str, topic: str, instance: str | None) -> None:
-    """Lets a member join, receive an assignment, commit an offset and leave."""
+    """Joins a member, which gets an assignment, commits an offset and leaves."""
 
     def join(member_id: str) -> Any:
         protocol = JoinGroupRequestProtocol(name="range", metadata=b"\0\1metadata")
@@ -220,7 +220,10 @@ def live_and_leave(talk: Talk, they: Offsets, group: str, topic: str, instance: 
 
 
 def expiring(talk: Talk) -> list[object]:
-    """Returns the records of groups in which all, some or no offsets expire, and later commits."""
+    """Returns the records of groups in which all, some or no offsets expire.
+
+    Later commits follow.
+    """
     name = talk.create("expiring", 2)
     they = Offsets(talk, name)
     fine: Commit = (name, 0, 5, -1, "m")
@@ -233,7 +236,7 @@ def expiring(talk: Talk) -> list[object]:
     for group, count in ((every, 2), (some, 1), (none, 0)):
         tombstones = count if group == some else count + 1
         while sum(is_tombstone(it) for it in stored_offsets(talk, group, they)) < tombstones:
-            they.fetch(9, group, None)  # the embedded broker expires offsets on a request
+            they.fetch(9, group, None)  # a request makes the embedded broker expire offsets
             assert time.monotonic() < deadline, "expired offsets are still there"
             time.sleep(0.05)
     return [
@@ -263,7 +266,7 @@ def test_expired_offsets_are_written_as_kafka_does(start_kafka: StartKafka) -> N
 
 
 class InternalTopicCoordinators:
-    """Three brokers, one of which coordinates group `g`."""
+    """Three brokers, of which one coordinates group `g`."""
 
     def __init__(
         self,
@@ -276,7 +279,7 @@ class InternalTopicCoordinators:
         self.start = start
 
     def found(self, asked: int, *, other_than: int = -1) -> int:
-        """Returns the coordinator that node `asked` names, once it has loaded the group."""
+        """Returns the coordinator that node `asked` returns, once it has loaded the group."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             request = FindCoordinatorRequest(coordinator_keys=["g"])
@@ -323,7 +326,7 @@ class InternalTopicCoordinators:
         yield "all know", self.fetched(self.found(first))
 
     def found_again(self, first: int) -> tuple[str, list[int]]:
-        """Returns the answer of the restarted first broker, which no longer coordinates."""
+        """Returns the response of the first broker after its restart, as a former coordinator."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:

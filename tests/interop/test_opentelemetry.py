@@ -1,4 +1,4 @@
-"""The tracing example with OpenTelemetry's own SDK: one trace from who sends to who reads."""
+"""Tests the tracing example with OpenTelemetry's SDK: producer and consumer share a trace."""
 
 from __future__ import annotations
 

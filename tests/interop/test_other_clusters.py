@@ -1,10 +1,9 @@
-"""The client on librdkafka's mock cluster and on kfake while partition leaders move.
+"""Tests the client on librdkafka's mock cluster and on kfake while partition leaders move.
 
-kfake stores each batch once, by producer id and sequence, so every record is stored once and in
-order. The mock cluster appends every batch, so it stores a batch again if its acknowledgement was
-lost. Its log shows that the client resent the same batch, and that a broker which checks sequences
-would have stored every record once and in order. Meanwhile a consumer reads every record of either
-log.
+kfake stores each batch once, by producer id and sequence, so every record must be stored once and
+in order. The mock cluster appends every batch, so a batch whose acknowledgement was lost is stored
+twice. Its log must show that the client resent an equal batch, which a broker that checks sequences
+would have stored once and in order. A consumer must read every record of either log.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ CHUNK = 100
 ORDERS = 40
 LONGEST_S = 60.0
 
-#: On order kfake does not answer a request, so the request timeout is short.
+#: On command, kfake does not answer a request, so the request timeout is short.
 SETTINGS = kproto.ClientSettings(
     request_timeout_ms=5_000, retry_backoff_ms=10, retry_backoff_max_ms=100
 )
@@ -57,7 +56,7 @@ NOT_LEADER = 6
 
 
 class OtherCluster:
-    """A cluster in its own process, which carries out orders."""
+    """A cluster in its own process, which carries out commands."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -93,10 +92,10 @@ def kfake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Log:
-    """Tracks a stored partition: its records, and those that a broker with sequences would store.
+    """Checks a stored partition: its records, and those that a broker with sequences would store.
 
     `duplicates` counts the batches that were stored again. Raises AssertionError on a batch that is
-    neither the next of its producer nor equal to an earlier one.
+    neither the next one of its producer nor equal to an earlier one.
     """
 
     def __init__(self) -> None:
@@ -110,7 +109,7 @@ class Log:
         assert batch.base_offset == len(self.records)
         self.records += values
         self.producers.add((batch.producer_id, batch.producer_epoch))
-        # One producer writes, and its sequence is the number of its records in the partition.
+        # With one producer, a sequence number is the count of earlier records in the partition.
         first, end = batch.base_sequence, batch.base_sequence + len(values)
         assert 0 <= first <= len(self.unique), f"a gap before sequence {first}"
         if first == len(self.unique):
@@ -136,7 +135,7 @@ async def check_delivery(
     settings: kproto.ClientSettings = SETTINGS,
     may_duplicate: bool = False,
 ) -> None:
-    """Writes and reads while the cluster carries out one order after the other.
+    """Writes and reads while the cluster carries out command after command.
 
     A batch may be stored again only if `may_duplicate` is true.
     """
@@ -204,9 +203,10 @@ async def test_records_are_delivered_while_mock_leaders_move(peers_python: Path,
 
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_records_are_delivered_while_mock_brokers_stop(peers_python: Path, seed: int) -> None:
-    """Leaders do not fail over in the mock cluster: a stopped leader starts again as leader.
+    """The mock cluster has no failover: a stopped leader is the leader again after its restart.
 
-    The brokers answer with a delay, so one that stops has stored batches without acknowledging.
+    The brokers delay their responses, so a stopping broker has stored batches without an
+    acknowledgement.
     """
     chance = random.Random(seed)
     script = SCRIPTS / "moving_mock_cluster.py"
@@ -244,7 +244,7 @@ async def test_records_are_delivered_while_kfake_leaders_move(kfake: Path, seed:
                 return "move", TOPIC, chance.randrange(PARTITIONS), chance.choice(nodes)
 
     (port,) = free_ports(1)
-    # kfake runs without OffsetForLeaderEpoch: its answers would report lost records, see below.
+    # kfake runs without OffsetForLeaderEpoch, whose responses would report lost records, see below.
     with running([kfake, str(port), "3", str(OFFSET_FOR_LEADER_EPOCH)]) as cluster:
         async with kproto.Client(cluster.bootstrap, SETTINGS) as client:
             await client.create_topics(kproto.NewTopic(TOPIC, PARTITIONS, 3))
@@ -252,7 +252,7 @@ async def test_records_are_delivered_while_kfake_leaders_move(kfake: Path, seed:
 
 
 async def test_kfake_forgets_the_last_epoch_when_a_leader_moves(kfake: Path) -> None:
-    """Kafka answers with the end offset of that epoch: see docs/evidence/findings.md."""
+    """Kafka returns the end offset of that epoch: see docs/evidence/findings.md."""
     (port,) = free_ports(1)
     with running([kfake, str(port), "3"]) as cluster:
         async with kproto.Client(cluster.bootstrap, SETTINGS) as client:

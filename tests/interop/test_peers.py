@@ -1,4 +1,4 @@
-"""Other clients on the embedded broker: each writes, and each reads the records of the others."""
+"""Tests other clients on the embedded broker: each writes, and each reads all records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TIMEOUT_S = 60
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[ThreadedBroker]:
-    """One broker for all tests of this module."""
+    """Yields one broker for all tests of this module."""
     with threaded_broker() as running:
         yield running
 
@@ -44,13 +44,13 @@ def run(python: Path, peer: str, *arguments: str) -> Any:
 
 
 def expected(count: int) -> list[list[object]]:
-    """Returns the records that `write` of each script sends: the same hundred twice."""
+    """Returns the hundred records that `write` of each script sends, twice."""
     return [[n, "key", f"value {n % 100}", [["h", f"{n % 100}"]]] for n in range(count)]
 
 
 @pytest.fixture(scope="module")
 def written(broker: ThreadedBroker, peers_python: Path) -> dict[str, list[int]]:
-    """The offsets that each peer received for the records it wrote."""
+    """Returns the offsets that each client received for the records it wrote."""
     return {peer: run(peers_python, peer, broker.bootstrap, peer, "write") for peer in PEERS}
 
 

@@ -1,4 +1,4 @@
-"""The example proxies between aiokafka and the embedded broker."""
+"""Tests the example proxies between aiokafka and the embedded broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kproto.broker import Broker, BrokerSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: The proxy listens on this host at the broker's port, which is the address the broker advertises.
+#: The broker advertises this host with its own port; the proxy listens there.
 PROXY_HOST = "127.0.0.2"
 
 AIOKAFKA = """
@@ -76,7 +76,7 @@ async def test_proxy_prints_the_messages_of_aiokafka(peers_python: Path) -> None
 
 @pytest.mark.peers
 async def test_rewriting_proxy_keeps_aiokafka_connected(peers_python: Path) -> None:
-    """The broker advertises an unreachable address: a client works only with a rewritten one."""
+    """The broker advertises an unreachable address, so clients need the rewritten address."""
     async with Broker(BrokerSettings(advertised_host="192.0.2.1")) as broker:
         broker.create_topic("seen", partitions=1)
         port = broker.bootstrap.rpartition(":")[2]
@@ -105,7 +105,7 @@ async def test_rewriting_proxy_keeps_aiokafka_connected(peers_python: Path) -> N
 
 
 def lines_of(lines: list[str]) -> list[str]:
-    """Returns direction and name of each line; every line must have a version and a size."""
+    """Returns direction and API name of each line, which must have a version and a size."""
     found = []
     for line in lines:
         match = re.fullmatch(r"(-> \w+Request|<- \w+Response) v\d+, [1-9]\d* bytes", line)

@@ -1,4 +1,4 @@
-"""`kproto proxy --rewrite` between other clients and brokers, and what it recorded read again."""
+"""Tests `kproto proxy --rewrite` between other clients and brokers, and its recording."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_peer_writes_and_reads_through_the_proxy(
 async def test_a_cluster_of_several_brokers_behind_one_proxy(
     peers_python: Path, tmp_path: Path
 ) -> None:
-    """librdkafka's mock cluster: no client meets a broker but by the proxy's ports."""
+    """Clients reach the brokers of librdkafka's mock cluster only by the proxy's ports."""
     cluster = subprocess.Popen(  # noqa: ASYNC220 - nothing else waits meanwhile
         [peers_python, SCRIPTS / "mock_cluster.py"],
         stdin=subprocess.PIPE,
@@ -74,7 +74,7 @@ async def test_a_cluster_of_several_brokers_behind_one_proxy(
                 found = run(peers_python, "through_mock_cluster.py", running.address, "seen")
                 async with Client(running.address) as client, client.producer() as producer:
                     partitions = (await client.refresh("seen"))[0].partitions
-                    for node in client.cluster.brokers:  # leaders are drawn: one may lead nothing
+                    for node in client.cluster.brokers:  # may lead no partition
                         await client.connection(node)
                     for partition in range(len(partitions)):
                         ack = await producer.send("seen", b"ours", partition=partition)
@@ -94,7 +94,7 @@ async def test_a_cluster_of_several_brokers_behind_one_proxy(
     met = [notice for notice in notices if " is advertised as 127.0.0.1:" in notice]
     assert len(met) == len(brokers) == 3
     assert {notice.split()[3] for notice in met} == set(brokers)
-    # Each was met by its own port.
+    # Each broker was reached by a port of its own.
     assert {n.split()[-1] for n in notices if " connected, to " in n} == set(brokers)
     seen = running.seen()
     assert seen["broker", "Produce", "message"] == seen["client", "Produce", "message"] > 0

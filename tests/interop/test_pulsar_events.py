@@ -1,7 +1,7 @@
-"""The Pulsar binding through the real `pulsar-client`: its message builder, and a real broker.
+"""Tests the Pulsar binding with the real `pulsar-client`: its message builder, and a broker.
 
-The broker is the one that `KPROTO_PULSAR` names, such as `pulsar://localhost:6650`, else one of
-tools/pulsar.
+The environment variable `KPROTO_PULSAR` names the broker, such as `pulsar://localhost:6650`.
+Without it, tools/pulsar starts one.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.peers
 SCRIPT = Path(__file__).parent / "peer_scripts" / "events_with_pulsar_client.py"
 TIMEOUT_S = 120
 
-#: Eight events in both modes, structured mode with the attributes repeated too, and three messages
-#: that are forwarded.
+#: Eight events in binary mode, in structured mode, and in structured mode with repeated
+#: attributes; and three forwarded messages.
 MESSAGES = 8 * 3 + 3
 
 

@@ -1,4 +1,4 @@
-"""Records that v1 of the official SDK writes in structured mode, and what we make of them."""
+"""Tests reading the structured records that v1 of the official SDK writes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ pytestmark = pytest.mark.peers
 SCRIPT = Path(__file__).parent / "peer_scripts" / "records_with_sdk_v1.py"
 TIMEOUT_S = 60
 
-#: The type and the data of an event, and what the data of ours is.
+#: The content type and the data for the SDK, and the data of the event that kproto reads.
 SENT: list[tuple[str | None, Any, Any]] = [
     (None, {"total": 12}, {"total": 12}),
     (None, "text", "text"),
     (None, b"\x00\xff", b"\x00\xff"),
-    # v1 says null for no data; without a type, or with a JSON one, that is JSON's null.
+    # v1 writes null for no data; without a content type, or with a JSON one, this is JSON's null.
     (None, None, JSON_NULL),
     ("application/json", None, JSON_NULL),
     ("text/plain", None, None),
@@ -92,7 +92,7 @@ def records(peers_python: Path) -> list[KafkaRecord]:
 def test_events_that_v1_of_the_sdk_writes_in_structured_mode(records: list[KafkaRecord]) -> None:
     assert len(records) == len(SENT)
     for record, (content_type, _, ours) in zip(records, SENT, strict=True):
-        # The header says the type of the data, where the mode should stand.
+        # The content-type header has the data's type instead of the structured mode.
         assert [raw.decode() for _, raw in record.headers if raw] == (
             [] if content_type is None else [content_type]
         )

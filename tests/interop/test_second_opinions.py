@@ -1,4 +1,4 @@
-"""kafka-python and kio decode kproto's messages to the same values and encode them unchanged.
+"""Tests that kafka-python and kio decode kproto's messages equally and encode them unchanged.
 
 Each implementation gets every instance of every message and version that it has. A rule below
 describes and explains every known difference. The test fails if a rule never applies, or if a
@@ -51,7 +51,7 @@ class Case(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A known difference: its reason, and a check whether an answer shows it."""
+    """A known difference: its reason, and a check of whether a result shows it."""
 
     peer: str
     why: str
@@ -98,7 +98,7 @@ def holds_a_time_beyond_its_range(case: Case, answer: dict[str, Any]) -> bool:
     )
 
 
-#: Messages with a 64-bit time, which exceeds the range of a Python timedelta.
+#: Messages with a 64-bit duration, which may exceed the range of a Python timedelta.
 TIMES_OF_64_BITS: Final = {
     "CreateDelegationTokenRequest",
     "ExpireDelegationTokenRequest",
@@ -266,7 +266,7 @@ def differences(peer: str, case: Case, theirs: Any) -> list[str]:
 
 
 def plain_struct(shape: StructLayout, struct: object) -> dict[str, Any]:
-    """Returns the fields as plain data, in the form of the peers' script."""
+    """Returns the fields as plain data, as the peers' script prints them."""
     return {
         field.name.lower(): plain(field.type, getattr(struct, field.attribute))
         for field in shape.all_fields()
@@ -316,7 +316,7 @@ def error_codes(shape: StructLayout, message: Message) -> set[int]:
 
 
 def test_differences_are_detected() -> None:
-    """The comparison detects another value, a missing field and a short list."""
+    """The comparison must detect a wrong value, a missing field and a short list."""
     spec = union()["MetadataRequest"]
     cls = generated.MetadataRequest
     message = instances(cls, 12)[2]

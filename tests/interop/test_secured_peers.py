@@ -1,4 +1,4 @@
-"""Other clients against the secured broker: each mechanism and TLS, right and wrong."""
+"""Tests other clients with the secured broker: TLS and each mechanism, right and wrong secrets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CASES: list[Case] = [
     *((protocol, each) for protocol in ("SASL_PLAINTEXT", "SASL_SSL") for each in ALL_MECHANISMS),
 ]
 
-#: Each case once, by one peer after the other; the rest is exhaustive.
+#: `make test` runs each case with one peer; the other combinations are exhaustive.
 COMING_IN = [
     pytest.param(
         peer,
@@ -50,7 +50,7 @@ COMING_IN = [
     for at, case in enumerate(CASES)
 ]
 
-#: TLS changes nothing of what a wrong secret leads to.
+#: With TLS, a wrong secret has the same result, so these cases are exhaustive.
 WRONG_CASES = [
     pytest.param(case, marks=[pytest.mark.exhaustive] * (case[0] == "SASL_SSL"), id=str(case))
     for case in CASES
@@ -129,7 +129,7 @@ def test_a_peer_comes_in_writes_and_reads(
     assert PASSWORDS["alice"] not in caplog.text
 
 
-#: kafka-python tries again for as long as it is given, up to half a minute.
+#: kafka-python retries until its timeout, up to half a minute.
 TRIED_AGAIN = pytest.param("kafka_python", marks=pytest.mark.exhaustive)
 
 
@@ -146,12 +146,12 @@ def test_a_peer_with_a_wrong_secret_is_refused(
     wrong = {
         "password": GUESSED,
         "token": unsecured_token("alice", now_ms=1000),
-        "patience_ms": 3000,  # kafka-python tries again for so long
+        "patience_ms": 3000,  # kafka-python retries until this timeout
     }
     with caplog.at_level(logging.INFO, "kproto.broker"):
         answer = run(peers_python, peer, {**wanted_of(broker, case), **files, **wrong})
     if case[1] == "OAUTHBEARER" and peer == "aiokafka":
-        # It takes the refusal for a yes and goes on, which closes its connection.
+        # aiokafka ignores the refusal and continues, so the broker closes the connection.
         assert "closed" in answer["error"]
         assert "it sent a request before it was authenticated" in caplog.text
     elif case[1] == "OAUTHBEARER" and peer == "confluent_kafka":

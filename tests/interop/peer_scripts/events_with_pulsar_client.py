@@ -1,7 +1,8 @@
-"""A program that checks kproto_cloudevents with pulsar-client.
+"""Checks kproto_cloudevents with pulsar-client, as a program.
 
-Without an argument each event passes through the package's message builder, with a service URL
-through that broker. Either must return it unchanged. Prints the number of events.
+Without an argument, each event passes through the client's message builder. With a service URL as
+argument, it passes through that broker. Each event must be equal afterwards. Prints the number of
+events.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ OLD = {
     "eventType": "t",
     "source": "/s",
     "eventID": "1",
-    # Sorted by name, because this client returns all properties in that order.
+    # Sorted by name, as pulsar-client returns properties.
     "extensions": '{"m":{"a":[1.10]},"n":5,"traceparent":"00-1"}',
 }
 JSON = {"datacontenttype": "application/json"}
@@ -80,7 +81,7 @@ def builder() -> Iterator[Through]:
 
 @contextmanager
 def broker(url: str) -> Iterator[Through]:
-    quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)  # the logger writes to standard output
+    quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)  # it writes to stdout
     client = pulsar.Client(url, operation_timeout_seconds=30, logger=quiet)
     topic = f"events-{uuid.uuid4().hex}"
     consumer = client.subscribe(topic, "reader")

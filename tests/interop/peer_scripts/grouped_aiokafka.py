@@ -1,7 +1,7 @@
-"""aiokafka as a member of a group: `BOOTSTRAP TOPIC GROUP`; tells what happens in lines of JSON.
+"""Runs aiokafka as a group member: `BOOTSTRAP TOPIC GROUP`; prints events as lines of JSON.
 
-`["assigned", partitions]` with all that it has now, `["read", partition, value]`, and `["left"]`
-once it has left, which it does when its standard input ends.
+`["assigned", partitions]` has all current partitions, `["read", partition, value]` a record, and
+`["left"]` is printed when it has left the group. It leaves when its standard input ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""librdkafka as a member of a group: `BOOTSTRAP TOPIC GROUP`, as `grouped_aiokafka` does it."""
+"""Runs librdkafka as a group member: `BOOTSTRAP TOPIC GROUP`.
+
+Prints the same events as `grouped_aiokafka`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""librdkafka as a member of a group of the consumer protocol (KIP-848): `BOOTSTRAP TOPIC GROUP`.
+"""Runs librdkafka as a member of a KIP-848 group: `BOOTSTRAP TOPIC GROUP`.
 
-A topic that begins with `^` is a regular expression. Assignments come piece by piece.
+A topic that begins with `^` is a regular expression. Each rebalance callback has only the
+partitions that were added or revoked.
 """
 
 from __future__ import annotations

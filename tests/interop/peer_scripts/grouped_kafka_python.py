@@ -1,4 +1,7 @@
-"""kafka-python as a member of a group: `BOOTSTRAP TOPIC GROUP`, as `grouped_aiokafka` does it."""
+"""Runs kafka-python as a group member: `BOOTSTRAP TOPIC GROUP`.
+
+Prints the same events as `grouped_aiokafka`.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ consumer = KafkaConsumer(
 consumer.subscribe([topic], listener=Listener())
 threading.Thread(target=wait_for_end, daemon=True).start()
 while not ended.is_set():
-    # Long: a poll that ends while the group is joined again leaves kafka-python 3.0 without
+    # The timeout is long: a poll that ends during a rejoin leaves kafka-python 3.0 without
     # partitions and heartbeats.
     for partition, records in consumer.poll(timeout_ms=2_000).items():
         for record in records:

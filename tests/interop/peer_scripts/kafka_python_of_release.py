@@ -1,7 +1,7 @@
-"""kafka-python against a broker of some release: `BOOTSTRAP TOPIC RELEASE`, RELEASE `-` to ask it.
+"""Runs kafka-python with a broker of some release: `BOOTSTRAP TOPIC RELEASE`.
 
-Writes to two partitions and reads while it does; prints the release that it takes the broker for,
-and what it read.
+With `-` as RELEASE, kafka-python asks the broker. Writes to two partitions and reads the records.
+Prints the release that kafka-python assumes, and the records read.
 """
 
 from __future__ import annotations

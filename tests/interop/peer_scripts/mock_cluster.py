@@ -1,4 +1,4 @@
-"""librdkafka's mock cluster: prints its brokers as JSON, and lives while its input is open."""
+"""Runs librdkafka's mock cluster: prints its brokers as JSON; ends with its standard input."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""librdkafka writes numbers to a cluster that moves, and reads them meanwhile.
+"""Writes numbers to a moving cluster with librdkafka: `BOOTSTRAP TOPIC PARTITIONS COUNT`.
 
-    moving_confluent_kafka.py BOOTSTRAP TOPIC PARTITIONS COUNT
-
-Prints what it was refused and what it has read, as JSON.
+Reads the numbers meanwhile. Prints the refused records and the records read, as JSON.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""librdkafka's mock cluster, whose leaders move by order: `BROKERS TOPIC PARTITIONS`.
+"""Runs librdkafka's mock cluster and moves leaders on command: `BROKERS TOPIC PARTITIONS`.
 
-Prints the bootstrap servers, then carries out what it reads, a line each, and answers "ok" or the
-error: `move PARTITION NODE`, `down NODE`, `up NODE`, `delay NODE MS` (of each answer), `refuse KEY
-TIMES CODE`. The Python package has none of this, so the script calls the C library itself.
+Prints the bootstrap servers. Then it carries out each line of its input, and prints "ok" or the
+error. The commands are `move PARTITION NODE`, `down NODE`, `up NODE`, `delay NODE MS` (for each
+response) and `refuse KEY TIMES CODE`. The Python package has no function for them, so the script
+calls the C library itself.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ print(rd.rd_kafka_mock_cluster_bootstraps(cluster).decode(), flush=True)
 
 
 def refuse(key: int, times: int, code: int) -> int:
-    """The next requests of that API are answered by an error code."""
+    """Makes the next requests of this API fail with an error code."""
     codes = (ctypes.c_int * times)(*[code] * times)
     rd.rd_kafka_mock_push_request_errors_array(cluster, ctypes.c_int16(key), times, codes)
     return 0

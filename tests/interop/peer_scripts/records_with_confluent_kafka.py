@@ -1,7 +1,8 @@
 """Writes or reads records with confluent-kafka: `BOOTSTRAP TOPIC write`, or `... read COUNT`.
 
-Standard input and output have the format of tools/reference/java/Client.java: a record per line
-with key, value, and NAME:VALUE for each header. Each is "-" for null, else "=" and its Base64.
+Standard input and output have the format of tools/reference/java/Client.java: one line per record
+with key, value, and NAME:VALUE for each header. A value is "-" for null, otherwise "=" and its
+Base64.
 """
 
 from __future__ import annotations

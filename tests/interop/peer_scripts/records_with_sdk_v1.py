@@ -1,7 +1,7 @@
-"""v1 of the official SDK as a program: events on standard input, records on standard output.
+"""Encodes events with v1 of the official SDK: events on standard input, records on output.
 
-Both are JSON. An event has `attributes` and `data`, or `data_base64` for bytes. For each comes the
-record of structured mode: `key`, `headers` as pairs, `value`, all bytes in Base64.
+Both are JSON. An event has `attributes` and `data`, or `data_base64` for bytes. The record of an
+event is in structured mode, with `key`, `headers` as pairs and `value`; all bytes are in Base64.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-# By name, because a type checker looks for the SDK in our folder of that name.
+# By name, because a type checker would look for the SDK in this project's `cloudevents` folder.
 sdk_event = import_module("cloudevents.v1.http").CloudEvent
 to_structured = import_module("cloudevents.v1.kafka").to_structured
 

@@ -45,7 +45,7 @@ Codec = Callable[[bytes], "tuple[bytes, Any]"]
 
 
 class KafkaPython:
-    """kafka-python 3: one class per message, built from Kafka's JSON at import."""
+    """Decodes with kafka-python 3: one class per message, built from Kafka's JSON at import."""
 
     def __init__(self) -> None:
         import kafka.protocol as protocol
@@ -74,14 +74,14 @@ class KafkaPython:
                 read = cls.decode(data, version=version, header=False)
                 return read.encode(version=version, header=False), read.to_dict(json=False)
             read = cls.decode(data, version=version)
-            read._header = None  # decoding does not set it, but encoding needs it
+            read._header = None  # encoding needs this attribute, which decoding does not set
             return read.encode(version=version), read.to_dict(json=False)
 
         return codec
 
 
 class Kio:
-    """kio: one class per message and version."""
+    """Decodes with kio: one class per message and version."""
 
     def __init__(self) -> None:
         from kio.schema.index import schema_name_map

@@ -1,7 +1,7 @@
-"""aiokafka against a secured broker: `SETTINGS`, JSON; prints one line of JSON.
+"""Runs aiokafka with a secured broker: `SETTINGS` is JSON; prints one line of JSON.
 
-Writes a record to the topic and reads it back: the value that came, or the error, with what was
-logged, since the error itself does not say why no broker could be reached.
+Writes a record to the topic and reads it back. Prints the value read, or the error together with
+the log: the error alone does not tell why no broker was reached.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ wanted = json.loads(sys.argv[1])
 
 
 class Provider(AbstractTokenProvider):  # type: ignore[misc]  # the peer has no types
-    """Gives the token of the test."""
+    """Returns the token of the test."""
 
     async def token(self) -> str:
         return str(wanted["token"])

@@ -1,7 +1,6 @@
-"""confluent-kafka against a secured broker: `SETTINGS`, JSON; prints one line of JSON.
+"""Runs confluent-kafka with a secured broker: `SETTINGS` is JSON; prints one line of JSON.
 
-Writes a record to the topic and reads it back: the value that came, or the first error that is
-told.
+Writes a record to the topic and reads it back. Prints the value read, or the first error.
 """
 
 from __future__ import annotations

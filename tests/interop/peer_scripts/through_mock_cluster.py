@@ -1,4 +1,4 @@
-"""confluent-kafka writes to and reads from each partition of a topic: `BOOTSTRAP TOPIC`."""
+"""Writes to and reads from each partition of a topic with confluent-kafka: `BOOTSTRAP TOPIC`."""
 
 from __future__ import annotations
 

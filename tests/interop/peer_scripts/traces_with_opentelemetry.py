@@ -1,7 +1,7 @@
-"""The tracing example with OpenTelemetry's SDK: `EXAMPLE BOOTSTRAP`; prints the spans as JSON.
+"""Runs the tracing example with OpenTelemetry's SDK: `EXAMPLE BOOTSTRAP`; prints spans as JSON.
 
-Sends and reads a topic t, of which it reads `own`, which has no trace, as well; fails to send to a
-topic that is not there; and sends again what failed.
+Sends to topic t and reads it, including the record `own`, which has no trace. Then it fails to send
+to a missing topic, and sends the failed record again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""aiokafka against a broker: `BOOTSTRAP TOPIC COMMAND`; prints one line of JSON.
+"""Runs aiokafka with a broker: `BOOTSTRAP TOPIC COMMAND`; prints one line of JSON.
 
-`write` creates the topic with two partitions and produces to partition 0, plainly and then
-idempotently, and prints the offsets; `read COUNT` reads from partition 0, and prints what came.
+`write` creates the topic with two partitions, produces to partition 0 without and then with
+idempotence, and prints the offsets. `read COUNT` reads partition 0, and prints the records.
 """
 
 from __future__ import annotations
