@@ -1,4 +1,4 @@
-"""The explorer, built once and opened in a real browser."""
+"""Builds the explorer once, and opens it in a real browser."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Open: TypeAlias = "Callable[..., Chrome]"
 
-#: Releases, glossary and KIPs that the page takes from its caller; here only their shape matters.
+#: Releases, glossary and KIPs for the page; the tests need only their structure.
 RELEASES: dict[str, dict[int, tuple[int, int]]] = {
     "1.0.0": {0: (0, 5), 1: (0, 6), 3: (0, 5), 4: (0, 1)},
     "2.0.0": {0: (0, 6), 1: (0, 8), 3: (0, 6), 4: (0, 1), 22: (0, 0)},

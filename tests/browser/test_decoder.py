@@ -1,4 +1,4 @@
-"""The page's decoder returns the same values as Python's, and the same faults of broken bytes.
+"""Tests that the page's decoder returns Python's values, and Python's faults of broken bytes.
 
 Both use the same definitions but share no code: one is JavaScript in Chromium, the other consists
 of the generated classes.
@@ -24,7 +24,7 @@ from .conftest import Open, vectors
 pytestmark = pytest.mark.browser
 
 SEED = 20_260_101
-MUTATIONS = 2  # of each vector: about six thousand in all
+MUTATIONS = 2  # mutations of each vector: about six thousand in all
 
 ASK = """
 return arguments[0].map(([name, version, hex]) => {
@@ -66,7 +66,7 @@ def check(browser: Any, cases: list[Case]) -> Iterator[str]:
         try:
             value = cls.decode(data, version)
         except DecodeError as fault:
-            # Python's reason ends with the name of another Python function.
+            # Python's reason ends with a hint to another Python function.
             reason = fault.reason.partition("; decode_from")[0]
             ours = {"reason": reason, "path": fault.field or "", "offset": fault.offset}
             assert said == ours, where
@@ -138,7 +138,7 @@ ODD: list[Case] = [
             b"\xf5\x80\x80\x80",
             b"\xf0\x9f\x98",
             b"\xf0\x9f\x98\x80",
-            b"\xef\xbb\xbfa",  # a byte order mark is a character
+            b"\xef\xbb\xbfa",  # a byte order mark counts as a character
             b"\x00",
         )
     ),

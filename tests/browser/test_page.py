@@ -1,4 +1,4 @@
-"""The explorer page in a real browser: contents, addresses, search, keyboard and contrast."""
+"""Tests the explorer in a real browser: contents, addresses, search, keyboard and contrast."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ return all.filter((one) => {
 def until(holds: Callable[[], object]) -> None:
     """Waits until `holds` returns a true value; fails after `SECONDS`.
 
-    The page may replace an element before `holds` reads it; this counts as false.
+    The page may replace an element before `holds` reads it, which counts as false.
     """
     last = time.monotonic() + SECONDS
     while True:
@@ -139,7 +139,7 @@ def unpacked(browser: Chrome) -> None:
 
 
 def example(opened: Open, index: int, **where: str) -> Chrome:
-    """Opens the decoder page with one of its examples."""
+    """Opens the decoder page with this example."""
     browser = opened("#/decode", **where)
     every(browser, ".examples a")[index].click()
     until(lambda: every(browser, ".verdict"))
@@ -286,7 +286,7 @@ const shown = (hash) => new Promise((resolve) => {
 
 def test_every_search_result_address_opens_its_target(opened: Open, plain_address: str) -> None:
     browser = opened("", where=plain_address)
-    # A short list: the browser throttles pages that change their address over 200 times.
+    # The list is short, because the browser throttles pages that change their address 200 times.
     count, lost = browser.execute_async_script(LOST, ["epoch", "kip-4", "not_"])
     assert lost == []
     assert 80 < count < 180
@@ -390,7 +390,7 @@ def test_bytes_and_fields_are_highlighted_together(opened: Open) -> None:
     assert header.get_attribute("aria-expanded") == "false"
 
 
-#: One frame in each form in which users paste bytes.
+#: One frame in each format in which users paste bytes.
 PASTED = {
     "hex": "00000021001200040000000100086578706c6f72657200076b70726f746f06302e312e3000",
     "spaced": "0x00000021 00:12:00:04 00000001 00086578706c6f72657200076b70726f746f06302e312e3000",
@@ -462,7 +462,7 @@ def test_page_is_self_contained_small_and_fast(opened: Open, plain_address: str)
         told = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
     finally:
         browser.execute_cdp_cmd("Performance.disable", {})
-    # The work of the page's own thread; other processes do not count until it is painted.
+    # Measures the page's own thread only, up to the painting, and no other process.
     (worked_s,) = [each["value"] for each in told if each["name"] == "TaskDuration"]
     assert 0 < worked_s < 0.5
     fetched = browser.execute_script("return performance.getEntriesByType('resource').length")
@@ -500,7 +500,7 @@ PICTURES = {
 
 
 def picture(browser: Chrome, file: Path) -> None:
-    """Saves a screenshot with few colours, so that the file is small."""
+    """Saves a screenshot with few colours, which makes the file small."""
     with Image.open(BytesIO(browser.get_screenshot_as_png())) as shot:
         shot.convert("RGB").quantize(200).save(file, optimize=True)
 

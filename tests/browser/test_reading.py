@@ -1,4 +1,4 @@
-"""The page reads frames and records as Python does, and no bytes make it fail."""
+"""Tests that the page reads frames and records as Python does, and that no bytes break it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .conftest import Open
 pytestmark = pytest.mark.browser
 
 SEED = 20_260_102
-CASES = 1500  # of each kind; reading one takes well under a millisecond
+CASES = 1500  # cases of each kind; reading a case takes well under a millisecond
 
 READ = """
 const [cases, done] = arguments;
@@ -60,7 +60,7 @@ def request(message: Message, version: int, client: str = "c") -> bytes:
 
 
 def named(nodes: list[Any], name: str) -> list[Any]:
-    """Returns every node of that name, in the order of the bytes."""
+    """Returns every node of this name, in the order of the bytes."""
     found = []
     for node in nodes:
         if node["name"] == name:
@@ -70,7 +70,7 @@ def named(nodes: list[Any], name: str) -> list[Any]:
 
 
 def record_of(node: Any) -> tuple[Any, ...]:
-    """Returns a record of the page in the form of Python's records, with bytes as hex."""
+    """Returns a record of the page with the fields of Python's records, and bytes as hex."""
     fields = {child["name"]: child for child in node["children"]}
     headers = [child for child in node["children"] if child["name"].startswith("Header [")]
     pairs = [(one["children"][0]["value"], one["children"][1]["value"]) for one in headers]
@@ -214,7 +214,7 @@ def test_no_bytes_make_the_page_fail(opened: Open) -> None:
             fault = part["fault"]
             assert fault is None or 0 <= fault["offset"] <= len(data)
             assert part["trees"] or fault
-    # The page can show every one of them.
+    # The page can show every vector.
     browser = opened("#/decode")
     for kind, data, *named_as in source.sample(cases, 60):
         path = [kind, *map(str, named_as or ("-", "-")), ""]

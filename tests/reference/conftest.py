@@ -1,4 +1,4 @@
-"""Results of the long runs against Kafka's classes, computed once for all tests that check them."""
+"""Runs the long comparisons with Kafka's classes once, for all tests that check the results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tools.reference.pairs import RELEASES, Pair
 
 @pytest.fixture(scope="session")
 def releases() -> tuple[str, ...]:
-    """The releases whose classes are available; skips the tests unless all are."""
+    """Returns the releases; skips the tests if the classes of a release are not available."""
     try:
         for release in RELEASES:
             class_path(release)
@@ -28,7 +28,7 @@ def releases() -> tuple[str, ...]:
 
 @pytest.fixture(scope="session")
 def judges(releases: tuple[str, ...]) -> Iterator[dict[str, Reference]]:
-    """The Java program with the jars of each release."""
+    """Yields the Java program with the jars of each release."""
     running = {release: Reference(release) for release in releases}
     yield running
     for judge in running.values():
@@ -37,11 +37,11 @@ def judges(releases: tuple[str, ...]) -> Iterator[dict[str, Reference]]:
 
 @pytest.fixture(scope="session")
 def compared(releases: tuple[str, ...]) -> dict[Pair, Compared]:
-    """The results of comparing all pairs."""
+    """Returns the results of comparing all (message, version, release) pairs."""
     return compare_all()
 
 
 @pytest.fixture(scope="session")
 def fuzzed(releases: tuple[str, ...]) -> FuzzResult:
-    """The results of a million mutations."""
+    """Returns the results of a million mutations."""
     return fuzz(MUTATIONS, SEED)

@@ -1,10 +1,10 @@
-"""kproto's assignors compute Kafka's assignments for random groups over several generations.
+"""Tests that kproto's assignors compute Kafka's assignments for random groups.
 
-The sticky assignors take equally suitable members in input order. Kafka's class takes them in
-HashMap order, so the test passes them in that order. A HashSet in Kafka's class decides which of
-several partitions moves back; in that case only the sizes must be equal. Kafka's class sometimes
-assigns a partition to a member of an older generation that has unsubscribed from its topic;
-kproto's does not.
+Each group has several generations. The sticky assignors take equally suitable members in input
+order. Kafka's class takes them in HashMap order, so the test passes them in that order. A HashSet
+in Kafka's class decides which of several partitions moves back; in that case only the sizes must be
+equal. Kafka's class sometimes assigns a partition to a member of an older generation that has
+unsubscribed from its topic; kproto's does not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/evidence/conformance.md says what the runs found, and nothing else."""
+"""Tests that docs/evidence/conformance.md has exactly the results of the runs."""
 
 from __future__ import annotations
 

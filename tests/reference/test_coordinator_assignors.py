@@ -1,4 +1,4 @@
-"""Random groups of the consumer protocol: the broker's assignors decide what Kafka's classes do."""
+"""Tests that the broker's assignors decide as Kafka's classes, for random KIP-848 groups."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def test_the_coordinator_decides_as_kafkas() -> None:
 
 
 def some(found: Assignment) -> Assignment:
-    """Without those who have nothing."""
+    """Returns the assignment without members that have no partitions."""
     return {it: its for it, its in found.items() if its}

@@ -1,4 +1,7 @@
-"""Kafka and kproto accept the same million mutated encodings, with documented exceptions."""
+"""Tests that Kafka and kproto accept the same million mutated encodings.
+
+Exceptions are documented.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def test_kafka_and_kproto_agree_on_mutated_encodings(fuzzed: FuzzResult) -> None
 @pytest.mark.slow
 @pytest.mark.exhaustive
 def test_every_agreement_and_deviation_occurs(fuzzed: FuzzResult) -> None:
-    """Without an example among the mutations, a documented case would be unproven."""
+    """Each documented exception must have an example among the mutations."""
     assert {case for case, count in fuzzed.cases.items() if count} == {*Agreement, *Deviation}
 
 
@@ -84,7 +87,7 @@ def test_mutations_are_the_same_for_the_same_seed() -> None:
 def test_example_of_each_case_is_classified(
     judges: dict[str, Reference], version: int, data: str, case: Case
 ) -> None:
-    """Uses the classes of 3.9, which are more lenient: 4.4 checks the count of tagged fields."""
+    """Uses Kafka 3.9, which is more lenient: 4.4 also checks the count of tagged fields."""
     (pair,) = [p for p in pairs("3.9.2") if (p.name, p.version) == ("HeartbeatRequest", version)]
     assert list(judge(pair, [bytes.fromhex(data)], judges["3.9.2"])) == [case]
 
@@ -99,7 +102,7 @@ def test_example_of_each_case_is_classified(
 def test_invalid_known_tags_are_classified(
     judges: dict[str, Reference], name: str, version: int, data: str, case: Case
 ) -> None:
-    """FetchRequest v12 ends with tagged fields: 0 is ClusterId, 1 is ReplicaState since v15."""
+    """In FetchRequest, tag 0 is ClusterId (v12), and tag 1 is ReplicaState since v15."""
     (pair,) = [p for p in pairs("4.4.0") if (p.name, p.version) == (name, version)]
     sound = pair.form.message().encode(version)
     mutated = sound[:-1] + bytes.fromhex(data)
@@ -112,7 +115,7 @@ def test_invalid_known_tags_are_classified(
 def test_tag_of_a_later_version_is_classified(
     judges: dict[str, Reference], release: str, case: Case
 ) -> None:
-    """Tag 1 of a partition is HighWatermark in FetchRequest v18, which Kafka 3.9 does not have."""
+    """Tag 1 of a partition is HighWatermark in FetchRequest v18, which Kafka 3.9 lacks."""
     (pair,) = [p for p in pairs(release) if (p.name, p.version) == ("FetchRequest", 17)]
     partition = FetchPartition(high_watermark=5)
     data = FetchRequest(topics=[FetchTopic(partitions=[partition])]).encode(18)
@@ -122,7 +125,7 @@ def test_tag_of_a_later_version_is_classified(
 def test_disagreement_is_detected(
     judges: dict[str, Reference], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A change of kproto's decoder shows that the comparison detects a disagreement."""
+    """The test changes kproto's decoder, and the comparison must notice it."""
     (pair,) = [p for p in pairs("4.4.0") if (p.name, p.version) == ("HeartbeatRequest", 4)]
     message = pair.form.message
     sound = message().encode(4)

@@ -1,4 +1,4 @@
-"""Every message at every version has the bytes and JSON of Kafka's classes, in each release."""
+"""Tests that each message in each version has the bytes and JSON of Kafka's classes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tools.reference.samples import SAMPLES, samples
 
 pytestmark = [pytest.mark.reference, pytest.mark.slow]
 
-#: Forms with fewer than `SAMPLES` distinct values: they have no fields, or a few flags.
+#: Message versions with fewer than `SAMPLES` distinct values: they have few fields or none.
 FEW_VALUES = {
     "ApiVersionsRequest": {0: 1, 1: 1, 2: 1},
     "ListGroupsRequest": {0: 1, 1: 1, 2: 1},
@@ -94,7 +94,7 @@ def test_listed_new_fields_are_missing_in_the_older_release(
 
 
 def differing_checks(judges: dict[str, Reference], release: str, name: str) -> set[str]:
-    """Returns the checks in which a message differs while the table lacks one of its names."""
+    """Returns the checks that fail although the table of differences names none of them."""
     found = set()
     for pair in pairs(release):
         if pair.name == name:
@@ -104,7 +104,7 @@ def differing_checks(judges: dict[str, Reference], release: str, name: str) -> s
 
 
 def test_samples_include_every_kind_of_value() -> None:
-    """Checks lengths of 16,382 to 16,384 and one sample of each kind, for a form with all kinds."""
+    """The samples must have lengths of 16,382 to 16,384, and each kind of value."""
     form = next(form for form in forms() if (form.name, form.version) == ("FetchResponse", 16))
     made = samples(form)
     assert len(made) == SAMPLES

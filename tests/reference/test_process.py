@@ -1,4 +1,4 @@
-"""The driver of the Java program: in order, in bulk, and clear about what went wrong."""
+"""Tests the driver of the Java program: order, many requests at once, and error messages."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_program_that_ended_is_a_failure(releases: tuple[str, ...]) -> None:
 def test_without_a_jdk_the_program_is_compiled_by_the_compiler_of_eclipse(
     releases: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A runtime alone: a folder with `bin/java` and nothing beside it."""
+    """The folder of the Java runtime has `bin/java` and no compiler."""
     program = java.java_home() / "bin" / "java"
     runtime = tmp_path / "runtime"
     (runtime / "bin").mkdir(parents=True)

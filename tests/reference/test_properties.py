@@ -1,4 +1,4 @@
-"""kproto parses .properties and JAAS configs as Java does, and lists the clients' config names."""
+"""Tests that kproto parses .properties and JAAS configs as Java, and has all config names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tools.setup.peers import PeersError
 
 pytestmark = pytest.mark.reference
 
-#: Prints the properties in each line of input. Texts, names and values are hexadecimal UTF-16.
+#: Prints the properties of the text in each input line; all texts are in hexadecimal UTF-16.
 READER = r"""
 import java.io.*;
 import java.util.*;
@@ -66,7 +66,7 @@ public final class Reader16 {
 }
 """
 
-#: The same for sasl.jaas.config, by a class of Kafka's clients. The name "" has the login module.
+#: Does so for sasl.jaas.config, with a class of Kafka's clients; "" names the login module.
 JAAS_READER = r"""
 import java.io.*;
 import java.lang.reflect.Constructor;
@@ -119,14 +119,14 @@ Read = Callable[[str], "dict[str, str] | None"]
 
 @pytest.fixture(scope="module")
 def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Read]:
-    """A function that returns the properties that Java reads from a text, or None if it refuses."""
+    """Yields a function that returns the properties Java reads from a text, or None."""
     with _running("Reader16", READER, tmp_path_factory.mktemp("properties")) as read:
         yield read
 
 
 @pytest.fixture(scope="module")
 def java_jaas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Read]:
-    """A function that returns the options of a sasl.jaas.config, or None if Kafka refuses it."""
+    """Yields a function that returns the options of a sasl.jaas.config, or None if refused."""
     try:
         libraries = [str(clients_jar("4.4.0"))]
         with locked(CACHE / "lock"):
@@ -139,7 +139,7 @@ def java_jaas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Read]:
 
 @contextmanager
 def _running(name: str, program: str, folder: Path, *libraries: str) -> Iterator[Read]:
-    """Compiles and starts a program that reads texts; yields a function that sends it one."""
+    """Compiles and starts a Java program; yields a function that sends it one text."""
     source = folder / f"{name}.java"
     source.write_text(program)
     try:
@@ -180,7 +180,7 @@ def ours(text: str) -> dict[str, str] | None:
         return None
 
 
-#: Mostly characters with a meaning, so that combinations of them occur.
+#: Mostly special characters, so that their combinations occur.
 TEXT = st.one_of(
     st.text(st.sampled_from("ab=: \t\f\\\n\r#!u0041\u00e4\U0001f600"), max_size=40),
     st.text(max_size=40),

@@ -1,4 +1,7 @@
-"""Subscriptions and assignments have the bytes of Kafka's ConsumerProtocol, and decode equally."""
+"""Tests that subscriptions and assignments have the bytes of Kafka's ConsumerProtocol.
+
+Both decode the bytes equally.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ SEED = 18
 COUNT = 400
 VERSIONS = range(4)
 
-#: Plain names, and names that UTF-16 and code points sort differently.
+#: ASCII names, and names whose order differs between UTF-16 and code points.
 NAMES = ("t", "T", "orders.eu-west", "a", "z", "\uffee", "\U0001f600", "ä")
 
 
@@ -84,7 +87,7 @@ def test_every_version_that_kafka_writes_is_decoded(
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_broken_bytes_are_refused_as_in_kafka(judges: dict[str, Reference], release: str) -> None:
-    """kproto also refuses bad UTF-8 and lengths below -1, as in all messages."""
+    """kproto also refuses invalid UTF-8 and lengths below -1, as in all messages."""
     chance = random.Random(SEED)
     broken = []
     for whole in map(subscription_bytes, subscriptions(COUNT)):

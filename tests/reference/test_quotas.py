@@ -1,4 +1,4 @@
-"""Quota rates and token buckets measure the same as Kafka's classes, at random times."""
+"""Tests that quota rates and token buckets measure as Kafka's classes, at random times."""
 
 from __future__ import annotations
 

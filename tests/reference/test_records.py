@@ -1,4 +1,7 @@
-"""Kafka's classes and kproto decode each other's batches and message sets alike, also mutated."""
+"""Tests that Kafka's classes and kproto decode each other's batches, also mutated.
+
+The batches include message sets.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ forms = pytest.mark.parametrize(("magic", "codec"), FORMS)
 
 @pytest.fixture(scope="module", params=RELEASES)
 def kafka_classes(request: pytest.FixtureRequest) -> Iterator[Reference]:
-    """Kafka's classes of each release."""
+    """Yields Kafka's classes of each release."""
     try:
         running = Reference(request.param)
     except ReferenceUnavailableError as error:
@@ -35,7 +38,7 @@ def kafka_classes(request: pytest.FixtureRequest) -> Iterator[Reference]:
 
 
 def headers_of(magic: int, number: int) -> list[Header]:
-    """Returns some of all kinds of headers; none for magic 0 and 1, which have no headers."""
+    """Returns headers of all kinds; none for magic 0 and 1, which have no headers."""
     if magic < 2:
         return []
     return [("a", b"1"), ("a", b"2"), ("null", None), ("empty", b""), ("", b"\0"), ("é√😀", b"x")][
@@ -88,7 +91,7 @@ PRODUCER: dict[str, Any] = {"producer_id": 4711, "producer_epoch": 3, "base_sequ
 
 
 def variants(magic: int) -> list[dict[str, Any]]:
-    """Returns the fields of a batch besides its records."""
+    """Returns field values of a batch, without its records."""
     found: list[dict[str, Any]] = [{}, {"base_offset": 2**40}, {"base_offset": 500, "gap": 7}]
     if magic >= 1:
         found.append({"log_append_time": T + 777, "base_offset": 3})
@@ -184,7 +187,7 @@ def test_java_and_kproto_agree_on_mutated_batches(
     if magic == 2:
         seeds = [encode_batch(few, compression=codec), encode_batch(few[1:2], compression=codec)]
     else:
-        # One log entry each: with codec `none` every message is an entry.
+        # Each is one log entry; with codec `none` every message is an entry.
         lists = [[record] for record in few] if codec == "none" else [few]
         seeds = [encode_message_set(one, magic=magic, compression=codec) for one in lists]
     buffers = list(mutations(seeds, MUTATIONS, SEED))

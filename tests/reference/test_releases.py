@@ -1,4 +1,4 @@
-"""The table of releases against every clients jar: its definitions, and its class ApiKeys."""
+"""Tests the table of releases against the definitions and class ApiKeys of every clients jar."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.reference, pytest.mark.exhaustive]
 
 @pytest.fixture(scope="module", autouse=True)
 def _jars() -> None:
-    """The jars and a Java, or the tests are skipped."""
+    """Fetches the jars; skips the tests if they or Java are not available."""
     try:
         java_home()
         clients_jars(RELEASES)
@@ -60,7 +60,7 @@ def test_another_file_is_told_from_it(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_kips_of_the_definitions_stand_in_their_comments() -> None:
-    """A row whose source is a definition names no KIP that its text does not name."""
+    """A row whose source is a definition may name only KIPs that the definition names."""
     looked = 0
     for api in tomllib.loads((ROOT / "kproto" / "schema" / "kips.toml").read_text()):
         for note in () if api == "kips" else version_notes(api):

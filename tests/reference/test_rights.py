@@ -1,4 +1,4 @@
-"""Random ACLs and questions: our authorizer decides what KRaft's StandardAuthorizer decides."""
+"""Tests that the authorizer decides as KRaft's StandardAuthorizer, for random ACLs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A few messages and mutations, drawn by a seed; the exhaustive run has all of them."""
+"""Compares a few messages and mutations, drawn by a seed; the exhaustive run has all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The golden vectors of tests/vectors: reproducible, and right by kproto and by Kafka."""
+"""Tests the golden vectors in tests/vectors: reproducible, and correct for kproto and Kafka."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.reference import Answer, Operation, Outcome, Reference, question
 from tools.reference.pairs import forms
 from tools.reference.vectors import FOLDER, Vector, lines, pair_of, read
 
-#: All vectors may take a megabyte or three: they are for other projects to copy.
+#: The size limit of all vectors, because other projects copy them.
 LARGEST_BYTES = 3_000_000
 
 
@@ -49,7 +49,7 @@ def test_kproto_makes_the_bytes_of_the_json_and_the_json_of_the_bytes(
 def test_kafka_makes_the_bytes_of_the_json_and_the_json_of_the_bytes(
     vectors: list[Vector], judges: dict[str, Reference]
 ) -> None:
-    """Each by the newest release that has it."""
+    """Each vector is checked with the newest release that has its version."""
     for release, judge in judges.items():
         mine = [vector for vector in vectors if pair_of(vector).release == release]
         assert mine
@@ -73,5 +73,5 @@ def asked(operation: Operation, vector: Vector, content: bytes) -> bytes:
 
 
 def kafka_json(vector: Vector) -> Any:
-    """The JSON of a vector as Kafka writes it: `records` as an empty string."""
+    """Returns a vector's JSON as Kafka writes it, with `records` as an empty string."""
     return without_records(layout(union()[vector.form.name], vector.form.version), vector.json)

@@ -1,4 +1,4 @@
-"""Work in several processes returns every result, and no process is left behind."""
+"""Tests work in several processes: every result is returned, and no process is left behind."""
 
 from __future__ import annotations
 

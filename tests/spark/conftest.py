@@ -1,4 +1,4 @@
-"""One Spark session for all Spark tests, and topics with known content."""
+"""Provides one Spark session for all Spark tests, and topics with known records."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tests.support.brokers import RunningKafka
 
 @pytest.fixture(scope="session")
 def spark(spark_environment: None) -> Iterator[object]:
-    """Spark on two cores; the data source is registered."""
+    """Yields a Spark session on two cores, with the data source registered."""
     with warnings.catch_warnings():
-        # PySpark's own: it warns of a pandas that is newer than itself, and leaves sockets open.
+        # PySpark itself warns of a newer pandas, and leaves sockets open.
         warnings.simplefilter("ignore")
         from kproto_pipeline import register
         from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ def spark(spark_environment: None) -> Iterator[object]:
 
 @dataclass(frozen=True)
 class Topics:
-    """Makes topics on a broker and fills them."""
+    """Creates topics on a broker, and fills them."""
 
     bootstrap: str
 
@@ -52,7 +52,7 @@ class Topics:
         compression: CompressionName = "none",
         batch_bytes: int = 1_000_000,
     ) -> str:
-        """A new topic with these records, in the order given; its name."""
+        """Creates a topic with these records, in this order; returns its name."""
 
         async def run() -> None:
             async with Client(self.bootstrap) as client:
@@ -69,18 +69,18 @@ class Topics:
 
 @pytest.fixture
 def topics(newest_kafka: RunningKafka) -> Topics:
-    """Topics on the newest real broker; mark the test `kafka`."""
+    """Returns topics on the newest real broker; mark the test `kafka`."""
     return Topics(newest_kafka.bootstrap)
 
 
 @pytest.fixture(scope="session")
 def embedded(spark_environment: None) -> Iterator[str]:
-    """An embedded broker in a process of its own."""
+    """Yields the address of an embedded broker in its own process."""
     with embedded_broker() as bootstrap:
         yield bootstrap
 
 
 @pytest.fixture
 def embedded_topics(embedded: str) -> Topics:
-    """Topics on the embedded broker."""
+    """Returns topics on the embedded broker."""
     return Topics(embedded)

@@ -1,4 +1,4 @@
-"""Streaming queries for tests: run a query until it has read all, and read its output."""
+"""Runs streaming queries for tests until they have read all, and reads their output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch reader, pickled as Spark passes it to tasks, and without the driver's session."""
+"""Tests a batch reader, pickled as Spark passes it to tasks, without the driver's session."""
 
 from __future__ import annotations
 

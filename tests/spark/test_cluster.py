@@ -1,6 +1,7 @@
-"""A real Spark cluster of a master and two workers, with the package installed or shipped as a zip.
+"""Tests a real Spark cluster of a master and two workers.
 
-The cluster uses another Python than the tests, without access to this checkout.
+The package is installed or shipped as a zip. The cluster uses another Python than the tests,
+without access to this checkout.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def cluster(spark_environment: None) -> Iterator[SparkCluster]:
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The packages of this project as one zip."""
+    """Returns a zip with all packages of this project."""
     target = tmp_path_factory.mktemp("package") / "kproto.zip"
     write_package(target)
     return target
@@ -69,7 +70,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of packages into which the wheel was installed."""
+    """Returns a folder of packages into which the wheel is installed."""
     folder = tmp_path_factory.mktemp("installed")
     run([sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", str(folder), str(ROOT)])
     (wheel,) = folder.glob("*.whl")
@@ -81,7 +82,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def task(newest_kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The task that the application does in each test, however the package gets there."""
+    """Returns the task of the application, which is equal in each test."""
     topic = f"cluster-{tmp_path_factory.getbasetemp().name}-{id(tmp_path_factory)}"
     Topics(newest_kafka.bootstrap).fill(
         topic,
@@ -109,7 +110,7 @@ def found_by(output: str) -> dict[str, Any]:
 def test_shipped_zip_reads_batches(
     cluster: SparkCluster, package: Path, task: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Reads batches only: the planner of a stream ignores `--py-files`, see the next test."""
+    """A stream cannot be read: its planner ignores `--py-files`, see the next test."""
     own = json.dumps(task | {"folder": str(tmp_path), "register": True, "steps": ["batch"]})
     options = [*as_options(SHARE), "--py-files", str(package)]
     command = cluster.submit_command(PROGRAM, own, options=options)
@@ -124,7 +125,7 @@ def test_data_source_of_a_shipped_zip_is_discovered(
 ) -> None:
     """Spark discovers data sources before it reads `--py-files`, so the driver's path has the zip.
 
-    The planner of a stream needs the same path.
+    The planner of a stream needs the zip on its path, too.
     """
     own = json.dumps(task | {"folder": str(tmp_path)})
     options = [*as_options(SHARE), "--py-files", str(package)]
@@ -139,7 +140,7 @@ def test_data_source_of_a_shipped_zip_is_discovered(
 def test_shipped_files_are_found_by_name(
     cluster: SparkCluster, package: Path, tmp_path: Path
 ) -> None:
-    """Each worker has its own working directory, and none has the driver's file."""
+    """Each worker has its own working directory, which lacks the driver's file."""
     (tmp_path / "shipped").mkdir()
     certificate = tmp_path / "shipped" / "ca.pem"
     certificate.write_text(authority_pem())
@@ -178,7 +179,7 @@ def test_package_installed_on_every_node_runs_all_steps(
 def test_connect_with_a_zip_artifact_reads_batches(
     cluster: SparkCluster, package: Path, task: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Reads only batches. The server logs each request, and `register` keeps secrets out of it."""
+    """Only batches can be read. `register` hides secrets in the server's log of requests."""
     events = {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": f"file://{tmp_path}",
@@ -201,7 +202,7 @@ def test_connect_with_a_zip_artifact_reads_batches(
 def test_connect_with_an_installed_server_runs_all_steps(
     cluster: SparkCluster, installed: Path, task: dict[str, Any], tmp_path: Path
 ) -> None:
-    """The client lacks the package and requests the data source by name."""
+    """The client lacks the package, and requests the data source by name."""
     options = as_options(SHARE | {"spark.executorEnv.PYTHONPATH": str(installed)})
     there = {"PYTHONPATH": str(installed)}
     with cluster.connect_server(*options, variables=there) as remote:

@@ -1,4 +1,4 @@
-"""The data source on a real broker: Spark reads what was produced."""
+"""Tests the data source on a real broker: Spark reads the records that were produced."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_rows_are_what_was_produced(
 
 
 def test_many_partitions_and_fetches(spark: Any, topics: Topics, topic_name: str) -> None:
-    """Small batches, small fetches and a small buffer: every offset is read once."""
+    """With small batches, small fetches and a small buffer, every offset is read once."""
     topics.fill(topic_name, numbered(9_000, 3), partitions=3, batch_bytes=1_000)
     options = {"kafka.max.partition.fetch.bytes": "5000", "bufferBytes": "10000"}
     rows = reader(spark, topics, topic_name, **options).load().collect()
@@ -222,14 +222,14 @@ def test_lost_records_fail_or_are_skipped(spark: Any, topics: Topics, topic_name
 
 
 async def fetching() -> int:
-    """Returns the number of ranges that this process fetches now."""
+    """Returns how many ranges this process fetches now."""
     running = [repr(task.get_coro()) for task in asyncio.all_tasks()]
     return sum("_RangeFetch._run" in each for each in running)
 
 
 @pytest.mark.parametrize("fail", [True, False])
 def test_records_lost_after_planning(topics: Topics, topic_name: str, fail: bool) -> None:
-    """The start of a planned range is deleted."""
+    """The records at the start of a planned range are deleted."""
     topics.fill(topic_name, numbered(50))
     delete_records(topics, topic_name, 20)
     options = parse_read_options(
@@ -249,7 +249,7 @@ def test_records_lost_after_planning(topics: Topics, topic_name: str, fail: bool
 
 
 def test_closing_a_read_cancels_its_fetches(topics: Topics, topic_name: str) -> None:
-    """The buffer is full, fetching pauses, and the reader is closed."""
+    """The reader is closed while its buffer is full and fetching pauses."""
     topics.fill(topic_name, numbered(5_000), batch_bytes=1_000)
     options = parse_read_options(
         {
@@ -296,7 +296,7 @@ def make_anew(topics: Topics, topic: str, value: bytes) -> None:
     async def run() -> None:
         async with Client(topics.bootstrap) as client:
             await client.delete_topics(topic)
-            # Kafka may still be about to delete it.
+            # Kafka may not have deleted the topic yet.
             await client.retrying(lambda: client.create_topics(NewTopic(topic, partitions=1)))
             async with client.producer() as producer:
                 await producer.send_many(topic, [ProducerRecord(value)] * 2_000)

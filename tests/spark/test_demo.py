@@ -1,4 +1,4 @@
-"""The demo as a command: every count is right, and a second run prints the same."""
+"""Tests the demo command: every count is correct, and a second run prints the same."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ STAGES: dict[str, Callable[[Path, str], bool]] = {
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_interrupted_demo_leaves_no_files(tmp_path: Path, stage: str) -> None:
-    """Ctrl-C reaches every process in the group of the terminal."""
+    """Ctrl-C reaches every process in the terminal's foreground group."""
     output, log = tmp_path / "out", tmp_path / "log"
     with log.open("w") as file:
         demo = subprocess.Popen(
@@ -82,7 +82,7 @@ def test_interrupted_demo_leaves_no_files(tmp_path: Path, stage: str) -> None:
                 time.sleep(0.01)
             os.killpg(demo.pid, signal.SIGINT)
             os.killpg(demo.pid, signal.SIGINT)
-            # Reads to the end, that is until no process has the pipe open.
+            # Reads until no process has the pipe open any more.
             assert "counts" not in demo.stdout.read()
     assert broker.startswith("broker 127.0.0.1:")
     assert demo.returncode == 130

@@ -1,6 +1,6 @@
-"""The oldest PySpark on the oldest Python, the newest on the newest: what works on one does there.
+"""Tests the oldest PySpark on the oldest Python, and the newest on the newest.
 
-`make spark-ends` runs this alone.
+`make spark-ends` runs only this module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Events are duplicates of each other and of events written earlier."""
+"""Tests which events are duplicates: of each other, and of events written earlier."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_event_written_within_the_window_is_a_duplicate(spark: Any) -> None:
     day = int(DAY)
     before = [("a", "1", 10 * day), ("a", "1", 12 * day), ("a", "2", None), ("b", "1", 0)]
     events: list[tuple[tuple[str, str, int | None], str]] = [
-        (("a", "1", 11 * day), "duplicate"),  # of both earlier rows, but a single row
+        (("a", "1", 11 * day), "duplicate"),  # a duplicate of both earlier rows, in a single row
         (("a", "3", 10 * day), "valid"),
         (("c", "1", 10 * day), "valid"),
         (("a", "2", 10 * day), "duplicate"),  # the earlier row has no timestamp

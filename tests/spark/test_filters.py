@@ -1,4 +1,4 @@
-"""Pushed filters narrow the ranges, and without pushdown rows are the same."""
+"""Tests that pushed filters narrow the ranges, and that rows are equal without pushdown."""
 
 from __future__ import annotations
 

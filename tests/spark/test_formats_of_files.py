@@ -1,4 +1,4 @@
-"""Outputs of other formats than Parquet: events of earlier increments are found in them."""
+"""Tests other output formats than Parquet: events of earlier increments are found in them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.spark.test_job import BROKEN, event
 
 pytestmark = pytest.mark.spark
 
-#: Those that text holds, in another order than the job asks for.
+#: Columns that a text format can have, in another order than the job's own.
 COLUMNS = ("type", "id", "time", "timestamp", "source", "status", "offset")
 
 

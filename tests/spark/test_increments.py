@@ -1,4 +1,4 @@
-"""Incremental runs: new records, duplicates, data loss, streams, other formats."""
+"""Tests incremental runs: new records, duplicates, data loss, streams, other formats."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_run_continues_where_the_last_one_ended(
     second = run(spark, wanted)
     assert second.increments == [2]
     assert second.counts == JobCounts(3, 1, 1, 1, 2)
-    # Not within a window: what an earlier increment holds is no duplicate then.
+    # Without a time window, events of earlier increments are no duplicates.
     send(embedded_topics, topic_name, event(2), event(2))
     third = run(spark, replace(wanted, window_s=0))
     assert third.counts == JobCounts(2, 1, 0, 1, 1)
@@ -59,7 +59,7 @@ def test_run_continues_where_the_last_one_ended(
 def test_record_without_a_timestamp_is_compared_with_all_increments(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
-    """Even if other records of its increment have one; some do not fit in microseconds."""
+    """The record's timestamp does not fit in microseconds; other records have valid timestamps."""
     day, no_time = 86_400_000, 2**62
     first = 1_700_000_000_000
 
@@ -151,7 +151,7 @@ def test_stream_reads_records_that_arrive_while_it_runs(
 def test_table_format_is_written_at_least_once(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
-    """A database: events of an unfinished increment are found there, and not written again."""
+    """Events of an unfinished increment are found in the database, and not written again."""
     embedded_topics.fill(topic_name, [event(1), event(2)])
     options = {
         "url": f"jdbc:derby:{tmp_path}/db;create=true",

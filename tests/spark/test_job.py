@@ -1,4 +1,4 @@
-"""The job, on the embedded and on a real broker: each record read has one outcome."""
+"""Tests the job on the embedded and on a real broker: each record read has one outcome."""
 
 from __future__ import annotations
 
@@ -145,11 +145,11 @@ def test_failed_job_changes_nothing(
 @pytest.mark.exhaustive
 @pytest.mark.spark
 def test_cleanup_waits_for_running_tasks(spark: Any, tmp_path: Path) -> None:
-    """One task fails at once, and its job; the other task would still write."""
+    """One task fails at once, and the job with it; the other task could still write."""
     begun = tmp_path / "begun"
 
     def write(number: int) -> None:
-        while number:  # until it is killed
+        while number:  # until Spark kills the task
             begun.write_text("again")
         while not begun.exists():
             pass

@@ -1,4 +1,4 @@
-"""The command: killed repeatedly and finished, its output, errors in one line."""
+"""Tests the job command: killed repeatedly and then finished, its output, one-line errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job is killed at any step and restarted: each valid event is in the output once."""
+"""Tests a job that is killed at any step and restarted: each valid event is in the output once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def no_undoing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def killed_at(step: str, times: int = 1) -> Callable[[str], None]:
-    """Raises at a step when it is reached for the `times`th time."""
+    """Returns a listener of steps that raises when `step` is reached for the `times`th time."""
     steps: list[str] = []
 
     def at(reached: str) -> None:
@@ -128,7 +128,7 @@ def test_restart_after_a_kill_during_replacement(
     wanted = settings(embedded_topics, topic_name, tmp_path, "once")
     run(spark, wanted)
     move = output_files.OutputFiles.move
-    for moves in (1, 2, 3):  # the moves of the increment, the old output and the new output
+    for moves in (1, 2, 3):  # moves of the increment, of the old output and of the new output
         last = killed_at("move", moves)
 
         def killed(self: Any, source: str, target: str, last: Any = last) -> None:
@@ -140,7 +140,7 @@ def test_restart_after_a_kill_during_replacement(
         with pytest.raises(Killed):
             run(spark, again)
         monkeypatch.setattr(output_files.OutputFiles, "move", move)
-        # The next run continues from the old or the new output, which is complete.
+        # The next run continues from the old or the new output; each is complete.
         run(spark, settings(embedded_topics, topic_name, tmp_path, "incremental"))
         assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1}
         assert [path.name for path in tmp_path.iterdir()] == ["lake"]
@@ -154,7 +154,7 @@ def test_restart_after_a_kill_without_atomic_rename(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As in an object store: the manifest is written last, and an increment needs a manifest."""
+    """As on an object store, the manifest is written last; without it there is no increment."""
     monkeypatch.setattr(output_files, "ATOMIC", frozenset())
     embedded_topics.fill(topic_name, RECORDS)
     wanted = settings(embedded_topics, topic_name, tmp_path, "incremental")
@@ -167,7 +167,7 @@ def test_restart_after_a_kill_without_atomic_rename(
 
 
 class Reports:
-    """Records what a run reports."""
+    """Records the data losses and guarantees that a run reports."""
 
     def __init__(self, reported: list[str]) -> None:
         self.reported = reported
@@ -209,7 +209,7 @@ def test_one_run_at_a_time(
 def existing_output(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> Iterator[tuple[JobSettings, Path]]:
-    """An output of three increments."""
+    """Returns the settings and the folder of an output of three increments."""
     embedded_topics.fill(topic_name, RECORDS)
     wanted = settings(embedded_topics, topic_name, tmp_path, "incremental")
     run(spark, wanted)

@@ -1,4 +1,4 @@
-"""Two streams while Spark and a broker are killed: the short form of `make spark-kill-test`."""
+"""Runs `make spark-kill-test` briefly: two streams while Spark and a broker are killed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.spark_kill_test.run import QUICK_SESSIONS, VICTIMS, Plan, spark_kill_
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.thorough, pytest.mark.slow]
 
-#: Draws each victim once in four rounds.
+#: With this seed, each victim is killed once in four rounds.
 SEED = 1
 
 

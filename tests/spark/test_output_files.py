@@ -1,4 +1,4 @@
-"""Files and folders through Hadoop's API, as on a remote file system."""
+"""Tests files and folders through Hadoop's API, as on a remote file system."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_files_of_another_file_system(
     files.make_folder(files.child_path("a"))
     with pytest.raises(OutputBusyError, match="another run writes to the same output"):
         files.move(files.child_path("a"), files.child_path("b"))
-    # Between the look and the move another run has come.
+    # Another run creates the folder between the check and the move.
     monkeypatch.setattr(files, "exists", lambda path: False)
     if atomic:
         with pytest.raises(OutputBusyError, match="another run writes to the same output"):

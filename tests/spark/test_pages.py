@@ -1,4 +1,7 @@
-"""The programs of the Spark pages run as printed; the broker's address alone is another one."""
+"""Tests that the programs of the Spark pages run as printed.
+
+Only the broker's address and the output folder are replaced.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ def test_programs_of_the_spark_pages_run(
     scope: dict[str, Any] = {"spark": spark}
 
     def run(program: str, folder: str) -> None:
-        """Run it with its output below the test's folder: Java does not follow `chdir`."""
+        """Runs a program with its output in the test's folder: Java does not follow `chdir`."""
         program = program.replace("localhost:9092", embedded_topics.bootstrap)
         exec(program.replace('"lake/', f'"{tmp_path}/{folder}/'), scope)
 
@@ -43,7 +46,7 @@ def test_programs_of_the_spark_pages_run(
     query = scope["query"]
     try:
         scope["frame"] = spark.createDataFrame([("late", b"no event")], "key string, value binary")
-        query.processAllAvailable()  # its first batch is empty, and notes the end of the log
+        query.processAllAvailable()  # the first batch is empty, and stores the end offsets
         run(SINK, "")
         query.processAllAvailable()
         run(LAG, "")

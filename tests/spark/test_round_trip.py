@@ -1,4 +1,4 @@
-"""Random events through sink and source: the short form of `python -m tools.spark_round_trip`."""
+"""Runs `python -m tools.spark_round_trip` briefly: random events through sink and source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch has the rows of Spark's JVM connector for the same options, on real brokers."""
+"""Tests that a batch read equals that of Spark's JVM connector, on real brokers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.exhaustive]
 
 @pytest.fixture(scope="module")
 def beside(spark_environment: None) -> Iterator[SparkPrograms]:
-    """A Spark that has both: the JVM connector, and our data source."""
+    """Yields a Spark with both the JVM connector and our data source."""
     with spark_programs(python_with_connector(), {"spark.jars": connector_jars()}) as programs:
         yield programs
 
 
 def same(beside: SparkPrograms, topics: Topics, **options: str) -> int:
-    """How many rows both give, once they are the same."""
+    """Checks that both formats return the same rows; returns their number."""
     wanted = {"kafka.bootstrap.servers": topics.bootstrap, **options}
     found = beside.run("same_rows", {"options": wanted})
     theirs, ours = found.pop("types")
@@ -40,7 +40,7 @@ def same(beside: SparkPrograms, topics: Topics, **options: str) -> int:
 
 
 def timed(count: int = 30) -> list[ProducerRecord]:
-    """Records on three partitions, a second apart."""
+    """Returns records on three partitions, one second apart."""
     return [
         ProducerRecord(b"%d" % n, timestamp=1_700_000_000_000 + 1_000 * n, partition=n % 3)
         for n in range(count)
@@ -186,7 +186,7 @@ def test_log_append_time(beside: SparkPrograms, topics: Topics, topic_name: str)
 def test_transactions(
     beside: SparkPrograms, topics: Topics, topic_name: str, level: str, count: int
 ) -> None:
-    """Committed, aborted, and one that is open: behind its first record nothing is committed."""
+    """One transaction stays open, so no later record is committed."""
     topics.fill(topic_name, [], partitions=1)
     parts = [
         [[1, 2, 3], "commit"],
@@ -202,7 +202,7 @@ def test_transactions(
 
 
 def test_a_compacted_log(beside: SparkPrograms, topics: Topics, topic_name: str) -> None:
-    """Offsets are missing between records, whole batches of them too, and at the ends of ranges."""
+    """Offsets are missing between records, at the ends of ranges, and of whole batches."""
     configs = {
         "cleanup.policy": "compact",
         "segment.ms": "100",
@@ -220,7 +220,7 @@ def test_a_compacted_log(beside: SparkPrograms, topics: Topics, topic_name: str)
                         topic_name,
                         [ProducerRecord(b"%d" % n, key) for n, key in enumerate(keys)],
                     )
-                    await asyncio.sleep(0.3)  # the next ones are of another segment
+                    await asyncio.sleep(0.3)  # the next records are in another segment
             async with asyncio.timeout(90):
                 while (left := await records_of(client)) > 60:  # noqa: ASYNC110 - it must be asked
                     await asyncio.sleep(1)
@@ -239,9 +239,10 @@ def test_a_compacted_log(beside: SparkPrograms, topics: Topics, topic_name: str)
 
 @pytest.fixture(scope="module")
 def old_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topics]:
-    """A 3.9.2 whose topic `old` holds what brokers wrote before 0.11, and batches behind it.
+    """Yields Kafka 3.9.2 with topic `old`: message sets as brokers before 0.11 wrote, then batches.
 
-    No broker writes that any more: its files are laid there while it is away.
+    No current broker writes message sets to its log, so the fixture replaces the log file while the
+    broker is stopped.
     """
     logs = tmp_path_factory.mktemp("logs")
     first: list[NewRecord] = [(b"k%d" % n, b"magic 0, %d" % n, (), -1) for n in range(5)]
@@ -267,7 +268,7 @@ def old_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topics]:
 
         asyncio.run(make())
         node.stop()
-        (logs / ".kafka_cleanshutdown").unlink()  # so that it looks at the log
+        (logs / ".kafka_cleanshutdown").unlink()  # so that the broker recovers the log
         (logs / "old-0" / "00000000000000000000.log").write_bytes(data)
         for index in (logs / "old-0").glob("*index"):
             index.unlink()

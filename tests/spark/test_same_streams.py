@@ -1,4 +1,4 @@
-"""A stream is that of Spark's JVM connector: same batches, same rows, and checkpoints of either."""
+"""Tests that a stream equals that of Spark's JVM connector: batches, rows, checkpoints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.exhaustive]
 
 @pytest.fixture(scope="module")
 def beside(spark_environment: None) -> Iterator[SparkPrograms]:
-    """A Spark that has both: the JVM connector, and our data source."""
+    """Yields a Spark with both the JVM connector and our data source."""
     with spark_programs(python_with_connector(), {"spark.jars": connector_jars()}) as programs:
         yield programs
 
@@ -86,7 +86,7 @@ def test_checkpoints_are_interchangeable(
     tmp_path: Path,
     engines: tuple[str, str],
 ) -> None:
-    """There and back, with the state of duplicates that were dropped."""
+    """The query changes its format twice, and keeps the state of dropped duplicates."""
     topics.fill(topic_name, records(range(100)), partitions=3)
     wanted = options(topics, topic_name, maxOffsetsPerTrigger="40")
     sent = 100
@@ -94,7 +94,7 @@ def test_checkpoints_are_interchangeable(
         task = {"engine": engine, "folder": str(tmp_path), "options": wanted, "distinct": True}
         found: dict[str, Any] = beside.run("moved_stream", task)
         assert sorted(int(value) for value, _, _ in found["rows"]) == list(range(sent)), turn
-        send(topics, topic_name, range(sent - 30, sent + 50))  # thirty of them again
+        send(topics, topic_name, range(sent - 30, sent + 50))  # thirty values are repeated
         sent += 50
 
 
@@ -119,7 +119,7 @@ def test_trigger_once_reads_everything_in_one_micro_batch(
 
 
 def test_rows_that_are_written(beside: SparkPrograms, topics: Topics, topic_name: str) -> None:
-    """Read by the connector, what either has written is the same."""
+    """The connector reads equal rows, whichever format has written them."""
     given = [
         ProducerRecord(
             None if n % 7 == 0 else b"%d" % n,

@@ -1,4 +1,4 @@
-"""No text that Spark shows contains a secret from options: plans, pages, logs, errors, files.
+"""Tests that Spark shows no secret of the options in plans, pages, logs, errors or files.
 
 One Spark session with verbose output serves all tests: UI, event log, logging at DEBUG.
 """
@@ -23,7 +23,7 @@ PASSWORD = "kestrel-hovers-over-meadow"
 WRONG = "kestrel-misses-the-meadow"
 STEPS = ["stream", "sink", "stream_sink"]
 
-#: A configuration that logs everything to a file: Spark's default logs to the console.
+#: Logs everything to a file; Spark's default configuration logs to the console.
 LOG4J = """
 rootLogger.level = debug
 rootLogger.appenderRef.file.ref = file
@@ -42,14 +42,14 @@ JAAS = (
 
 @dataclass
 class Shown:
-    """Every text that a Spark session showed, by its source, and the secrets to look for."""
+    """Every text that a Spark session showed, by its source, and the secrets to search for."""
 
     texts: dict[str, str]
     secrets: dict[str, str]
     registered: bool
 
     def leaks(self) -> dict[str, list[str]]:
-        """Returns the names of the shown secrets, by source."""
+        """Returns the names of the secrets that are shown, by source."""
         found = {
             where: [name for name, secret in self.secrets.items() if secret in text]
             for where, text in self.texts.items()
@@ -59,7 +59,7 @@ class Shown:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[tuple[str, dict[str, str], dict[str, str]]]:
-    """A broker with TLS, client certificates and passwords; options for it; the secrets."""
+    """Yields a broker with TLS, client certificates and passwords; its options; and the secrets."""
     pem = pem_of("alice@example.org", common_name="alice")
     certificates = pem.index("-----BEGIN CERTIFICATE")
     key, chain = pem[:certificates], pem[certificates:]
@@ -144,7 +144,7 @@ SHOWN_BY_SPARK = ("file events/", "file spark.log", "page SQL/execution/", "page
 
 
 def test_no_secret_is_shown(shown: Shown) -> None:
-    """Without `register` Spark hides what looks like a password, but shows a private key."""
+    """Without `register`, Spark hides values that look like a password, but shows a private key."""
     leaks = shown.leaks()
     if shown.registered:
         assert leaks == {}
@@ -154,7 +154,7 @@ def test_no_secret_is_shown(shown: Shown) -> None:
 
 
 def test_every_inspected_text_is_shown_by_spark(shown: Shown) -> None:
-    """Each inspected text has content, so it would contain a secret if Spark showed it."""
+    """No inspected text is empty: each would contain a secret if Spark showed it."""
     assert "kproto" in shown.texts["explain formatted"]
     assert [name for name in shown.texts if name.startswith("failing ")] == [
         f"failing {name}" for name in ("password", "quotes", "option", "key")

@@ -1,4 +1,4 @@
-"""Rows are written to topics and read again, in batches and streams; errors name the row."""
+"""Tests rows written to topics and read back, in batches and streams; errors name the row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams on the embedded broker: micro-batches, limits, new topics, restarts, data loss."""
+"""Tests streams on the embedded broker: micro-batches, limits, new topics, restarts, data loss."""
 
 from __future__ import annotations
 

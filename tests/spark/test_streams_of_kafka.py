@@ -1,4 +1,4 @@
-"""Streams on a real Kafka: topics grow, are truncated or deleted; offsets are committed."""
+"""Tests streams on real Kafka: topics grow, shrink or are deleted; offsets are committed."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_added_partitions_are_read_from_earliest(
 def test_truncated_log_is_data_loss(
     spark: Any, topics: Topics, topic_name: str, tmp_path: Path, fails: str
 ) -> None:
-    """Unread records are deleted between two runs."""
+    """Records that the stream has not read are deleted between two runs."""
     topics.fill(topic_name, [ProducerRecord(b"%d" % n) for n in range(10)])
     wanted = options(topics, topic_name, failOnDataLoss=fails)
     read_all(spark, wanted, tmp_path)
@@ -105,7 +105,7 @@ def test_truncated_log_is_data_loss(
 
 
 async def recreate(topics: Topics, topic: str) -> None:
-    """Deletes a topic and creates it again as soon as the broker accepts that."""
+    """Deletes a topic, and creates it again as soon as the broker accepts that."""
     async with Client(topics.bootstrap) as client:
         await client.delete_topics(topic)
         while True:
@@ -142,7 +142,10 @@ def test_deleted_or_recreated_topic_is_data_loss(
 def test_topic_recreated_between_two_runs_is_data_loss(
     spark: Any, topics: Topics, topic_name: str, tmp_path: Path, fails: str
 ) -> None:
-    """Its log ends before the stream's offset: the loss is reported, and the stream continues."""
+    """The new log ends before the stream's offset.
+
+    The loss is reported, and the stream continues.
+    """
     topics.fill(topic_name, [ProducerRecord(b"%d" % n) for n in range(5)])
     wanted = options(topics, topic_name, failOnDataLoss=fails)
     read_all(spark, wanted, tmp_path)
@@ -173,7 +176,7 @@ def test_offsets_of_a_query_are_committed_for_its_group(
         topic_name, [ProducerRecord(b"%d" % n, partition=n % 2) for n in range(10)], partitions=2
     )
     group = {"commitOffsets": "true", "kafka.group.id": topic_name}
-    # The first request loads the group's coordinator, so later ones finish within the query's wait.
+    # The first request loads the coordinator, so that later ones finish in the query's time.
     assert committed(topics, topic_name, topic_name) == [-1, -1]
     read_all(spark, options(topics, topic_name, **group), tmp_path)
     assert committed(topics, topic_name, topic_name) == [5, 5]
@@ -183,7 +186,7 @@ def test_offsets_of_a_query_are_committed_for_its_group(
 
 
 async def join(topics: Topics, group: str) -> str:
-    """Joins a member that the brokers keep for a minute; returns its id."""
+    """Joins a member with a session of a minute; returns its id."""
     protocol = JoinGroupRequestProtocol(name="any", metadata=b"")
     async with Client(topics.bootstrap) as client:
         member, answer = "", None

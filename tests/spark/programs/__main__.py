@@ -1,7 +1,7 @@
-"""`python -m tests.spark.programs CONFIG`: runs programs by name on one Spark session.
+"""Runs programs by name on one Spark session: `python -m tests.spark.programs CONFIG`.
 
-Each line of the input is {"program": name, "task": …}. Each line of the output that begins with
-the mark is {"result": …} or {"error": text}.
+Each line of the input is {"program": name, "task": …}. Each line of the output that begins with the
+mark is {"result": …} or {"error": text}.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many rows a read has."""
+"""Counts the rows of a read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def run(spark: Any, task: dict[str, Any]) -> int:
-    """The rows of a batch with `options`, by `engine`."""
+    """Returns the number of rows of a batch read with `options`, by `engine`."""
     from kproto_pipeline import register
 
     register(spark)

@@ -1,4 +1,4 @@
-"""Steps that must work on every PySpark: those of a cluster, rows with headers, events."""
+"""Runs what must work on every PySpark: steps of a cluster, rows with headers, events."""
 
 from __future__ import annotations
 

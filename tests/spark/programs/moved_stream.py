@@ -1,4 +1,4 @@
-"""One query from one checkpoint, run in turns by `format("kafka")` and `format("kproto")`."""
+"""Runs one query by `format("kafka")` and `format("kproto")` in turn, from one checkpoint."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 
 def run(spark: Any, task: dict[str, Any]) -> dict[str, Any]:
-    """Run with what is available now, by `engine`; the values of all rows so far, and the batches.
+    """Runs the query by `engine`; returns all rows so far, and the end offsets of its batches.
 
-    With `distinct` the values are dropped that came before, by Spark's state.
+    By default it reads the records that are available now. With `distinct`, Spark's state drops
+    values that an earlier row had.
     """
     from kproto_pipeline import register
 

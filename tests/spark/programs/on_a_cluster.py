@@ -1,9 +1,9 @@
-"""A user's program on a cluster: batch, stream and sink, without access to this checkout.
+"""Runs batch, stream and sink on a cluster, as a user's program without this checkout.
 
-`spark-submit on_a_cluster.py TASK`, or for Spark Connect `python on_a_cluster.py TASK`.
-TASK is JSON: `topic`, `steps`, `options` of every source and sink, `folder` for output and
-checkpoints, whether to `register`, and for Connect `remote`, with the `artifacts` to send there
-first. The last line of the output is the result, as JSON.
+Run it as `spark-submit on_a_cluster.py TASK`, or for Spark Connect as `python on_a_cluster.py
+TASK`. TASK is JSON with `topic`, `steps`, `options` of every source and sink, `folder` for output
+and checkpoints, and whether to `register`. For Connect it also has `remote`, and the `artifacts` to
+send there first. The last line of the output is the result, as JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rows of a topic as the JVM connector reads them, as JSON can say them."""
+"""Returns the rows of a topic as JSON data, as the JVM connector reads them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def run(spark: Any, task: dict[str, Any]) -> list[Any]:
-    """Key, value, headers and partition of each row, in the order of partition and offset."""
+    """Returns key, value, headers, partition and offset of each row, by partition and offset."""
     frame = spark.read.format("kafka").options(**task["options"]).load()
     rows = frame.selectExpr("*", "base64(key) as k", "base64(value) as v").orderBy(
         "partition", "offset"

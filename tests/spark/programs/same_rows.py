@@ -1,4 +1,4 @@
-"""Whether `format("kproto")` and `format("kafka")` give the same rows for the same options."""
+"""Compares the rows of `format("kproto")` and `format("kafka")` for the same options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def run(spark: Any, task: dict[str, Any]) -> dict[str, Any]:
-    """How many rows each gives for `options`, how many of each the other lacks, and the types."""
+    """Returns the row count of each format, how many rows each lacks, and the column types."""
     from kproto_pipeline import register
 
     register(spark)

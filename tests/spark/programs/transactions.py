@@ -1,4 +1,4 @@
-"""Records in transactions, by Kafka's Java producer that comes with the JVM connector."""
+"""Writes records in transactions, with the Java producer of the JVM connector."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 
 def run(spark: Any, task: dict[str, Any]) -> int:
-    """Send `parts` in order: each [values, how it ends], which is commit, abort or "" (left open).
+    """Sends `parts` in order; returns how many records were sent.
 
-    A part is one transaction of a producer of its own. How many records were sent.
+    A part is [values, ending], one transaction of its own producer. The ending is commit, abort, or
+    "" to leave the transaction open.
     """
     java = spark._jvm
     records = 0

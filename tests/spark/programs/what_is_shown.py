@@ -1,4 +1,4 @@
-"""Reads and writes with secrets in the options, well and badly; tells all that Spark shows."""
+"""Reads and writes with secrets in the options, also with errors; returns all Spark shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 
 def run(spark: Any, task: dict[str, Any]) -> dict[str, str]:
-    """Every text that Spark shows for `options`, by where it stood; log files are the caller's."""
+    """Returns every text that Spark shows for `options`, by its source, except log files."""
     from kproto_pipeline import register
 
     if task["register"]:
@@ -78,7 +78,7 @@ STEPS = {"stream": _stream, "sink": _sink, "stream_sink": _stream_sink}
 
 
 def _pages(spark: Any) -> dict[str, str]:
-    """The pages of the UI, and what it answers to programs."""
+    """Returns the pages of Spark's UI, and the responses of its REST API."""
     root = spark.sparkContext.uiWebUrl
     application = f"api/v1/applications/{spark.sparkContext.applicationId}"
     paths = [

@@ -1,4 +1,4 @@
-"""Rows to a topic, by `format("kafka")` or `format("kproto")`."""
+"""Writes rows to a topic, by `format("kafka")` or `format("kproto")`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def run(spark: Any, task: dict[str, Any]) -> int:
-    """Write the rows of topic `source`, as they are, to `target`; how many they were."""
+    """Writes the rows of topic `source` unchanged to `target`; returns the number of rows."""
     from kproto_pipeline import register
 
     register(spark)
