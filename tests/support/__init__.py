@@ -1,1 +1,1 @@
-"""Shared by the tests: brokers, interpreters of peers, reports of missing parts."""
+"""Helpers of the tests: brokers, interpreters of other clients, reports of missing software."""

@@ -1,4 +1,4 @@
-"""Fixtures for tests that run on every real broker and on the embedded one.
+"""Provides fixtures for tests that run on every real broker and on the embedded one.
 
 The conftest of a test folder imports the fixtures that its tests need.
 """
@@ -34,13 +34,13 @@ EMBEDDED = "embedded"
 
 @pytest.fixture(params=[*versions(), EMBEDDED])
 def broker_version(request: pytest.FixtureRequest) -> str:
-    """The broker on which the test runs: `4.4.0`, `3.9.2`, `external` or `embedded`."""
+    """Returns the broker of the test: `4.4.0`, `3.9.2`, `external` or `embedded`."""
     return str(request.param)
 
 
 @pytest_asyncio.fixture
 async def bootstrap(broker_version: str, kafka_brokers: Brokers) -> AsyncIterator[str]:
-    """The address of that broker. Each test has an embedded broker of its own."""
+    """Yields the address of this broker; an embedded broker is new for each test."""
     if broker_version == EMBEDDED:
         async with Broker() as broker:
             yield broker.bootstrap
@@ -50,7 +50,7 @@ async def bootstrap(broker_version: str, kafka_brokers: Brokers) -> AsyncIterato
 
 @pytest.fixture
 def connection(broker_version: str, kafka_brokers: Brokers) -> Iterator[RawConnection]:
-    """A blocking connection to that broker. Each test has an embedded broker of its own."""
+    """Yields a blocking connection to this broker; an embedded broker is new for each test."""
     if broker_version == EMBEDDED:
         with threaded_broker() as embedded, RawConnection(embedded.bootstrap) as connection:
             yield connection
@@ -69,14 +69,14 @@ def real_broker(version: str, kafka_brokers: Brokers) -> RunningKafka:
 
 @pytest_asyncio.fixture
 async def client(bootstrap: str) -> AsyncIterator[kproto.Client]:
-    """A client of that broker with default settings."""
+    """Yields a client of this broker with default settings."""
     async with kproto.Client(bootstrap) as client:
         yield client
 
 
 @pytest_asyncio.fixture
 async def topic(client: kproto.Client) -> AsyncIterator[str]:
-    """A topic of three partitions, which is deleted after the test."""
+    """Yields a topic of three partitions, which is deleted after the test."""
     name = f"client-{uuid.uuid4().hex}"
     await client.create_topics(kproto.NewTopic(name, 3, 1))
     await client.topic(name)  # waits until the broker has the topic in its metadata

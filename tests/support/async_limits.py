@@ -1,4 +1,4 @@
-"""Every async test comes to an end, and leaves no task behind."""
+"""Limits the time of async tests, and fails a test that leaves a task behind."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["limit_async_tests"]
 
 
 def limit_async_tests(items: Iterable[pytest.Item], seconds: float) -> None:
-    """Let each async test among `items` fail after that time, or when tasks of it still run.
+    """Makes each async test in `items` fail after `seconds`, or if it leaves a task running.
 
-    Tasks that its fixtures started before do not count. Nor do those of the connections to an
-    embedded broker, which end with the broker, and that is a fixture's.
+    Tasks that fixtures started before the test do not count. Connections of an embedded broker do
+    not count either: they end with the broker, which is a fixture.
     """
     for item in items:
         if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):

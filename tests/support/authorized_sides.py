@@ -1,4 +1,4 @@
-"""Equal requests to two brokers that authorize them: a real one and the embedded one.
+"""Sends equal requests to two brokers with an authorizer: a real one and the embedded one.
 
 The real broker authorizes by KRaft's StandardAuthorizer, and alice authenticates by SASL PLAIN. The
 embedded broker gets the principal of alice without authentication.
@@ -54,7 +54,7 @@ HERE: Final = "127.0.0.1"
 
 
 class Theirs:
-    """The real broker, with a connection of the super user and one of alice."""
+    """The real broker, with a connection of the super user and a connection of alice."""
 
     def __init__(self, kafka: SecuredKafka) -> None:
         self.bootstrap = kafka.bootstrap["PLAINTEXT"]

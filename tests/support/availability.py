@@ -1,7 +1,7 @@
-"""Skips or fails tests that need something this machine does not have.
+"""Skips or fails tests that need software which this machine does not have.
 
-On a developer's machine the test is skipped, and the last lines of the run name each missing part
-once and what to install. In CI the test fails.
+On a developer's machine the test is skipped, and the end of the run lists the missing software and
+how to install it. In CI the test fails.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LONGEST_REASON = 300
 
 
 def not_available(part: str, reason: object, install: str = "") -> NoReturn:
-    """Skips the test as `skip_untested` does; under CI fails it."""
+    """Skips the test as `skip_untested` does; in CI fails it."""
     if os.environ.get("CI", "").lower() in {"true", "1", "yes"}:
         pytest.fail(_message(part, reason, install), pytrace=False)
     skip_untested(part, reason, install)
@@ -46,10 +46,10 @@ def _message(part: str, reason: object, install: str) -> str:
 
 @contextmanager
 def report_missing(reporter: pytest.TerminalReporter) -> Iterator[None]:
-    """Writes a section with a line for each reason why something was not tested.
+    """Writes a section with one line for each reason for which tests were skipped.
 
     The section follows the output of the block. pytest's own short summary, which has a line for
-    each skip, leaves these skips out.
+    each skip, omits these skips.
     """
     skipped = reporter.stats.get("skipped", [])
     reporter.stats["skipped"] = [it for it in skipped if PREFIX not in _reason(it)]
@@ -69,9 +69,9 @@ def _reason(report: pytest.TestReport) -> str:
 
 
 def missing_lines(reasons: Iterable[str]) -> list[str]:
-    """Returns a line for each reason: how many tests it skipped, of which parts, what to install.
+    """Returns one line per reason: the number of skipped tests, what they test, what to install.
 
-    Reasons of skips that this module did not make are left out.
+    Skips by other modules are omitted.
     """
     counts: Counter[str] = Counter()
     parts: dict[str, set[str]] = {}

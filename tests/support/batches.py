@@ -1,4 +1,4 @@
-"""Small record batches for tests of code that stores or forwards them."""
+"""Builds small record batches for tests of code that stores or forwards them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kproto.records.magic2.crc import crc32c
 
 __all__ = ["TIMESTAMP", "batch_bytes", "patched", "view"]
 
-#: In 2023: old enough for every topic to accept it.
+#: A time in 2023, which every topic accepts as a record timestamp.
 TIMESTAMP = 1_700_000_000_000
 
 
@@ -50,7 +50,7 @@ def view(
     compression: str = "none",
     step_ms: int = 1,
 ) -> RecordBatch:
-    """Returns the same batch, decoded."""
+    """Returns such a batch as a RecordBatch."""
     batch = RecordBatch(
         batch_bytes(
             count,
@@ -68,7 +68,7 @@ def view(
 
 
 def patched(batch: bytes, at: int, new: bytes) -> bytes:
-    """Returns the batch with `new` at position `at` and a matching checksum."""
+    """Returns the batch with `new` at position `at`, and a correct checksum."""
     changed = bytearray(batch)
     changed[at : at + len(new)] = new
     CRC.pack_into(changed, CRC_OFFSET, crc32c(bytes(changed[CRC_FROM:])))

@@ -1,8 +1,8 @@
-"""Finds or starts real Kafka brokers, and provides them to tests as fixtures.
+"""Finds or starts real Kafka brokers, and provides them as fixtures.
 
 The first available source is used: the addresses in `KPROTO_BOOTSTRAP` (host:port[,host:port...]),
-a running Docker engine, the JVM broker of tools/kafka. Each version starts once per test run, when
-a test first needs it.
+a running Docker engine, or the JVM broker of tools/kafka. Each version starts once per test run,
+when a test first needs it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CANNOT_START = (KafkaStartError, KafkaJarsError, JavaNotFoundError)
 
 @dataclass(frozen=True)
 class RunningKafka:
-    """A real broker: its bootstrap servers, its version, and where it comes from."""
+    """A real broker: its bootstrap servers, its version, and its source."""
 
     bootstrap: str
     version: str
@@ -78,7 +78,7 @@ class StartCluster(Protocol):
 
 
 class Brokers:
-    """The brokers of one test run, each started on its first use."""
+    """The brokers of one test run; each starts on its first use."""
 
     def __init__(self) -> None:
         self._running: dict[str, RunningKafka | Exception] = {}
@@ -86,7 +86,7 @@ class Brokers:
         self._docker: bool | None = None
 
     def get(self, version: str) -> RunningKafka:
-        """Returns the broker of this version; raises the error of a failed start again."""
+        """Returns the broker of this version; after a failed start, raises its error again."""
         external = os.environ.get("KPROTO_BOOTSTRAP")
         if external:
             return RunningKafka(external, EXTERNAL, "external")
@@ -108,7 +108,7 @@ class Brokers:
         if self._docker is None:
             self._docker = engine_answers()
         if self._docker:
-            # The JVM broker is used if the engine neither has the image nor can pull it.
+            # If the engine can get no image, the JVM broker is used.
             with contextlib.suppress(DockerKafkaError):
                 container = DockerKafka(version)
                 self._closing.callback(container.close)
@@ -118,13 +118,13 @@ class Brokers:
 
 
 def versions() -> tuple[str, ...]:
-    """Returns the versions that tests with a broker run against."""
+    """Returns the Kafka versions on which tests with a broker run."""
     return (EXTERNAL,) if os.environ.get("KPROTO_BOOTSTRAP") else VERSIONS
 
 
 @pytest.fixture(scope="session")
 def kafka_brokers() -> Iterator[Brokers]:
-    """All real brokers of this run, by version: `kafka_brokers.get("3.9.2")`."""
+    """Yields all real brokers of this run, by version: `kafka_brokers.get("3.9.2")`."""
     brokers = Brokers()
     yield brokers
     brokers.close()
@@ -132,13 +132,13 @@ def kafka_brokers() -> Iterator[Brokers]:
 
 @pytest.fixture(scope="session", params=versions())
 def kafka(request: pytest.FixtureRequest, kafka_brokers: Brokers) -> RunningKafka:
-    """A real broker of each version in turn. Mark the test `kafka`."""
+    """Returns a real broker of each version in turn. Mark the test `kafka`."""
     return _broker(kafka_brokers, request.param)
 
 
 @pytest.fixture(scope="session")
 def newest_kafka(kafka_brokers: Brokers) -> RunningKafka:
-    """A real broker of the newest version only. Mark the test `kafka`."""
+    """Returns a real broker of the newest version. Mark the test `kafka`."""
     return _broker(kafka_brokers, VERSIONS[0])
 
 
@@ -151,7 +151,7 @@ def _broker(brokers: Brokers, version: str) -> RunningKafka:
 
 @pytest.fixture(scope="session")
 def kafka_jars() -> None:
-    """Java and the jars of every version, for tests that start JVM nodes themselves."""
+    """Fetches Java and the jars of every version, for tests that start JVM nodes themselves."""
     try:
         java_home()
         for version in VERSIONS:
@@ -197,13 +197,13 @@ def start_cluster(kafka_jars: None) -> Iterator[StartCluster]:
 
 @pytest.fixture
 def topic_name(request: pytest.FixtureRequest) -> str:
-    """A topic name that no other test and no earlier run has used."""
+    """Returns a topic name that no other test and no earlier run has used."""
     test = re.sub(r"[^A-Za-z0-9._-]+", "-", request.node.name).strip("-")
     return f"{test[:80]}-{uuid.uuid4().hex[:8]}"
 
 
 def kafka_command(*arguments: str) -> str:
-    """Returns the output of `python -m tools.kafka ARGUMENTS`. Raises an error if it fails."""
+    """Returns the output of `python -m tools.kafka ARGUMENTS`; raises an error if it fails."""
     return subprocess.run(
         [sys.executable, "-m", "tools.kafka", *arguments],
         cwd=ROOT,

@@ -1,7 +1,4 @@
-"""A headless browser for this project's pages: Debian's chromium and chromium-driver.
-
-Starts the browser; the tests know the pages.
-"""
+"""Starts a headless browser for this project's pages: Debian's chromium and chromium-driver."""
 
 from __future__ import annotations
 
@@ -20,20 +17,20 @@ __all__ = ["chromium"]
 
 ARGUMENTS = (
     "--headless=new",
-    "--no-sandbox",  # containers have no sandbox, and the pages are this project's
+    "--no-sandbox",  # containers lack the sandbox; the pages are trusted
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
     "--window-size=1400,1000",
     "--force-device-scale-factor=1",
 )
 
-#: Some scripts read thousands of cases for seconds; a busy machine may take ten times as long.
+#: Some scripts read thousands of cases in seconds; a busy machine may take ten times as long.
 SCRIPT_S = 300
 
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[webdriver.Chrome]:
-    """The browser, which all tests of a worker share."""
+    """Yields the browser, which all tests of a worker share."""
     browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if browser is None or driver is None:
         missing = "chromium" if browser is None else "chromedriver"

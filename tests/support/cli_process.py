@@ -14,7 +14,7 @@ from .environment import ROOT
 
 __all__ = ["complaints", "started"]
 
-#: Python options that turn every warning into an error, such as one of an unclosed resource.
+#: Python options that turn every warning into an error, such as that of an unclosed resource.
 STRICT = ("-X", "dev", "-W", "error")
 
 
@@ -29,7 +29,7 @@ def started(
 ) -> Iterator[subprocess.Popen[str]]:
     """Runs `python OPTIONS -m MODULE ARGUMENTS`, after `before`; kills it at the end of the block.
 
-    The caller reads its output, which is text.
+    The caller must read the process's output, which is text.
     """
     process = subprocess.Popen(
         [*before, sys.executable, *options, "-m", module, *arguments],

@@ -1,4 +1,4 @@
-"""Apache's own Kafka image in Docker, run by testcontainers if a Docker engine answers.
+"""Runs Apache's Kafka image with testcontainers if a Docker engine answers.
 
 The Kafka container of testcontainers is made for another vendor's image and its start-up script, so
 this module uses the plain container.
@@ -30,13 +30,13 @@ CONTROLLER_PORT = 9093
 
 
 class DockerKafkaError(RuntimeError):
-    """Raised if an engine answers, but no broker started on it."""
+    """Raised if an engine answers, but no broker starts on it."""
 
 
 def engine_answers() -> bool:
-    """Returns whether a Docker engine answers; a client may be installed without an engine."""
+    """Returns whether a Docker engine answers; a client may be installed without one."""
     with warnings.catch_warnings():
-        # The engine's client leaves the socket of a refused connection to the garbage collector.
+        # After a refused connection, the engine's client does not close its socket.
         warnings.simplefilter("ignore", ResourceWarning)
         answers = _ping()
         gc.collect()
@@ -63,8 +63,8 @@ class DockerKafka:
         self.version = version
         self._container = DockerContainer(f"apache/kafka:{version}")
         host = self._container.get_docker_client().host()
-        # The broker needs its advertised address before it starts, so the test run chooses the
-        # port of the host, not the engine.
+        # The broker needs its advertised address before it starts, so this module chooses the
+        # host's port, and not the engine.
         (port,) = free_ports(1, host="")
         self.bootstrap = f"{host}:{port}"
         self._container.with_bind_ports(BROKER_PORT, port)
@@ -97,7 +97,7 @@ class DockerKafka:
 
 
 def environment(version: str, host: str, port: int) -> dict[str, str]:
-    """Returns the JVM broker's settings in the image's form, an environment variable for each."""
+    """Returns the JVM broker's settings as the image's environment variables."""
     properties = server_properties(
         version,
         PurePosixPath("/tmp/kafka"),

@@ -1,4 +1,4 @@
-"""Embedded brokers in a thread of their own, for tests that block, and for other processes."""
+"""Runs embedded brokers in a thread, for tests that block and for other processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UNKNOWN_TOPIC_ID = Uuid.parse("AAAAAAAAAAAAAAAAAAAAAQ")
 
 
 class _Threaded(Generic[B]):
-    """A running broker or cluster; `call` runs a function of it where its event loop is."""
+    """A running broker or cluster; `call` runs a function in its event loop."""
 
     def __init__(self, broker: B, loop: asyncio.AbstractEventLoop) -> None:
         self._broker: B = broker
@@ -42,7 +42,7 @@ class _Threaded(Generic[B]):
         self.bootstrap = broker.bootstrap
 
     def call(self, function: Callable[[B], T]) -> T:
-        """Run `function(broker)` in the broker's thread."""
+        """Runs `function(broker)` in the broker's thread, and returns its result."""
 
         async def run() -> T:
             return function(self._broker)
@@ -50,7 +50,7 @@ class _Threaded(Generic[B]):
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(STOP_TIMEOUT_S)
 
     def wait_for(self, function: Callable[[B], Awaitable[T]]) -> T:
-        """Await `function(broker)` in the broker's thread."""
+        """Awaits `function(broker)` in the broker's thread, and returns its result."""
 
         async def run() -> T:
             return await function(self._broker)
@@ -58,18 +58,18 @@ class _Threaded(Generic[B]):
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(STOP_TIMEOUT_S)
 
     def advance(self, clock: ManualClock, ms: float) -> None:
-        """Turn the hands of the broker's clock, in its thread."""
+        """Advances the broker's clock, in the broker's thread."""
         asyncio.run_coroutine_threadsafe(clock.advance(ms), self._loop).result(STOP_TIMEOUT_S)
 
     def until(self, condition: Callable[[B], object]) -> None:
-        """Wait until `condition(broker)` holds; fail when it does not for too long."""
+        """Waits until `condition(broker)` holds; fails after `STOP_TIMEOUT_S`."""
         end = time.monotonic() + STOP_TIMEOUT_S
         while not self.call(condition):
             assert time.monotonic() < end, "what was waited for did not come"
             time.sleep(0.001)
 
     def topic_id(self, name: str) -> Uuid:
-        """The id of a topic that is there."""
+        """Returns the id of an existing topic."""
         return self.call(lambda it: it.topics[name].topic_id)
 
 
@@ -83,7 +83,7 @@ def threaded_broker(
     clock: Clock = SYSTEM_CLOCK,
     apis: Iterable[Api] = KAFKA_APIS,
 ) -> AbstractContextManager[ThreadedBroker]:
-    """Run a broker in a thread until the end of the block."""
+    """Runs a broker in a thread until the end of the block."""
     return _threaded(lambda: Broker(settings, clock=clock, apis=apis))
 
 
@@ -93,7 +93,7 @@ def threaded_cluster(
     racks: Sequence[str | None] | None = None,
     settings: BrokerSettings | None = None,
 ) -> AbstractContextManager[ThreadedCluster]:
-    """Run several brokers in a thread until the end of the block."""
+    """Runs several brokers in a thread until the end of the block."""
     return _threaded(lambda: Cluster(brokers, racks=racks, settings=settings))
 
 

@@ -1,4 +1,4 @@
-"""Environment variables for child processes of the tests: Java and the packages of the tree."""
+"""Sets environment variables of child processes: Java, and the packages of this checkout."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["ROOT", "spark_environment"]
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE_FOLDERS = (ROOT, ROOT / "codegen", ROOT / "cloudevents", ROOT / "pipeline")
 
-#: Spark sessions of tests last seconds, too short for Java's optimizing compiler to pay off.
+#: Spark sessions of tests are too short for Java's optimizing compiler to pay off.
 SPARK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @pytest.fixture(scope="session")
 def spark_environment() -> None:
-    """Sets variables by which Spark's JVM and Python workers find Java, Python and the packages.
+    """Sets the variables by which Spark finds Java, Python and this checkout's packages.
 
     Every test marked `spark` uses it, before any other fixture of the session.
     """

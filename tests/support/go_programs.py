@@ -1,4 +1,4 @@
-"""Programs in Go that tests build, where there is a go."""
+"""Builds programs in Go for tests."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["built"]
 
 
 def built(what: str, folder: Path, into: Path) -> Path:
-    """The program that stands in `folder`, built into the folder `into`; else the test is skipped.
+    """Builds the program in `folder` into the folder `into`; skips the test without Go.
 
-    Its modules come from Go's cache, or from a proxy at the first time.
+    The first build downloads Go modules from a proxy; later builds use Go's cache.
     """
     go = shutil.which("go")
     if go is None:

@@ -1,6 +1,6 @@
-"""`Reading`: an assignment listener of a group member, which reads nothing and notes each call.
+"""Defines `Reading`, an assignment listener of a group member, which only records its calls.
 
-A test sees from the calls in which order partitions were assigned and revoked.
+From the calls, a test sees in which order partitions were assigned and revoked.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ M = TypeVar("M", ConsumerMember, GroupMember, ClassicMember)
 
 
 class Reading:
-    """An `AssignmentListener`. With `held` a revocation waits for that event, like for a record.
+    """Records the calls of an `AssignmentListener`, and the partitions assigned now.
 
-    With `telling` `on_partitions_lost` waits too. If a call is cancelled, the next
-    `on_partitions_lost` repeats it.
+    If `held` is set, a revocation waits for this event, as for a record in process. If `telling` is
+    set, `on_partitions_lost` waits, too. If the call is cancelled, the next `on_partitions_lost`
+    repeats it.
     """
 
     def __init__(self) -> None:
@@ -82,7 +83,7 @@ class Reading:
         return self.is_late
 
     async def until_true(self, condition: Callable[[], object]) -> None:
-        """Waits for a change of this member's state; the test's own timeout applies."""
+        """Waits until `condition` holds; only the test's own timeout limits the wait."""
         while not condition():  # noqa: ASYNC110 - the state may change in another event loop
             await asyncio.sleep(0.002)
 
@@ -90,7 +91,7 @@ class Reading:
 def made(
     client: Client, settings: GroupSettings, wanted: str | Subscription
 ) -> tuple[ClassicMember, Reading]:
-    """Returns a member of a classic group that is not started yet, and its listener."""
+    """Returns a classic member that is not started yet, and its listener."""
     return made_as(ClassicMember, client, settings, wanted)
 
 
@@ -100,7 +101,7 @@ def made_as(
     settings: GroupSettings,
     wanted: str | Subscription,
 ) -> tuple[M, Reading]:
-    """Returns a member of the given class that is not started yet, and its listener."""
+    """Returns a member of this class that is not started yet, and its listener."""
     reading = Reading()
     member = kind(client._view, settings, reading)
     member.subscribe(Subscription.to(wanted) if isinstance(wanted, str) else wanted)

@@ -1,8 +1,8 @@
-"""A proxy before a correct broker that attacks its n-th response.
+"""Runs a proxy before a correct broker that attacks its n-th response.
 
 An attack is a function of the frame's content, the decoded response and a random generator. It
-returns the bytes to send instead, and what then happens to the connection. Responses are counted
-over all connections, in order of arrival.
+returns the bytes to send instead, and what happens to the connection afterwards. Responses are
+counted over all connections, in order of arrival.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Reply(NamedTuple):
 
 Attack = Callable[[bytes, ReceivedResponse, random.Random], Reply]
 
-_ID = 4  # bytes of the correlation id
+_ID = 4  # size of the correlation id
 
 
 def mutated(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
@@ -61,7 +61,7 @@ def mutated(content: bytes, response: ReceivedResponse, chance: random.Random) -
 
 
 def giant_inside(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
-    """Replaces a number, such as a length, time, offset or id, by the largest one."""
+    """Replaces a number, such as a length, time, offset or id, by the largest value."""
     body = bytearray(content[_ID:])
     giant = chance.choice([b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\x7f" + b"\xff" * 7])
     at = chance.randrange(max(1, len(body) - len(giant)))
@@ -77,7 +77,7 @@ def another_version(content: bytes, response: ReceivedResponse, chance: random.R
         try:
             return Reply(frame(content[:_ID], message.encode(version)))
         except Exception:
-            continue  # that version cannot encode the response
+            continue  # the other version cannot encode the response
     return Reply(frame(content[:_ID]))
 
 
@@ -102,13 +102,13 @@ def noise(content: bytes, response: ReceivedResponse, chance: random.Random) -> 
 
 
 def giant_frame(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
-    """Sends a frame size of 2 GiB, above the limit or below zero."""
+    """Sends a frame size of 2 GiB, above the limit, or below zero."""
     size = chance.choice([0x7FFFFFFF, DEFAULT_MAX_FRAME_BYTES + 1, -1, -0x80000000])
     return Reply(struct.pack(">i", size) + content, Then.SILENCE)
 
 
 def largest_frame(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
-    """Sends the largest frame size allowed, but few bytes."""
+    """Sends the largest allowed frame size, but few bytes."""
     return Reply(struct.pack(">i", DEFAULT_MAX_FRAME_BYTES) + content, Then.SILENCE)
 
 
@@ -118,12 +118,12 @@ def silence(content: bytes, response: ReceivedResponse, chance: random.Random) -
 
 
 def lost(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
-    """Leaves out this response only."""
+    """Drops this response only."""
     return Reply(b"")
 
 
 def closed(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
-    """Closes the connection instead of a response."""
+    """Closes the connection instead of responding."""
     return Reply(b"", Then.HANG_UP)
 
 
@@ -156,13 +156,13 @@ ATTACKS: tuple[Attack, ...] = (
     half_and_silence,
 )
 
-#: A client that retries after one of these attacks succeeds. The other attacks can look like valid
+#: After these attacks a client that retries succeeds. The other attacks can look like valid
 #: responses, for example with wrong versions or brokers.
 HONEST_AFTERWARDS = frozenset(ATTACKS) - {mutated, giant_inside, another_version, noise}
 
 
 class Hostile(Middleman):
-    """Applies `attack` to response number `number`, counted from 1, and to `times` - 1 more."""
+    """Applies `attack` to response `number`, counted from 1, and to the next `times` - 1."""
 
     def __init__(
         self, target: str, number: int, attack: Attack, seed: object, times: int = 1

@@ -8,9 +8,9 @@ __all__ = ["leader_of"]
 
 
 async def leader_of(client: Client, topic: str, partition: int) -> int:
-    """Returns the node that leads a partition; waits for metadata and retries as a producer does.
+    """Returns the leader's node id; waits for metadata and retries as a producer does.
 
-    Raises BrokerResponseError when the partition does not exist, or has no leader in time.
+    Raises BrokerResponseError if the partition does not exist, or has no leader in time.
     """
     view = client._view
     return await view.retrying(lambda: view.leader(topic, partition), responses=False)

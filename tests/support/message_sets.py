@@ -1,4 +1,4 @@
-"""Small message sets for tests, right ones and such as no builder makes."""
+"""Builds small message sets for tests, also invalid ones, which no builder makes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def message_set(
     log_append_time: int | None = None,
     base_offset: int = 0,
 ) -> bytes:
-    """A message set of `count` records whose timestamps go up by one."""
+    """Returns a message set of `count` records, whose timestamps increase by 1 ms."""
     return encode_message_set(
         [(b"k", value, (), timestamp + index) for index in range(count)],
         magic=magic,
@@ -47,7 +47,10 @@ def message(
     size: int | None = None,
     crc: int | None = None,
 ) -> bytes:
-    """One message from its fields; the last five override or add to what would be right."""
+    """Returns one message; the last five arguments make it invalid.
+
+    They override the lengths, the size and the checksum, or add bytes.
+    """
     body = struct.pack(">bb", magic, attributes | codec)
     if magic:
         body += struct.pack(">q", timestamp)
@@ -68,7 +71,7 @@ def wrapped(
     attributes: int = 0,
     timestamp: int = TIMESTAMP,
 ) -> bytes:
-    """A wrapper message around `messages`, whatever they are."""
+    """Returns a wrapper message with the compressed bytes `messages`, which may be invalid."""
     used = codec_for_name(codec)
     return message(
         offset=offset,

@@ -1,4 +1,4 @@
-"""A TCP proxy between a client and a broker that decodes the traffic and can spoil it.
+"""Runs a TCP proxy between a client and a broker that decodes the traffic and can spoil it.
 
 It rewrites every broker address in Metadata to its own, so the client always connects to it, and
 forwards everything else unchanged. A test chooses faults for the next responses of a type, and a
@@ -25,7 +25,7 @@ from kproto.wire.errors import KprotoError
 
 __all__ = ["Middleman", "Spoil", "cut", "drop", "other_correlation_id", "scramble"]
 
-#: Event loop passes: select, accept, create the transport, create the streams, and a spare one.
+#: Iterations of the event loop: select, accept, create transport and streams, and a spare one.
 _PASSES_TO_ACCEPT = 5
 
 #: Maps the content of a response frame to the bytes to send, and whether to close the connection.
@@ -66,14 +66,14 @@ class Middleman:
         self.requests: list[ReceivedRequest] = []
         self.faults: list[KprotoError] = []
         self._orders: list[_Order] = []
-        #: From now on requests of this class are held.
+        #: While set, requests of this class are held.
         self.holds: type[Request[Any]] | None = None
         self.has_held = asyncio.Event()
         self._held: list[bytes] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     def spoil(self, response: type[Response], how: Spoil, times: int = 1) -> None:
-        """Applies `how` to the next responses of that type."""
+        """Applies `how` to the next `times` responses of this type."""
         self._orders += [_Order(response, how)] * times
 
     async def deliver(self) -> list[Response | None]:
@@ -100,7 +100,7 @@ class Middleman:
         return len(self._orders)
 
     def versions(self, name: str) -> list[int]:
-        """Returns the versions of the requests of that name, in order."""
+        """Returns the versions of the requests of this API, in order."""
         return [request.version for request in self.requests if request.name == name]
 
     async def __aenter__(self) -> Self:
@@ -146,7 +146,7 @@ class Middleman:
         try:
             await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            to_broker.transport.abort()  # first, because the code below may be cancelled
+            to_broker.transport.abort()  # done first, because the code below may be cancelled
             for direction in directions:
                 direction.cancel()
             ended = await asyncio.gather(*directions, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Captures packets with tcpdump on the loopback interface, if it is installed and permitted."""
+"""Captures packets with tcpdump on the loopback interface, if installed and permitted."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ PROGRAMS = ("tcpdump", "/usr/sbin/tcpdump")
 
 @dataclass
 class Captured:
-    """The outcome of a capture: why it is missing, or how many packets the kernel dropped.
+    """The result of a capture: why it is missing, or how many packets the kernel dropped.
 
     `install` names what to install for a capture. `last` is the client id of the request that ended
-    the capture, which contains that request too.
+    the capture, which contains this request, too.
     """
 
     file: Path
@@ -44,7 +44,7 @@ class Captured:
 
 @contextlib.contextmanager
 def captured(bootstrap: str, file: Path) -> Iterator[Captured]:
-    """Captures the traffic of the broker at `bootstrap` within the block, in a pcap file."""
+    """Captures the traffic of the broker at `bootstrap` during the block, in a pcap file."""
     found = Captured(file)
     program = next((path for each in PROGRAMS if (path := shutil.which(each))), None)
     if program is None:
@@ -56,7 +56,7 @@ def captured(bootstrap: str, file: Path) -> Iterator[Captured]:
         found.missing = f"{bootstrap} is not on the loopback interface"
         yield found
         return
-    # Without -Z, tcpdump on some systems switches to a user without write permission here.
+    # Without -Z, tcpdump on some systems switches to a user who may not write this file.
     options = ["-Z", "root", "--immediate-mode", "-U", "-B", str(BUFFER_KIB), "-s", "0"]
     with subprocess.Popen(
         [program, "-i", "lo", *options, "-w", str(file), "tcp", "port", port],

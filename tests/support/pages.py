@@ -1,7 +1,4 @@
-"""The pages of the documentation, and what is printed on them.
-
-Knows where the pages stand and how a program of one is run, not what any of them says.
-"""
+"""Reads the documentation pages, and runs the programs printed on them."""
 
 from __future__ import annotations
 
@@ -17,20 +14,20 @@ __all__ = ["blocks", "page_text", "run_program"]
 
 
 def page_text(page: str) -> str:
-    """The text of a page, named by its path from the root, such as `docs/how-to/records.md`."""
+    """Returns the text of a page, by its path such as `docs/how-to/records.md`."""
     return (ROOT / page).read_text(encoding="utf-8")
 
 
 def blocks(text: str, language: str) -> list[str]:
-    """The fenced blocks of a language, in their order."""
+    """Returns the fenced blocks of a language, in order."""
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 def run_program(program: str, page: str) -> dict[str, Any]:
-    """Run a program of a page, which may await at its top level; return what it has defined."""
+    """Runs a program of a page, which may await at top level; returns its global names."""
     scope: dict[str, Any] = {}
     code: CodeType = compile(program, page, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    awaited = eval(code, scope)  # None, unless something is awaited at the top level
+    awaited = eval(code, scope)  # None, unless the program awaits at top level
     if isinstance(awaited, CoroutineType):
         asyncio.run(awaited)
     return scope

@@ -1,4 +1,4 @@
-"""Waiting for what a broker in the same loop does, without knowing when."""
+"""Waits for the effects of a broker in the same event loop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["until"]
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait until `condition` holds; fail when it does not within the patience of a busy machine."""
+    """Waits until `condition` holds; fails after a minute."""
     async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - what is waited for is the broker's own affair
             await asyncio.sleep(0.01)

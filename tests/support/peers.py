@@ -1,4 +1,7 @@
-"""The interpreter that has the peers: kafka-python, aiokafka, confluent-kafka, kio, cloudevents."""
+"""Provides the Python with the other clients and SDKs, called peers.
+
+The peers are kafka-python, aiokafka, confluent-kafka, kio and cloudevents.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ __all__ = ["peers_python"]
 
 @pytest.fixture(scope="session")
 def peers_python() -> Path:
-    """Path of a Python in which the peers can be imported; mark the test `peers`."""
+    """Returns the path of the Python that can import the peers; mark the test `peers`."""
     try:
         return peers.peers_python()
     except peers.PeersError as error:

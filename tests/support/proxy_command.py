@@ -1,4 +1,4 @@
-"""`kproto proxy` and `kproto capture` as child processes, started like in a terminal."""
+"""Runs `kproto proxy` and `kproto capture` as child processes, as in a terminal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RunningProxy:
         assert process.stdout is not None
         self.told: list[dict[str, Any]] = [json.loads(process.stdout.readline())]
         self.address = self.told[0]["notice"].split()[-1]
-        # Read in a thread: a proxy whose output is not read stops forwarding.
+        # Read in a thread, because a proxy stops forwarding if its output is not read.
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
@@ -39,7 +39,7 @@ class RunningProxy:
         self.told += map(json.loads, self._process.stdout)
 
     def end(self) -> None:
-        """Stops the process as Ctrl-C does and waits for the end of its output."""
+        """Stops the process as Ctrl-C does, and waits for the end of its output."""
         self._process.send_signal(signal.SIGINT)
         assert self._process.wait(TIMEOUT_S) == 0
         self._reader.join()
@@ -55,7 +55,7 @@ class RunningProxy:
 
 @contextlib.contextmanager
 def proxy(target: str, recording: Path, *options: str) -> Iterator[RunningProxy]:
-    """Runs a proxy for `target` that rewrites addresses and records to that file."""
+    """Runs a proxy for `target` that rewrites addresses and records to this file."""
     arguments = [target, "--rewrite", "--json", "--record", str(recording), *options]
     with started("proxy", "127.0.0.1:0", *arguments, options=(), stderr=None) as process:
         yield RunningProxy(process)

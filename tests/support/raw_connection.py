@@ -1,6 +1,7 @@
-"""A blocking connection that sends any request in any version, also those that a client avoids.
+"""Provides a blocking connection that sends any request in any version.
 
-Uses only `kproto.protocol`, so it works with the embedded broker and with real ones.
+This includes requests that a client never sends. It uses only `kproto.protocol`, and works with the
+embedded broker and with real ones.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class RawConnection:
         return message
 
     def has_answer(self, timeout_s: float) -> bool:
-        """Returns whether response bytes arrive in time; all earlier responses must be read."""
+        """Returns whether response bytes arrive in time; earlier responses must have been read."""
         return bool(select.select([self._socket], [], [], timeout_s)[0])
 
     def receive_rest(self) -> bytes:

@@ -1,7 +1,6 @@
-"""Partition 0 of a topic over a blocking connection: create, append and read, at any version.
+"""Creates, writes and reads partition 0 of a topic over a blocking connection, at any version.
 
-Works with real brokers and the embedded one. Sends the requests; the test decodes the records of a
-response.
+It works with real brokers and the embedded one, and does not decode the records of a response.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class RawTopic:
         return topic
 
     def produce(self, records: bytes, version: int = _PRODUCE_VERSION) -> Produced:
-        """Produces `records`; returns the response, also one with an error."""
+        """Produces `records`; returns the response, even if it has an error."""
         data = PartitionProduceData(index=0, records=records)
         request = ProduceRequest(
             acks=-1,

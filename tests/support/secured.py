@@ -1,4 +1,4 @@
-"""Secured real brokers for tests, and functions to grant and remove rights of their users."""
+"""Provides secured real brokers, and grants and removes rights of their users."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PATIENCE_S = 30.0
 
 
 class Operation(IntEnum):
-    """Operations of an ACL, with the numbers of AclOperation."""
+    """Operations of an ACL, with the codes of Kafka's AclOperation."""
 
     ALL = 2
     READ = 3
@@ -40,7 +40,7 @@ class Operation(IntEnum):
 
 @pytest.fixture(scope="session", params=VERSIONS)
 def secured(request: pytest.FixtureRequest) -> Iterator[SecuredKafka]:
-    """A node with a listener of each kind, whose users have no rights until a test grants some."""
+    """Yields a node with a listener of each kind; its users have no rights at first."""
     try:
         kafka = SecuredKafka(request.param)
         with kafka:
@@ -52,7 +52,7 @@ def secured(request: pytest.FixtureRequest) -> Iterator[SecuredKafka]:
 def sasl_of(
     kafka: SecuredKafka, mechanism: str, user: str = "alice", password: str | None = None
 ) -> kproto.Sasl:
-    """Returns credentials of a user; `password` replaces the right password."""
+    """Returns the credentials of a user; `password` replaces the correct password."""
     password = kafka.passwords.get(user, "unknown") if password is None else password
     match mechanism:
         case "PLAIN":

@@ -1,4 +1,4 @@
-"""Certificates and SASL exchanges for tests of a secured broker."""
+"""Provides certificates and SASL exchanges for tests of a secured broker."""
 
 from __future__ import annotations
 

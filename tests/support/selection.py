@@ -1,6 +1,6 @@
-"""Divides the tests between `make test`, `make exhaustive` and `make thorough`, and their workers.
+"""Divides the tests between `make test`, `make exhaustive` and `make thorough`, and workers.
 
-`make test-all` runs all three, so no test is left out.
+`make test-all` runs all three, so no test is omitted.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ SHARED_BROKERS = frozenset({"kafka_brokers", "secured"})
 
 
 def mark_exhaustive(items: Iterable[pytest.Item]) -> None:
-    """Marks tests on older releases of Kafka as exhaustive, on clusters of them as thorough."""
+    """Marks tests on older Kafka releases as exhaustive, and on clusters of them as thorough."""
     for item in items:
         parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
         on_servers = item.get_closest_marker("kafka") or item.get_closest_marker("reference")
@@ -79,19 +79,19 @@ def mark_exhaustive(items: Iterable[pytest.Item]) -> None:
 
 
 def group_of(test: str) -> str:
-    """Returns the name of the servers that a test shares, else its file."""
+    """Returns the name of the servers that a test shares, or else its file."""
     path = test.partition("::")[0]
     return next((group for prefix, group in TOGETHER if path.startswith(prefix)), path)
 
 
 def below(items: Iterable[pytest.Item], folder: Path) -> list[pytest.Item]:
-    """Returns the tests below a folder; compares text, because 20,000 path objects take long."""
+    """Returns the tests below a folder; compares text, because 20,000 Path objects are slow."""
     start = f"{folder}{os.sep}"
     return [item for item in items if str(item.path).startswith(start)]
 
 
 def seeds(few: int, more: int, most: int) -> list[Any]:
-    """Returns seeds up to `most` as parameters: exhaustive from `few`, thorough from `more`."""
+    """Returns seeds up to `most` as parameters: from `few` on exhaustive, from `more` thorough."""
 
     def marks_of(seed: int) -> tuple[pytest.MarkDecorator, ...]:
         if seed < few:
@@ -154,8 +154,8 @@ def broker_files_without_group(items: Iterable[pytest.Item]) -> list[str]:
 class ByServers(LoadScopeScheduling):  # type: ignore[misc]  # the base class has no types
     """Gives each worker whole groups, in the order in which they were collected.
 
-    `--dist loadgroup` no longer works: pytest 9.2 does not let pytest-xdist rename tests, so every
-    mark of a group is ignored silently.
+    `--dist loadgroup` does not work: pytest 9.2 does not let pytest-xdist rename tests, so every
+    group mark is ignored silently.
     """
 
     def _split_scope(self, nodeid: str) -> str:

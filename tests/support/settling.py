@@ -25,11 +25,11 @@ _EXACT = 0
 
 
 def settle(connection: RawConnection) -> None:
-    """Waits until the broker has applied all earlier changes, by means of one more change.
+    """Waits until the broker has applied all earlier changes, by making one more change.
 
-    A broker applies changes in order but may describe a change before it has applied it. A later
-    change that it describes proves that it has applied the earlier ones. `connection` needs the
-    rights of a super user.
+    A broker applies changes in order but may describe a change before it has applied it. Once it
+    describes a later change, it has applied the earlier ones. `connection` needs the rights of a
+    super user.
     """
     client_id = f"client_id-{uuid.uuid4().hex}"
     wanted = ComponentData(entity_type="client-id", match_type=_EXACT, match=client_id)

@@ -1,4 +1,4 @@
-"""Programs of tests/spark/programs, run on another PySpark than that of the tests."""
+"""Runs programs of tests/spark/programs on another PySpark than that of the tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QUIET = {
 
 
 class ProgramFailed(AssertionError):
-    """The error that the program raised, as text."""
+    """Raised with the text of the error that the program raised."""
 
 
 class SparkPrograms:
@@ -58,7 +58,7 @@ class SparkPrograms:
 def spark_programs(
     python: Path, config: Mapping[str, str], *, errors: IO[bytes] | None = None
 ) -> Iterator[SparkPrograms]:
-    """Yields a Spark session of that interpreter, with `config` added to `QUIET`.
+    """Yields a Spark session of this interpreter, with `config` added to `QUIET`.
 
     The process ends with the block. It writes its standard error to `errors`, by default to that of
     this process.

@@ -1,8 +1,8 @@
-"""Event-loop time that does not advance while the machine is stalled.
+"""Provides event-loop time that does not advance while the machine is stalled.
 
 A busy machine can stall a process for longer than a test's timeout. With the fixture `steady_time`
 no stall counts for more than `LONGEST_S` in event loops and in code that uses their time, so an
-awaited task runs before its timeout expires. Everything else lasts as long as before.
+awaited task runs before its timeout expires. All other times are unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["LONGEST_S", "hold_up", "steady_time"]
 #: The most seconds that count between two readings of a loop's clock.
 LONGEST_S: Final = 0.02
 
-#: The longest single wait of a selector, in seconds, so that a longer wait counts in full.
+#: The longest single wait of a selector in seconds; a longer wait is split, and so counts in full.
 _TICK_S: Final = 0.01
 
 

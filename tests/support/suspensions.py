@@ -1,9 +1,9 @@
-"""Cancels a coroutine at each point at which it suspends, and checks that nothing is left behind.
+"""Cancels a coroutine at each point where it suspends, and checks that nothing is left.
 
 `points` runs a scene many times, each in a new event loop, and cancels it at the first, second, ...
 suspension of the coroutine under test, until the coroutine ends before that. Each suspension is
-tested in two ways: cancelled as the coroutine begins to wait, and `late`: the awaited result has
-arrived but the coroutine has not resumed, so a coroutine that drops the result loses it.
+tested in two ways. In the first, the coroutine is cancelled as it begins to wait. With `late`, the
+awaited result has arrived but the coroutine has not resumed: it must not lose the result.
 
 `turns` cancels the coroutine after a number of event loop iterations. This reaches the states of
 other tasks while the coroutine waits at one point.
@@ -29,12 +29,12 @@ MOST_TURNS: Final = 1_000
 
 LONGEST_S: Final = 15.0
 
-#: Event loop iterations after which everything that was closed is released.
+#: Event loop iterations after which all closed resources are released.
 TURNS: Final = 10
 
 
 class Cancel(ABC):
-    """Runs coroutines and cancels the current task at one moment; then `reached` is true."""
+    """Runs a coroutine and cancels the current task at one point; then `reached` is true."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -44,7 +44,7 @@ class Cancel(ABC):
     async def _run(self, work: Awaitable[object]) -> None: ...
 
     async def run(self, work: Awaitable[object]) -> None:
-        """Awaits `work`, which must be cancelled once the moment is reached.
+        """Awaits `work`, which must end as cancelled if the point is reached.
 
         A coroutine that swallows its cancellation would break `asyncio.timeout`.
         """
@@ -137,8 +137,8 @@ class _Steps:
 def points(scene: Callable[[CancelAt], Coroutine[Any, Any, None]], *, late: bool) -> int:
     """Runs `scene` for each suspension; returns the number of suspensions.
 
-    Raises AssertionError, which names the suspension, if a task, a socket or a timer is left, or an
-    exception that was never retrieved.
+    Raises AssertionError, which names the suspension, if a task, a socket, a timer or an
+    unretrieved exception is left.
     """
     return _each(scene, (CancelAt(at, late=late) for at in range(1, MOST_POINTS + 1)))
 
@@ -149,7 +149,7 @@ def turns(scene: Callable[[Cancel], Coroutine[Any, Any, None]], *, step: int = 1
 
 
 def _each(scene: Callable[[C], Coroutine[Any, Any, None]], cancels: Iterable[C]) -> int:
-    gc.collect()  # releases what earlier tests left, so that it is not reported here
+    gc.collect()  # releases objects of earlier tests, which must not be reported here
     for count, cancel in enumerate(cancels):
         try:
             _play(scene, cancel)

@@ -1,4 +1,4 @@
-"""A transaction at a real broker, request by request: kproto's producer has none."""
+"""Runs a transaction at a real broker, request by request: kproto's producer has none."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ TIMEOUT_MS = 60_000
 
 
 class Transaction:
-    """Sends the requests of a transactional producer, and repeats what a client would repeat.
+    """Sends the requests of a transactional producer, and retries as a client does.
 
-    `producer_id` and `producer_epoch` are known once it has begun.
+    `begin` sets `producer_id` and `producer_epoch`.
     """
 
     def __init__(self, client: kproto.Client, transactional_id: str) -> None:
@@ -38,7 +38,7 @@ class Transaction:
         self._client = client
 
     async def begin(self) -> None:
-        """Sends InitProducerId."""
+        """Sends InitProducerId, and stores the producer id and epoch."""
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id, transaction_timeout_ms=TIMEOUT_MS
         )
@@ -81,7 +81,7 @@ class Transaction:
         await self._ask(request, 3, lambda it: it.topics[0].partitions[0].error_code)
 
     async def end(self, *, committed: bool) -> None:
-        """Sends EndTxn; the coordinator writes the markers after its answer."""
+        """Sends EndTxn; the coordinator writes the markers after its response."""
         request = EndTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=self.producer_id,
