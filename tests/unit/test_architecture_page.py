@@ -1,4 +1,4 @@
-"""Tests that docs/explanation/architecture.md and CONTRIBUTING.md name present code."""
+"""Tests that docs/explanation/architecture.md and CONTRIBUTING.md name existing code."""
 
 from __future__ import annotations
 

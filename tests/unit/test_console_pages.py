@@ -1,4 +1,4 @@
-"""The commands on pages of the documentation print the text below them.
+"""Tests that each command on the documentation pages prints the text below it.
 
 `python -m tests.unit.test_console_pages` writes the pages again.
 """
@@ -24,9 +24,7 @@ COMMANDS = [
 
 
 def printed(line: str) -> str:
-    """Returns the output of a command, then its error; with `| grep TEXT` the lines with the
-    text.
-    """
+    """Returns a command's output and then its errors; `| grep TEXT` selects lines."""
     command, piped, wanted = line.partition(" | grep ")
     words = shlex.split(command)
     assert words[0] == "kproto"
@@ -41,7 +39,7 @@ def printed(line: str) -> str:
 
 
 def command_of(block: str) -> str:
-    """The first line of a block, without its prompt."""
+    """Returns the first line of a block, without its prompt."""
     first = block.partition("\n")[0]
     assert first.startswith("$ ")
     return first[2:]

@@ -1,4 +1,4 @@
-"""The example programs end quietly on Ctrl-C and report errors; the proxies forward every byte."""
+"""Tests the example programs: they end quietly on Ctrl-C, report errors, forward every byte."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def example(
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Runs an example, or its `text`, and kills it if it does not end.
 
-    By default it runs as a user runs it; in development mode (`dev`) asyncio also reports slow
+    By default it runs as a user runs it. In development mode (`dev`) asyncio also reports slow
     steps.
     """
     program = ("-c", text) if text else (str(ROOT / "examples" / name),)
@@ -72,7 +72,7 @@ async def listens(port: int) -> None:
         try:
             _, writer = await asyncio.open_connection("127.0.0.1", port)
         except OSError:
-            await asyncio.sleep(0.02)  # another process opens the port, so polling is the only way
+            await asyncio.sleep(0.02)  # another process opens the port, so the test must poll
         else:
             writer.close()
             await writer.wait_closed()
@@ -145,7 +145,7 @@ async def test_an_interrupted_proxy_ends_quietly(name: str) -> None:
 
 @proxies
 async def test_a_proxy_interrupted_while_clients_connect_closes_every_connection(name: str) -> None:
-    """The interrupt arrives when some clients are accepted, but not served yet."""
+    """Ctrl-C arrives while some clients are accepted, but not served yet."""
     (port,) = free_ports(1)
     text = (ROOT / "examples" / name).read_text(encoding="utf-8")
     async with (
@@ -205,7 +205,7 @@ async def test_the_interrupted_first_program_ends_quietly() -> None:
 
 
 async def test_a_client_stays_on_the_rewriting_proxy() -> None:
-    """The broker advertises its own address, which the proxy replaces by its own."""
+    """The broker advertises its own address, which the proxy replaces by the proxy's address."""
     (port,) = free_ports(1)
     async with (
         Broker() as broker,

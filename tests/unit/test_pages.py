@@ -1,4 +1,4 @@
-"""The programs of the pages that need nothing but kproto run as printed, and so do their tests."""
+"""Tests that programs on the pages run as printed if they need only kproto; so do their tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs of the README and of the start pages run as printed.
+"""Tests that the programs of the README and of the start pages run as printed.
 
 Only the broker's address is replaced, because port 9092 may be in use.
 """
@@ -24,7 +24,7 @@ from kproto.broker import Broker
 from tests.support.environment import ROOT
 from tests.support.pages import blocks, page_text
 
-#: Sends and reads records.
+#: The program that sends and reads records.
 (FIRST,) = blocks(page_text("README.md"), "python")
 
 #: Complete programs, then the body of a coroutine, and a program for Spark.
@@ -65,7 +65,7 @@ async def test_the_first_program_runs() -> None:
 
 
 async def run_first_program(broker: Broker) -> list[str]:
-    """Returns the lines that it prints before it waits for further records."""
+    """Returns the lines that the program prints before it waits for further records."""
     program = FIRST.replace("localhost:9092", broker.bootstrap)
     assert program != FIRST
     process = await asyncio.create_subprocess_exec(
@@ -87,7 +87,7 @@ async def run_first_program(broker: Broker) -> list[str]:
 
 
 async def test_the_start_pages_run_in_order(capsys: pytest.CaptureFixture[str]) -> None:
-    """A reader runs the programs in this order: each needs the records of the previous one."""
+    """A reader runs the programs in this order: each needs the records of earlier programs."""
     async with Broker() as broker:
         broker.create_topic("greetings", partitions=1)
         broker.create_topic("orders", partitions=3)

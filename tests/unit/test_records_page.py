@@ -1,6 +1,6 @@
-"""docs/how-to/records.md says what the code does; its programs run in test_pages.py.
+"""Tests that docs/how-to/records.md describes the code; test_pages.py runs its programs.
 
-Not among the tests of records, which are run on compiled modules too, without the pages.
+The test is not in tests/unit/records, which also runs on compiled modules, without the pages.
 """
 
 from __future__ import annotations

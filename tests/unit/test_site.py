@@ -1,6 +1,6 @@
-"""The site of the documentation: links, marks, tables that the code fills, and what it leaves out.
+"""Tests the documentation site: links, marks, tables filled by code, and excluded pages.
 
-`make docs` builds it; these tests need nothing of its builder.
+`make docs` builds the site; these tests do not need its builder.
 """
 
 from __future__ import annotations

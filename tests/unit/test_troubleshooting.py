@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md quotes texts that the code has, and names of Kafka's error codes."""
+"""Tests that docs/troubleshooting.md quotes texts in the code, and Kafka's error codes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ CELLS = re.findall(r"^\| ([^|]+) \|", PAGE, re.MULTILINE)
 TEXTS = [text for cell in CELLS for text in re.findall(r"`([^`]+)`", cell)]
 CODES = [code for cell in CELLS for code in re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", cell)]
 
-#: Stands for a value that is filled in, and for text of other literals.
+#: Stands for a value that is filled in, and for an expression that is not a literal.
 GAP = "\0"
 
 
 def texts(node: ast.expr) -> str:
-    """The text of literals and f-strings that are joined, with a gap for each value."""
+    """Returns the text of joined literals and f-strings, with a gap for each value."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return re.sub(r"%[sdr]|%\.\df", GAP, node.value)
     if isinstance(node, ast.JoinedStr):
@@ -37,7 +37,7 @@ def texts(node: ast.expr) -> str:
 
 @cache
 def said() -> str:
-    """All texts of the code, a line each."""
+    """Returns all texts of the code, one per line."""
 
     def of_file(path: Path) -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -1,4 +1,4 @@
-"""The tables of the client's bench: medians, ratios within a round, and missing measurements."""
+"""Tests the result tables of the client benchmark: medians, ratios, missing measurements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def results_of(row: Row, *turns: dict[str, Measured]) -> Results:
 
 
 def test_a_ratio_is_the_median_of_the_ratios_within_a_round() -> None:
-    """The machine may be slower in one round; a ratio compares measurements of one round."""
+    """A ratio compares measurements of one round, because the machine may be slower in another."""
     results = results_of(
         PRODUCE,
         {"kproto": Measured(2, 2), "confluent_kafka": Measured(1, 4)},

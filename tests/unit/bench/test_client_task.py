@@ -1,4 +1,4 @@
-"""Shared parts of the client's bench tasks: start-up is excluded, all records are counted."""
+"""Tests what the client benchmark's tasks share: start-up time is excluded, records counted."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_records_have_the_keys_and_headers_of_the_task() -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 @pytest.mark.slow
 async def test_every_row_of_kproto_runs(row: Row) -> None:
-    """Runs each row with few records on the embedded broker; the tasks check that none is lost."""
+    """Runs each row of kproto on the embedded broker; the tasks check that no record is lost."""
     records = FEW_RECORDS if row.records is None else min(row.records, 20)
     async with Broker() as broker:
         await make_topic(broker.bootstrap, "t", row.partitions)

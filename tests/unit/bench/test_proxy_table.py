@@ -1,4 +1,4 @@
-"""The table of the proxy's bench: medians without it, ratios within a turn through it."""
+"""Tests the table of the proxy benchmark: medians without the proxy, ratios with it."""
 
 from __future__ import annotations
 

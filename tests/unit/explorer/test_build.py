@@ -1,4 +1,4 @@
-"""The page is one file that needs no other file and no server."""
+"""Tests that the explorer is a single file, which needs no other file and no server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDER = Path(build.__file__).parent
 
 
 class Parts(HTMLParser):
-    """The tags of a page with their attributes, and the text of scripts and styles."""
+    """Collects the tags of a page with their attributes, and the text of scripts and styles."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The exported data for the scripts of the page equals the definitions."""
+"""Tests that the data exported for the page's scripts equals the definitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kproto.schema.versions import Versions
 
 ZERO = Versions.single(0)
 
-#: The words of Kafka's format for the short keys.
+#: The key in Kafka's format for each short key.
 KEYS = {
     "n": "nullableVersions",
     "t": "tag",
@@ -30,7 +30,7 @@ KEYS = {
 
 
 def field_in_full(made: list[Any]) -> dict[str, Any]:
-    """A field of the export in Kafka's format again."""
+    """Returns a field of the export in Kafka's format."""
     name, kind, versions, extras, fields = [*made, 0, 0][:5]
     out: dict[str, Any] = {"name": name, "type": kind, "versions": versions}
     for key, value in (extras or {}).items():
@@ -69,7 +69,7 @@ def test_every_definition_comes_back_from_the_export() -> None:
 
 
 def test_an_attribute_that_python_spells_otherwise_is_said() -> None:
-    """`copy` and `list` are names that a struct needs for itself."""
+    """A struct needs the names `copy` and `list` for itself, so such fields have another name."""
     fields = (FieldSpec("Copy", "int8", ZERO), FieldSpec("TopicId", "int8", ZERO))
     spec = MessageSpec("OddRequest", "request", ZERO, fields=fields)
     (made,) = definitions({"OddRequest": spec})

@@ -1,4 +1,4 @@
-"""The page gets the facts of `kproto.schema`, in the shapes that it accepts."""
+"""Tests that the page gets the data of `kproto.schema`, in the JSON structure it reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_every_release_with_its_ranges() -> None:
 
 
 def test_the_first_release_of_a_version_is_that_of_the_table() -> None:
-    """The page looks for it in the ranges, as the grid of releases shows them."""
+    """The page finds a version's first release in the ranges of its table of releases."""
     made = facts.releases()
     for key in study.api_names():
         for version in range(20):
@@ -31,7 +31,7 @@ def test_the_glossary_answers_as_python_asks_it() -> None:
     known = facts.glossary()
     assert known["messages"]["FetchRequest"] == study.meaning("FetchRequest")
     assert known["fields"]["MaxWaitMs"] == study.meaning("FetchRequest", "MaxWaitMs")
-    assert set(known["messages"]) >= set(union())  # it knows former names too
+    assert set(known["messages"]) >= set(union())  # the table has former names, too
 
 
 def test_every_note_of_a_version() -> None:

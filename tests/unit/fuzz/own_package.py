@@ -1,4 +1,4 @@
-"""A generated package of other messages, and a command that implements it with a fault."""
+"""Generates a package of messages that Kafka does not have, for the tests of the fuzzer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kproto_codegen.cli import main as codegen
 
-#: A request of an API that Kafka does not have, and a message of none.
+#: A request that Kafka does not have, and a data message.
 DEFINITIONS = {
     "Greeting": {
         "type": "data",
@@ -32,7 +32,7 @@ DEFINITIONS = {
 
 
 def make_package(folder: Path, name: str) -> None:
-    """Generate the package `name` into a folder, which must be the current one."""
+    """Generates the package `name` into `folder`, which must be the working directory."""
     schemas = folder / f"{name}_definitions"
     schemas.mkdir()
     for message, definition in DEFINITIONS.items():

@@ -1,4 +1,4 @@
-"""Frames at a broker: nothing is found in the embedded one, and a broken one is found out."""
+"""Tests fuzzing a broker: no findings for the embedded one, a finding for each broken one."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from kproto.wire.errors import BrokerConnectionError, ConfigurationError
 QUICK = BrokerFuzzSettings(
     frames=200, rate=1000, quiet_s=0.1, alive_s=60, time_s=600, recovery_s=0.2, shrink_attempts=60
 )
-#: At a broker that answers or closes at once, and so is waited for only where the machine pauses.
+#: For a broker that answers or closes at once: the long wait covers pauses of the machine.
 PATIENT = replace(QUICK, quiet_s=60)
-#: At one that never answers.
+#: For a broker that never answers.
 IMPATIENT = replace(QUICK, alive_s=0.5)
 VERSIONS = {3: range(10), 18: range(4)}
 
@@ -50,7 +50,7 @@ async def test_nothing_is_found_in_the_embedded_broker() -> None:
 
 
 class Bad:
-    """A broker that answers ApiVersions, and is broken in one way."""
+    """A broker that answers ApiVersions, and has one fault."""
 
     def __init__(self, fault: str) -> None:
         self.fault = fault
@@ -185,7 +185,10 @@ def after_json(finding: BrokerFinding) -> object:
 
 
 class Restarted(Bad):
-    """A broker that ends at a frame with an api key beyond 99, and is started again when missed."""
+    """A broker that stops at a frame with an api key above 99.
+
+    It starts again when a client fails to connect.
+    """
 
     def __init__(self, fault: str) -> None:
         super().__init__(fault)
@@ -228,7 +231,7 @@ def test_a_crash_is_made_small_where_the_broker_is_started_again(
 
 def test_crash_during_shrinking_is_a_finding_of_its_own() -> None:
     class Fragile(Bad):
-        """It closes on Metadata; on the second of them it ends."""
+        """Closes the connection at the first Metadata; stops at the second one."""
 
         seen = 0
 

@@ -1,4 +1,4 @@
-"""Cases: the same for a seed, of every kind, and what the walk says of mutated bytes."""
+"""Tests the fuzzer's cases: equal for a seed, of every kind, and the walk over mutated bytes."""
 
 from __future__ import annotations
 

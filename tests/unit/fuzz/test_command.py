@@ -1,4 +1,4 @@
-"""`kproto fuzz` as a command: reports, replays, exit codes, errors of one line."""
+"""Tests `kproto fuzz` as a command: reports, replays, exit codes, errors of one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A wrong implementation is found for each kind of fault, with a small example; ours is right."""
+"""Tests that each fault of a wrong implementation is found, with a small example.
+
+The correct implementation has no findings.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from kproto.wire.errors import ConfigurationError
 
 WRONG = Path(__file__).with_name("wrong_implementation.py")
 FORMS = tuple(MessageVersion("MetadataRequest", version) for version in (1, 9, 12))
-#: With the time of a judge: what answers at once is waited for only where the machine pauses.
+#: With a judge's long timeouts, which cover pauses of the machine.
 QUICK = FuzzSettings(at_once=16, max_garbage=10, shrink_attempts=300, shrink_waits=3).of_a_judge()
 #: A late command answers after half a second; a hung command never answers.
 OF_LATE = replace(QUICK, answer_timeout_s=0.3, late_s=60)
@@ -44,7 +47,7 @@ def fuzzed(
         return run(tried, KprotoCodec(), plan, by_kproto=True, settings=settings)
 
 
-#: Those that take seconds, and show again what the others show, by another fault.
+#: Faults that take seconds, and test the same as the other faults do.
 LONG = [pytest.mark.slow, pytest.mark.exhaustive]
 
 
@@ -136,7 +139,7 @@ def test_an_example_can_be_replayed() -> None:
 
 
 def test_refused_bytes_with_string_lengths_are_shrunk() -> None:
-    """The fault is a count of tagged fields below zero, behind a text that says how long it is."""
+    """The fault, a negative count of tagged fields, follows a string with its length."""
     message_version = MessageVersion("FindCoordinatorRequest", 3)
     content = b"\xfb\x01" + b"text " * 50 + b"\x00" + b"\xff\xff\xff\xff\x0f"
     case = Case(Operation.REWRITE, message_version, content, "value")
@@ -184,7 +187,7 @@ def test_findings_before_the_last_restart_are_kept(fault: str, found: str) -> No
     [(128, Fault.STRICTER_ON_ODD), (256, Fault.STRICTER_ON_ODD), (127, Fault.STRICTER)],
 )
 def test_a_number_that_kafka_changes_may_be_refused(key_type: int, fault: Fault) -> None:
-    """Kafka's converter takes 128 to 256 for an int8, and makes it 128 less."""
+    """Kafka's converter accepts 128 to 256 for an int8, and subtracts 128."""
     content = json.dumps({"keyType": key_type, "coordinatorKeys": []})
     case = Case(Operation.ENCODE, MessageVersion("FindCoordinatorRequest", 4), content, "json")
     right = Answer(Outcome.DONE, bytes([key_type % 128, 1, 0]))
@@ -223,7 +226,7 @@ def test_a_cause_is_the_same_whatever_the_message(reasons: list[str], cause: str
 
 
 class WritesOneLine:
-    """Stands for the run of a command that has written one line, and will write nothing more."""
+    """Fakes a running command that has written one line and writes no more."""
 
     def __init__(self, *_: object) -> None:
         self.lines: queue.Queue[bytes] = queue.Queue()

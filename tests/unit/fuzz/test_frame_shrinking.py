@@ -1,4 +1,4 @@
-"""Frames that show a fault of a broker are made few and short."""
+"""Tests shrinking: the frames that show a broker's fault become few and short."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def met(kind: str, count: int) -> tuple[Frame, ...]:
 
 
 def asks_for_a_topic(frame: Frame) -> bool:
-    """Whether a sound Metadata request names one topic or more."""
+    """Returns whether a valid Metadata request names one topic or more."""
     assert frame.version is not None
     if frame.api_key != 3:
         return False

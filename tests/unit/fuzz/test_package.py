@@ -1,4 +1,4 @@
-"""`kproto fuzz --package`: a command that implements other messages, judged by their codec."""
+"""Tests `kproto fuzz --package`: the package's own codec judges a command for its messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.fuzz.own_package import make_package
 PACKAGE = "messages_for_fuzz"
 RIGHT = shlex.join([sys.executable, "-m", "kproto.fuzz.kproto_codec", PACKAGE])
 
-#: The package's codec, but that a request whose first byte is set is refused.
+#: The package's codec with a fault: it refuses a request whose first byte is not zero.
 WRONG = f"""
 import json, sys
 from kproto.fuzz import kproto_codec
@@ -63,7 +63,7 @@ def test_a_wrong_command_is_found_made_small_and_replayed(capsys: Captured) -> N
     assert set(report["tried"]) == {"ShoutRequest"}
     rewritten = [it for it in report["findings"] if it["operation"] == "rewrite"]
     (example,) = (it["example"] for it in rewritten if it["fault"] == "stricter")
-    assert len(example["hex"]) == 2 * 8  # loudness, and no words
+    assert len(example["hex"]) == 2 * 8  # the field Loudness, and no Words
     again = ["fuzz", "--package", PACKAGE, "--replay", json.dumps(example), "--command"]
     assert main([*again, wrong]) == 1
     assert "too loud" in capsys.readouterr().out

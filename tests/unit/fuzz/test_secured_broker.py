@@ -1,4 +1,4 @@
-"""`kproto fuzz --broker` before a broker with TLS and SASL."""
+"""Tests `kproto fuzz --broker` with a broker that requires TLS and SASL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TLS = Tls(ca=client_ca(CA))
 
 
 async def fuzzed(secured: ConnectionSecurity) -> tuple[BrokerResult, int]:
-    """The result, and how often the broker was shown who it is."""
+    """Returns the result, and how often the fuzzer authenticated."""
     async with SecuredBroker(
         tls=server_tls(CA, "127.0.0.1"), mechanisms=("PLAIN", "SCRAM-SHA-256")
     ) as broker:

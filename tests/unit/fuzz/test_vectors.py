@@ -1,4 +1,4 @@
-"""`kproto vectors`: the lines of tests/vectors, and those of another package."""
+"""Tests `kproto vectors`: the lines of tests/vectors, and those of another package."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_release_that_brought_a_version_is_named(capsys: Captured) -> None:
 
 
 def test_introducing_release_agrees_with_the_golden_files() -> None:
-    """Golden vectors say whether 3.9.2 and 4.4.0 have a version; they were made otherwise."""
+    """The golden vectors, made independently, tell whether 3.9.2 and 4.4.0 have a version."""
     looked = 0
     for line in (GOLDEN / "clients.jsonl").read_text(encoding="utf-8").splitlines():
         node = json.loads(line)

@@ -1,4 +1,4 @@
-"""An implementation that is right except for one fault, which the first argument names."""
+"""Implements the codec correctly except for one fault, which the first argument names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import time
 
 from kproto.fuzz import kproto_codec
-from kproto.messages import MetadataRequest  # the faults show at one of its fields
+from kproto.messages import MetadataRequest  # the faults depend on its topics
 
 fault = sys.argv[1]
 held: list[str] = []
@@ -23,7 +23,7 @@ for line in sys.stdin:
     answer = kproto_codec._answered(line)
     said = json.dumps(answer)
     data = bytes.fromhex(asked.get("hex", ""))
-    hits = False  # the fault's place: a request that asks for a topic called with an e
+    hits = False  # true for a request with an "e" in a topic name
     try:
         topics = MetadataRequest.decode_from(data, 0, asked["version"])[0].topics
         hits = "hex" in asked and any("e" in (topic.name or "") for topic in topics or ())

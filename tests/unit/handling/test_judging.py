@@ -1,4 +1,4 @@
-"""`judge` finds each fault in a history that has it, and finds none in a history without it."""
+"""Tests `judge`: it finds each fault in a history, and none in a history without faults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tools.handling.work import Fate, fate_of, key_of
 
 SEED = 1
 
-#: The first record of partition 0 that becomes a dead letter; earlier records do not.
+#: The first record of partition 0 that becomes a dead letter.
 DEAD = next(at for at in range(10_000) if fate_of(SEED, 0, at) is Fate.DEAD)
 ENDS = {0: DEAD + 1}
 
@@ -16,7 +16,7 @@ MEMBERS = {"a": Member("a"), "b": Member("b"), "killed": Member("killed", 1)}
 
 
 def attempt_at(offset: int, at: int | None = None, member: str = "a", end: str = "e") -> Attempt:
-    """Returns an attempt that begins at `at` ms, by default the offset, and takes one ms."""
+    """Returns an attempt of 1 ms that begins at `at` ms, by default at the record's offset."""
     at = offset if at is None else at
     ns = at * 1_000_000
     return Attempt(member, 0, offset, ns, at, ns + 999_999, at + 1, end)

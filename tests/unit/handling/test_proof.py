@@ -1,4 +1,4 @@
-"""Handlers that fail, stall and are killed: what was done is judged by what was written down."""
+"""Runs handlers that fail, stall and are killed, and judges the history they wrote."""
 
 from __future__ import annotations
 

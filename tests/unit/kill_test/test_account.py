@@ -1,4 +1,4 @@
-"""The account of a kill test finds what is lost, doubled, out of order and elsewhere."""
+"""Tests that the account of a kill test finds lost, doubled, unordered and misplaced records."""
 
 from __future__ import annotations
 

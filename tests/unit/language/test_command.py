@@ -1,4 +1,7 @@
-"""The command prints findings and ends with 1 for them; files of other programs are left out."""
+"""Tests the language check as a command: it prints findings and exits with 1.
+
+It skips files that other programs generate.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ NONE = Exceptions((), {})
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of files that is no repository."""
+    """Returns a folder of files that is not a Git repository."""
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     monkeypatch.setattr(command, "ROOT", tmp_path)
     for name, text in {

@@ -1,4 +1,4 @@
-"""Subjects of commits are checked after a base; a clone without it skips that."""
+"""Tests the check of commit subjects after a base commit; it is skipped if the base is missing."""
 
 from __future__ import annotations
 

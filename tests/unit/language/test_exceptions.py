@@ -1,4 +1,7 @@
-"""Exceptions remove the findings that they name, and none may outlive its finding."""
+"""Tests exceptions from the language rules: each removes its finding.
+
+An exception without a finding is an error.
+"""
 
 from __future__ import annotations
 

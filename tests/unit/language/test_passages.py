@@ -1,4 +1,4 @@
-"""Prose is found in Python and Markdown, with its line; code is not."""
+"""Tests that prose in Python and Markdown is found with its line; code is ignored."""
 
 from __future__ import annotations
 

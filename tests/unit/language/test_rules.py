@@ -1,4 +1,4 @@
-"""Sentences, words and names that break a rule are found, and no others."""
+"""Tests that sentences, words and names that break a rule are found, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder `kproto` works under any name: it can be copied into another code base."""
+"""Tests that the folder `kproto` works under any name, when copied into another code base."""
 
 from __future__ import annotations
 
@@ -39,4 +39,4 @@ def test_all_of_it_imports_under_another_name(tmp_path: Path) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 300  # the generated messages alone are more
+    assert int(done.stdout) > 300  # the generated messages alone are more files

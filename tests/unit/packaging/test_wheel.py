@@ -1,4 +1,7 @@
-"""The wheel has every file of kproto's packages, and nothing that conflicts in site-packages."""
+"""Tests that the wheel has every file of kproto's packages.
+
+It must have no file that conflicts with another package in site-packages.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ def names(wheel: Path) -> list[PurePosixPath]:
 
 
 def test_the_wheel_has_only_kprotos_packages(names: list[PurePosixPath]) -> None:
-    # A top-level `cloudevents` would overwrite the official SDK.
+    # A top-level package `cloudevents` would overwrite the official SDK.
     tops = {name.parts[0] for name in names if not name.parts[0].endswith(".dist-info")}
     assert tops == set(PACKAGES)
 

@@ -1,4 +1,4 @@
-"""How the table of releases is written: rows of what changed, an API by its newest name."""
+"""Tests how the table of releases is written: one row per change, an API by its newest name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tests' search for a broker: its order, and its outcome if there is none."""
+"""Tests how the tests search for a broker: the order, and the result if there is none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.kafka.properties import FIXED
 
 
 class Started:
-    """Fakes a container or a JVM node, and records its starts and stops."""
+    """Fakes a container or a JVM node, and records starts and stops."""
 
     def __init__(self, bootstrap: str, happened: list[str]) -> None:
         self.bootstrap = bootstrap
@@ -35,7 +35,7 @@ class Started:
 
 @pytest.fixture
 def happened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Fakes a machine with a Docker engine and Java; nothing is started."""
+    """Fakes a machine with a Docker engine and Java, and returns the list of calls."""
     events: list[str] = []
     monkeypatch.delenv("KPROTO_BOOTSTRAP", raising=False)
     monkeypatch.setattr(brokers, "engine_answers", lambda: True)

@@ -1,4 +1,4 @@
-"""The classes of a broker are written down once for each release and each Java."""
+"""Tests that a broker's class archive is made once for each Kafka release and each Java."""
 
 from __future__ import annotations
 

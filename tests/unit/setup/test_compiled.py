@@ -1,4 +1,4 @@
-"""The record modules compile with mypyc unchanged, and pass their tests when compiled."""
+"""Tests that mypyc compiles the record modules unchanged; then their tests pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.setup import compiled
 
 
 def modules_in(folder: Path, suffix: str) -> set[tuple[Path, str]]:
-    """Returns the modules below a folder, each with its folder."""
+    """Returns the modules in a folder and its subfolders, each with its folder."""
     return {
         (path.parent.relative_to(folder), path.name.removesuffix(suffix))
         for path in folder.rglob(f"*{suffix}")

@@ -1,4 +1,4 @@
-"""When an environment is made, and with which commands; no package is installed here."""
+"""Tests when a virtual environment is created, and by which commands; nothing is installed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.setup.programs import ProgramError
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The commands that were run, of which `venv` makes an interpreter."""
+    """Returns the list of commands that were run; the fake `venv` creates an interpreter file."""
     commands: list[list[str]] = []
 
     def run(command: list[str], **_: Any) -> str:

@@ -1,4 +1,4 @@
-"""kproto's import contract finds imports outside the standard library, and nothing else."""
+"""Tests that kproto's import contract finds only imports outside the standard library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The choice of Java, and the options that its wrapper drops; shell scripts replace Java."""
+"""Tests the choice of Java, and the options that its wrapper drops; scripts replace Java."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 def fake_java(home: Path, version: str, *, vector: bool = True) -> Path:
-    """Makes a program that answers as a java of this version; it prints its other arguments."""
+    """Creates a script that answers as a Java of this version, and prints its other arguments."""
     program = home / "bin" / "java"
     program.parent.mkdir(parents=True)
     refuses = "" if vector else 'case "$*" in *jdk.incubator.vector*) exit 1;; esac\n'

@@ -1,4 +1,4 @@
-"""The storage of nodes is formatted once for each release, and copied with ids of its own."""
+"""Tests that node storage is formatted once for each release, and copied with new ids."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_format_that_failed_is_tried_again(asked: list[Path]) -> None:
 
 def test_a_copy_has_all_files_and_ids_of_its_own(asked: list[Path], tmp_path: Path) -> None:
     source = formatted(asked)
-    (tmp_path / "second").mkdir()  # a test may name a folder that is there
+    (tmp_path / "second").mkdir()  # the folder may exist already
     texts = []
     for name in ("first", "second"):
         write_storage(source, tmp_path / name, node_id="2", cluster_id="other")

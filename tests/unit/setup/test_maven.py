@@ -1,4 +1,4 @@
-"""Fetching jars with Maven, and its errors; a shell script replaces the program."""
+"""Tests fetching jars with Maven, and its errors; a shell script replaces `mvn`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tools.setup import java, maven
 
 
 class Setting(NamedTuple):
-    """A folder for the jars, the template of a pom, and the only folder on the PATH."""
+    """A folder for the jars, a template of a pom, and the only folder on the PATH."""
 
     folder: Path
     pom: Path
     programs: Path
 
     def answer(self, script: str) -> None:
-        """Makes `mvn` a script that logs its arguments and has its output folder in $out."""
+        """Makes `mvn` a script that logs its arguments; $out is its output folder."""
         program = self.programs / "mvn"
         program.write_text(
             "#!/bin/sh\n"

@@ -1,4 +1,4 @@
-"""Cache entries are made once, and are complete or missing."""
+"""Tests that a cache entry is made once, and is either complete or missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ports to listen on: free, different, and one of them named."""
+"""Tests the choice of ports: they are free and different, and a port may be given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs: running one to its end, supervising one, and printing the result of a search."""
+"""Tests running a program to its end, supervising one, and printing a search's result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The groups of tests that stay in one process of a run."""
+"""Tests which groups of tests stay in one process of a run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_row_is_an_existing_path() -> None:
 
 
 class Named:
-    """The part of a test item that the selection reads."""
+    """Implements the attributes of a test item that the selection reads."""
 
     def __init__(self, nodeid: str, *fixtures: str) -> None:
         self.nodeid = nodeid

@@ -1,4 +1,4 @@
-"""A steady clock, on which a pause of the machine takes only a moment."""
+"""Tests the steady clock, on which a pause of the machine counts at most a short time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A short soak test, its verdict on a leak, and its plot."""
+"""Tests a short soak run, its verdict on a leak, and its plot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Doubled records are counted by their batch; a checkpoint knows the running batches."""
+"""Tests that doubled records are counted by micro-batch, and running batches are recognized."""
 
 from __future__ import annotations
 

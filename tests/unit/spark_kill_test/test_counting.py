@@ -1,4 +1,4 @@
-"""Lost, doubled and unordered records are counted separately."""
+"""Tests that lost, doubled and unordered records are counted separately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of a group: its commits, its conversions between protocols, and members left behind."""
+"""Tests the log of a group: commits, protocol conversions, and members left behind."""
 
 from __future__ import annotations
 

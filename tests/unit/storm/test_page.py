@@ -1,4 +1,4 @@
-"""The verdict of a storm as a table, and its section of the page."""
+"""Tests the verdict of a storm as a table, and its section of the page."""
 
 from __future__ import annotations
 

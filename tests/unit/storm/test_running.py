@@ -1,4 +1,4 @@
-"""Members of other clients that end by a known fault differ from those that the storm ends."""
+"""Tests how a storm tells members that fail by a known fault of their client from others."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_an_end_by_a_known_fault_is_recognized(
 def test_a_starting_member_gets_no_signal_to_be_slow(
     group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A member that still starts has no handler for the signal, which would end it."""
+    """The signal would end a process that has not installed its handler yet."""
     monkeypatch.setattr(running, "KINDS", {"kproto": "none"})
     member = Running("kproto", 1, group)
     signals: list[int] = []

@@ -1,6 +1,4 @@
-"""`judge` finds each fault of a group in a history that has it, and finds none in a history without
-it.
-"""
+"""Tests `judge`: it finds each fault of a group, and none in a history without faults."""
 
 from __future__ import annotations
 
@@ -158,9 +156,9 @@ def test_being_left_behind_excuses_no_other_fault() -> None:
     lines = ("assigned 1.0 0", *reads(0, 5, 1.0), "revoked 2.0 0")
     again = ("assigned 1.0 0", *reads(0, 5, 1.0), "revoked 2.0 0", "assigned 8.0 0")
     long_ago = ("assigned 1.0 0", *reads(0, 5, 1.0), "revoked 20.0 0")
-    # the member had left before
+    # the member has left before
     assert verdict(left_behind(*lines, at=3.5), end=5, committed=3).uncommitted == 1
-    # the records are of an earlier assignment
+    # the records belong to an earlier assignment
     assert verdict(left_behind(*again, at=9.0), end=5, committed=3).uncommitted == 1
     assert verdict(left_behind(*long_ago, at=19.0), end=5, committed=3).uncommitted == 1
     # more records are missing than were read

@@ -1,4 +1,4 @@
-"""Some of the schedules of `python -m tools.storm.schedules`."""
+"""Runs some of the schedules of `python -m tools.storm.schedules`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.support.selection import rest_slow
 from tools.storm.schedules import play
 
-#: Each schedule failed once: a member kept fetching while it joined, a session started again
+#: Each schedule once found a bug: a member kept fetching while it joined, a session started again
 #: without a response, a member waited too long for in-flight records, or two clocks had the same
 #: ms.
 ONCE_WRONG = [(1060, "cooperative-sticky"), (1045, "sticky"), (5121, "range")]

@@ -1,6 +1,6 @@
-"""Compares the annotated tree of a message with the generated classes and `explain`.
+"""Compares the annotated tree of a message with the generated classes and with `explain`.
 
-An independent reader makes the tree, so that each is a test of the other.
+The tree is made by an independent reader, so each of them tests the others.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["check_agreement", "check_every_byte", "check_values", "message_fault
 
 
 def message_fault(root: Node) -> Fault | None:
-    """The fault that `decode` must have found."""
+    """Returns the fault that `decode` must have found."""
     return next((fault for fault in faults(root) if fault.layer == "message"), None)
 
 
 def check_agreement(cls: type[Message], version: int, data: bytes) -> Node:
-    """The tree of any bytes: its verdict, path, offset and reason, and where each byte stands."""
+    """Checks the tree of any bytes: verdict, path, offset and reason, and each byte's node."""
     root = annotate(data, cls, version)
     expected = explain_decode(cls._definition(), version, data)
     fault = message_fault(root)
@@ -37,7 +37,7 @@ def check_agreement(cls: type[Message], version: int, data: bytes) -> Node:
 
 
 def check_every_byte(root: Node, data: bytes) -> None:
-    """Every byte is one node's own, and every node holds its children."""
+    """Checks that each byte belongs to one node, and each node spans its children."""
     own = [node for node in nodes(root) if not node.buffer]
     assert b"".join(node.own_bytes for node in own) == data
     for node in nodes(root):
@@ -51,7 +51,7 @@ def check_every_byte(root: Node, data: bytes) -> None:
 
 
 def check_values(cls: type[Message], version: int, message: Message, root: Node) -> None:
-    """Every value of the tree is what the class has decoded."""
+    """Checks that each value of the tree equals the value that the class decodes."""
     _check_struct(layout(cls._definition(), version), root, message, message_module(cls))
 
 
@@ -85,7 +85,7 @@ def _check_struct(shape: StructLayout, node: Node, held: Any, module: str) -> No
 
 
 def _head_of_tag(raw: bytes) -> int:
-    """The bytes of two varints: the number of the tag, and its size."""
+    """Returns the size in bytes of two varints, the tag's number and size."""
     at = seen = 0
     while seen < 2:
         seen += raw[at] < 128

@@ -1,4 +1,4 @@
-"""Packets of a TCP connection, and files of them, for tests: made by dpkt, or by hand."""
+"""Builds packets of a TCP connection, and capture files of them, with dpkt or by hand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def connection(
     client: tuple[str, int] = CLIENT,
     broker: tuple[str, int] = BROKER,
 ) -> list[Segment]:
-    """The segments of a connection with that talk, from its SYN to its FIN."""
+    """Returns the segments of a connection with these frames, from its SYN to its FIN."""
     segments: list[Segment] = []
     nexts = {client: numbers[0], broker: numbers[1]}
 
@@ -89,14 +89,14 @@ MAC = bytes(12)
 
 
 class Link(NamedTuple):
-    """A link type, and how a packet looks on it."""
+    """A link type, and the function that builds a packet for it."""
 
     number: int
     packet: Callable[[Segment], bytes]
 
 
 LINKS = {
-    "Ethernet": Link(1, lambda s: MAC + b"\x08\x00" + ip4(s) + b"\0" * 6),  # padded
+    "Ethernet": Link(1, lambda s: MAC + b"\x08\x00" + ip4(s) + b"\0" * 6),  # with padding
     "Ethernet, IPv6": Link(1, lambda s: MAC + b"\x86\xdd" + ip6(s)),
     "VLAN": Link(1, lambda s: MAC + b"\x81\x00\x00\x05\x08\x00" + ip4(s)),
     "two VLAN tags": Link(1, lambda s: MAC + b"\x88\xa8\0\5\x81\0\0\6\x86\xdd" + ip6(s)),
@@ -145,7 +145,7 @@ def _block(kind: int, body: bytes, order: str) -> bytes:
 
 
 def _two_interfaces(segments: Iterable[Segment], link: Link) -> bytes:
-    """pcapng, big-endian, of which the second interface has the packets, in nanoseconds."""
+    """Returns a big-endian pcapng file in nanoseconds; its second interface has the packets."""
     out = _block(0x0A0D0D0A, struct.pack(">IHHq", 0x1A2B3C4D, 1, 0, -1), ">")
     out += _block(1, struct.pack(">HHI", 147, 0, 0), ">")
     out += _block(1, struct.pack(">HHIHHBxxxHH", link.number, 0, 0, 9, 1, 9, 0, 0), ">")
@@ -166,5 +166,5 @@ FORMATS = {
 
 
 def file_of(segments: Iterable[Segment], link: str = "Ethernet", form: str = "pcap") -> bytes:
-    """A file of those segments."""
+    """Returns a capture file of these segments."""
     return FORMATS[form](segments, LINKS[link])

@@ -1,4 +1,4 @@
-"""Conversations for tests: requests of one client and what a broker answers, as frames."""
+"""Provides conversations for tests, as frames: a client's requests and a broker's responses."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ STEPS: Sequence[Step] = (
 
 
 def frames(steps: Sequence[Step] = STEPS, times: int = 1) -> list[tuple[bytes, bytes]]:
-    """The frame of each request and that of its answer, empty where there is none."""
+    """Returns the frames of each request and its response, which is empty if there is none."""
     client, server = ClientConnection("me"), ServerConnection()
     pairs = []
     for request, response, version in [*steps] * times:

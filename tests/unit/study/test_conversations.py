@@ -1,4 +1,4 @@
-"""Events are reported in order for any split of the bytes, and no byte is lost."""
+"""Tests that events are reported in order for any split of the bytes, without a lost byte."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_raw_tokens_behind_a_handshake_of_version_0(mechanism: str, tokens: int)
 
 
 def test_a_token_that_is_not_answered_is_called_so() -> None:
-    """As where the password was wrong: brokers hang up."""
+    """A broker closes the connection after a wrong password."""
     handshake: Step = (SaslHandshakeRequest(mechanism="PLAIN"), SaslHandshakeResponse(), 0)
     talk = Conversation()
     alternating([*frames([handshake]), (frame(b"\0me\0secret"), b"")], talk)
@@ -232,7 +232,7 @@ def test_a_conversation_keeps_the_bytes_of_requests_when_told_so() -> None:
 
 
 def test_a_frame_that_comes_in_crumbs_takes_little_memory() -> None:
-    """A time for each byte would take many times what the bytes do."""
+    """Storing a timestamp for each byte would take many times the memory of the bytes."""
     whole = frame(bytes(20_000))
     talk = Conversation()
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""Descriptions of fields, from the glossary of kproto.schema."""
+"""Tests descriptions of fields, which are from the glossary of kproto.schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From captures to what passed: which connections are Kafka's, who asked, what is missing."""
+"""Tests reading captures: which connections are Kafka's, their client side, missing bytes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_connection_from_its_begin() -> None:
     assert apis(passed, Side.CLIENT) == apis(passed, Side.BROKER) == APIS
     assert {one.event.kind for one in passed} == {Kind.MESSAGE}
     assert {(one.client, one.broker) for one in passed} == {("10.0.0.1:50000", "10.0.0.2:9092")}
-    # From the first piece of the request to the last of the answer, a millisecond a segment.
+    # The latency is from the request's first segment to the response's last, 1 ms per segment.
     assert all((one.event.latency_us or 1000) % 1000 == 0 for one in passed)
 
 
@@ -59,7 +59,7 @@ def test_order_and_repetition_of_packets_change_nothing(seed: int, size: int) ->
     passed_by: list[Segment] = []
     mixed: list[Segment] = []
     for _, run in groupby(segments[3:-3], key=lambda segment: segment.source):
-        # Segments that one side sends at once, in any order, mixed with retransmissions.
+        # Shuffles the segments that one side sends in a row, and adds retransmissions.
         mine = list(run)
         passed_by += mine
         now = mine + rng.sample(passed_by, min(3, len(passed_by)))
@@ -141,7 +141,7 @@ def test_the_begin_may_be_captured_behind_the_first_bytes() -> None:
 
 
 def test_a_port_that_is_used_again() -> None:
-    first = connection(frames())[:-3]  # its end was not captured
+    first = connection(frames())[:-3]  # the end of the connection was not captured
     again = connection(frames(), numbers=(77_777, 88_888))
     passed = list(events_of_segments([*first, *again]))
     assert [one.connection for one in passed] == [1] * 8 + [2] * 8

@@ -1,4 +1,4 @@
-"""Frames as they go over a socket: what the client and the broker say to each other, and parts."""
+"""Tests annotated trees of frames as a client and a broker send them, and of partial frames."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def response_frame(message: Message, version: int) -> bytes:
 
 @contextlib.asynccontextmanager
 async def tapped() -> AsyncIterator[tuple[str, list[bytearray], list[bytearray]]]:
-    """A broker behind a proxy that keeps what both sides say, a buffer for each connection."""
+    """Yields a broker behind a proxy, and the bytes of each side, one buffer per connection."""
     asked: list[bytearray] = []
     answered: list[bytearray] = []
     target: list[int] = []
@@ -188,7 +188,7 @@ def test_a_frame_that_is_cut_or_too_long() -> None:
 
 
 def test_of_two_ways_to_read_a_request_the_one_that_goes_further_is_taken() -> None:
-    whole = request_frame(REQUEST, 9)  # its size is a valid api key and version too
+    whole = request_frame(REQUEST, 9)  # the frame size could be an api key and a version, too
     assert annotate_frame(whole[:-1]).kind == "frame"
     assert annotate_frame(whole[4:]).kind == "message"
     assert annotate_frame(whole[4:-1]).kind == "message"

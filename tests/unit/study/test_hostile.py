@@ -1,4 +1,4 @@
-"""Any bytes have a tree: never an error of another kind, in bounded memory and linear time."""
+"""Tests that any bytes have a tree: no error, bounded memory and linear time."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def records(source: random.Random) -> bytes:
 
 
 def with_records(source: random.Random) -> tuple[Message, int]:
-    """A produce or a fetch of a topic of Kafka's own."""
+    """Returns a produce or fetch message of an internal topic, and its version."""
     topic = source.choice(TOPICS)
     if source.random() < 0.5:
         data = PartitionProduceData(records=records(source))
@@ -62,7 +62,7 @@ def with_records(source: random.Random) -> tuple[Message, int]:
 
 
 def frames(source: random.Random) -> Iterator[tuple[bytes, type[Message], int]]:
-    """Frames of every request and response, without end."""
+    """Yields frames of random requests and responses, without end."""
     classes: list[type[Message]] = [
         cls for cls in map(class_of, NAMES) if issubclass(cls, Request | Response)
     ]
@@ -81,7 +81,7 @@ def frames(source: random.Random) -> Iterator[tuple[bytes, type[Message], int]]:
 
 
 def answer(data: bytes, cls: type[Message], version: int, source: random.Random) -> Node:
-    """The tree in one of the ways to ask for it."""
+    """Returns the tree of the bytes, by a random function of the API."""
     topic = source.choice(TOPICS)
     match source.randrange(4):
         case 0 if issubclass(cls, Request):
@@ -131,7 +131,7 @@ def test_random_bytes() -> None:
 
 
 def repeated(size: int) -> list[tuple[str, int, bytes]]:
-    """Bytes of about that size that make as many nodes as there can be."""
+    """Returns bytes of about `size` that yield as many nodes as possible."""
     count, topics = size // 3, size // 6
     many_tags = b"".join(
         (0x80 | tag & 0x7F).to_bytes(1, "big") + (tag >> 7).to_bytes(1, "big") + b"\0"
@@ -147,7 +147,7 @@ def repeated(size: int) -> list[tuple[str, int, bytes]]:
 
 
 def calls(name: str, version: int, data: bytes) -> int:
-    """How many functions are called to read the bytes; the same on a busy machine."""
+    """Returns how many functions are called to read the bytes, independent of machine load."""
     cls = class_of(name)
     count = 0
 

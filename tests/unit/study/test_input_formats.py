@@ -1,4 +1,4 @@
-"""Bytes as users paste them: every format is read, and invalid input is explained."""
+"""Tests bytes in the formats that users paste: each is read, and errors explain invalid input."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DATA = bytes(range(40, 96)) + bytes(80) + b"end"
 
 
 def hexdump_c(data: bytes, *, squeeze: bool = True) -> str:
-    """As `hexdump -C` prints it, repeated lines as `*`."""
+    """Returns the output of `hexdump -C`, with `*` for repeated lines."""
     lines, previous, starred = [], b"", False
     for at in range(0, len(data), 16):
         row = data[at : at + 16]
@@ -36,7 +36,7 @@ def hexdump_c(data: bytes, *, squeeze: bool = True) -> str:
 
 
 def xxd(data: bytes) -> str:
-    """As `xxd` prints it."""
+    """Returns the output of `xxd`."""
     lines = []
     for at in range(0, len(data), 16):
         row = data[at : at + 16]
@@ -47,14 +47,14 @@ def xxd(data: bytes) -> str:
 
 
 def od(data: bytes) -> str:
-    """As `od -A x -t x1 -v` prints it."""
+    """Returns the output of `od -A x -t x1 -v`."""
     rows = [data[at : at + 16] for at in range(0, len(data), 16)]
     lines = [f"{16 * number:06x} {row.hex(' ')}" for number, row in enumerate(rows)]
     return "\n".join([*lines, f"{len(data):06x}"]) + "\n"
 
 
 def tcpdump(data: bytes) -> str:
-    """As `tcpdump -X` prints a packet."""
+    """Returns the output of `tcpdump -X` for a packet."""
     return "\n".join(f"\t0x{line[4:]}" for line in xxd(data).splitlines())
 
 
@@ -152,7 +152,7 @@ def test_words_in_the_order_of_a_machine_are_refused(command: str, form: str) ->
 def test_a_dump_that_lacks_a_line_is_no_hex() -> None:
     for write in (tcpdump, od, xxd):
         lines = write(bytes(range(0xA0, 0xFF))).splitlines()
-        lines = [line.split("  ...")[0] for line in lines]  # xxd without its text
+        lines = [line.split("  ...")[0] for line in lines]  # xxd without its text column
         with pytest.raises(ConfigurationError, match="offsets do not add up"):
             read_bytes("\n".join(lines[:2] + lines[3:]).encode())
 

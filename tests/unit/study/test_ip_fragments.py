@@ -1,4 +1,4 @@
-"""Fragments of IP packets: reassembled in any order, dropped if they never become whole."""
+"""Tests fragments of IP packets: reassembled in any order, or dropped if incomplete."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def packet(number: int) -> PacketId:
 
 
 def cut(payload: bytes, places: Sequence[int], number: int = 1, at: int = 0) -> list[Fragment]:
-    """A payload in pieces that begin at these places, counted in eights."""
+    """Returns the fragments of a payload, cut at `places` in units of eight bytes."""
     starts = [0, *(8 * place for place in places)]
     ends = [*starts[1:], len(payload)]
     return [
@@ -59,7 +59,7 @@ def test_pieces_in_any_order_make_the_payload_once(found: tuple[bytes, list[Frag
 def test_pieces_that_come_again_change_nothing(
     found: tuple[bytes, list[Fragment]], data: st.DataObject
 ) -> None:
-    """As where a packet was seen on two interfaces."""
+    """A packet may be captured on two interfaces."""
     payload, pieces = found
     doubled = data.draw(st.permutations(pieces * 2))
     waiting = FragmentReassembler()
@@ -96,7 +96,7 @@ def test_a_number_that_is_used_again_begins_anew() -> None:
     waiting = FragmentReassembler()
     assert [waiting.add(piece) for piece in (*old[:2], *new)] == [None] * 4 + [b"\1" * 40]
     assert waiting.end() == 2
-    # And behind one that was whole.
+    # The same number may also follow a complete packet.
     waiting = FragmentReassembler()
     got = [waiting.add(piece) for piece in (*old, *new)]
     assert [each for each in got if each] == [bytes(40), b"\1" * 40]
@@ -106,11 +106,11 @@ def test_a_number_that_is_used_again_begins_anew() -> None:
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        ((0, True, 16), (8, False, 16)),  # overlaps at its end
-        ((8, True, 16), (0, True, 16)),  # overlaps at its begin
-        ((24, True, 8), (8, False, 9)),  # ends before what was seen
-        ((8, False, 9), (24, True, 8)),  # goes on behind the end
-        ((8, False, 9), (24, False, 9)),  # ends twice
+        ((0, True, 16), (8, False, 16)),  # the second one overlaps the end of the first
+        ((8, True, 16), (0, True, 16)),  # the second one overlaps the beginning of the first
+        ((24, True, 8), (8, False, 9)),  # the packet ends before an earlier fragment
+        ((8, False, 9), (24, True, 8)),  # a fragment follows the end
+        ((8, False, 9), (24, False, 9)),  # two ends
     ],
 )
 def test_pieces_that_contradict_are_never_put_together(
@@ -165,7 +165,7 @@ def test_held_fragments_are_bounded(numbers: list[int], by_bytes: bool) -> None:
 
 
 def ip4_pieces(segment: Segment, number: int, size: int = 64) -> list[bytes]:
-    """A packet in pieces, as a router makes them."""
+    """Returns the fragments of a packet, as a router makes them."""
     whole = ip4(segment)
     head, payload = bytearray(whole[:20]), whole[20:]
     made = []
@@ -178,7 +178,7 @@ def ip4_pieces(segment: Segment, number: int, size: int = 64) -> list[bytes]:
 
 
 def ip6_pieces(segment: Segment, number: int, size: int = 64) -> list[bytes]:
-    """The same by the fragment header of IPv6, behind one for options."""
+    """Returns IPv6 fragments of a packet; an options header precedes the fragment header."""
     whole = ip6(segment)
     addresses, payload = whole[8:40], whole[40:]
     options = bytes([44, 0, 1, 4, 0, 0, 0, 0])
@@ -196,7 +196,7 @@ MAKERS = {"bare": ip4_pieces, "bare, IPv6": ip6_pieces}
 
 
 def pcap_of(packets: Sequence[bytes]) -> bytes:
-    """Packets of bare IP in a file."""
+    """Returns a pcap file of IP packets without a link header."""
     out = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262_144, LINKS["bare"].number)
     for each in packets:
         out += struct.pack("<IIII", 1_700_000_000, 0, len(each), len(each)) + each
@@ -236,7 +236,7 @@ def test_pieces_that_are_never_whole_are_counted(link: str) -> None:
     data = pcap_of([*MAKERS[link](SEGMENTS[3], 2), *pieces[1:]])
     assert len(list(read_segments(io.BytesIO(data), skipped))) == 1
     assert skipped == SkippedPackets(fragments=3)
-    # Nor is one of which the capture holds the begin alone.
+    # A packet is not complete either if the capture has only the beginning of a fragment.
     skipped = SkippedPackets()
     data = pcap_of([pieces[0][:-8], *pieces[1:]])
     assert list(read_segments(io.BytesIO(data), skipped)) == []
@@ -244,7 +244,7 @@ def test_pieces_that_are_never_whole_are_counted(link: str) -> None:
 
 
 def test_one_piece_that_is_all() -> None:
-    """IPv6 knows fragments that are whole packets (RFC 6946)."""
+    """An IPv6 fragment may contain the whole packet (RFC 6946)."""
     (piece,) = ip6_pieces(LARGE, 1, size=1024)
     (found,) = read_segments(io.BytesIO(pcap_of([piece])))
     assert found[3:] == LARGE[3:]

@@ -1,4 +1,4 @@
-"""Guesses: a message is among the first that its bytes could be, and the reasons say why."""
+"""Tests guesses: the right message is among the first, and the reasons are correct."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.unit.messages.catalogue import NAMES, class_of
 
 NOW = 1_700_000_000_000
 
-#: Responses of brokers, each with the version of its bytes.
+#: Responses as brokers send them, each with its version.
 ANSWERS: list[tuple[Message, int]] = [
     (
         MetadataResponse(

@@ -1,4 +1,4 @@
-"""The annotated tree of every message: its values are the classes', its faults those of decode."""
+"""Tests the annotated tree of every message: values and faults equal those of `decode`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Captures on every link and in every form give the segments that were captured."""
+"""Tests that captures of every link type and format yield the segments that were captured."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def test_broken_bytes_are_left_out(form: str, link: str, data: st.DataObject) ->
     places = data.draw(st.lists(st.integers(4, len(whole) - 1), min_size=1, max_size=6))
     for place in places:
         whole[place] = data.draw(st.integers(0, 255))
-    with contextlib.suppress(DecodeError):  # its link type may be unknown
+    with contextlib.suppress(DecodeError):  # the broken link type may be unknown
         assert len(list(read_segments(io.BytesIO(bytes(whole))))) <= 6
 
 
 def test_packets_other_than_tcp_are_counted() -> None:
     data = file_of(SEGMENTS[:1])
     fragment = bytearray(data[40:])
-    fragment[14 + 6] = 0x20  # more fragments
+    fragment[14 + 6] = 0x20  # the flag "more fragments"
     arp = MAC + b"\x08\x06" + bytes(28)
     packets = [bytes(fragment), arp, MAC + b"\x08\x00\x45", b"\1"]
     for packet in packets:

@@ -1,4 +1,4 @@
-"""A recording gives back what was written, up to where it was cut off."""
+"""Tests that a recording reads back as written, also if it is cut off."""
 
 from __future__ import annotations
 

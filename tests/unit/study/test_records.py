@@ -1,4 +1,4 @@
-"""Record batches and message sets as trees: every record is there, every fault is found."""
+"""Tests record batches and message sets as trees: every record is shown, every fault found."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def batch(compression: str = "none", count: int = 3, **more: object) -> bytes:
 
 
 def shown(root: Node) -> list[tuple[object, ...]]:
-    """Offset, timestamp, key, value and headers of each record of magic 2 in the tree."""
+    """Returns offset, timestamp, key, value and headers of each magic 2 record in the tree."""
     found: list[tuple[object, ...]] = []
     for node in nodes(root):
         if node.kind == "record":
@@ -71,7 +71,7 @@ def decoded(data: bytes) -> list[tuple[object, ...]]:
 
 
 def is_broken(data: bytes) -> bool:
-    """Whether the classes of kproto.records refuse the bytes."""
+    """Returns whether the classes of kproto.records refuse the bytes."""
     try:
         for one in read_batches(data):
             one.records(eager_headers=True)
@@ -81,7 +81,7 @@ def is_broken(data: bytes) -> bool:
 
 
 def broken_records(data: bytes, source: random.Random, count: int) -> Iterator[bytes]:
-    """Mutations, of which some have the right checksum again."""
+    """Yields mutations of the bytes, some with a corrected checksum."""
     from kproto.records import crc32c
 
     for changed in mutations(data, source, count):

@@ -1,4 +1,4 @@
-"""No secret stands in what is shown or recorded, and a frame keeps its form without it."""
+"""Tests that no output or recording has a secret; frames keep their structure without it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_secret_is_asterisks_in_a_frame_to_read(request_: Request[Any], versio
     assert len(hidden) == len(event.data)
     assert b"*" * len(SECRET) in hidden
     assert read_request(hidden[4:]).message is not None
-    assert redact_frame(event) == hidden  # the event itself has not changed
+    assert redact_frame(event) == hidden  # redaction does not change the event itself
 
 
 @pytest.mark.parametrize(("request_", "version"), REQUESTS)
@@ -111,7 +111,7 @@ def test_unreadable_bytes_that_may_be_secret_are_hidden() -> None:
     (broken,) = Conversation().feed(Side.CLIENT, 0, cut)
     assert broken.kind is Kind.BROKEN
     assert redact_frame(broken) == cut[:12] + b"*" * (len(cut) - 12)
-    future = frame(b"\0\x24\0\x63", asked[8:])  # a version that no definition knows
+    future = frame(b"\0\x24\0\x63", asked[8:])  # no definition has this version
     (unknown,) = Conversation().feed(Side.CLIENT, 0, future)
     assert unknown.kind is Kind.UNKNOWN
     assert SECRET not in redact_frame(unknown)

@@ -1,4 +1,4 @@
-"""Printed trees: the JSON has the shape of docs/decode.md, and text fits its terminal."""
+"""Tests printed trees: the JSON is as docs/decode.md says, and text fits its terminal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BATCH = encode_batch([(b"k", b"v", [("h", None)], 0)], compression="gzip")
 
 @cache
 def trees() -> list[Node]:
-    """Returns trees that between them have nodes of every kind."""
+    """Returns trees that together have nodes of every kind."""
     sent = encode_request_header(MetadataRequest, 9, 7, "me")
     sent = frame(sent, MetadataRequest(topics=None).encode(9), b"behind")
     wrapped = encode_message_set([(b"k", b"v", (), 0)], magic=1, compression="gzip")

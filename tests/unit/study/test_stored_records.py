@@ -1,4 +1,4 @@
-"""Trees of the records that Kafka itself writes agree with kproto.stored."""
+"""Tests that trees of Kafka's internal records agree with kproto.stored."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ METADATA = "__cluster_metadata"
 
 
 def stored(key: bytes | None, value: bytes | None, topic: str) -> tuple[Node, Node]:
-    """Key and value of one record of the topic."""
+    """Returns the nodes of key and value of one record of an internal topic."""
     data = encode_batch([(key, value, (), 0)])
     root = annotate_records(data, records_of=topic)
     check_every_byte(root, data)
@@ -60,7 +60,7 @@ def stored(key: bytes | None, value: bytes | None, topic: str) -> tuple[Node, No
 
 
 def control_nodes(key: bytes | None, value: bytes | None) -> tuple[Node, Node]:
-    """Key and value of one record of a control batch."""
+    """Returns the nodes of key and value of one control record."""
     made = []
     for name, content in (("key", key), ("value", value)):
         held = b"" if content is None else content
@@ -151,7 +151,7 @@ def test_a_control_batch() -> None:
 
 @pytest.mark.parametrize("topic", ["", GROUPS, METADATA])
 def test_a_control_batch_is_shown_as_one_in_every_topic(topic: str) -> None:
-    """Key 00 00 00 01 would be a LegacyOffsetCommit as a record of a coordinator."""
+    """In a coordinator's topic, key 00 00 00 01 would otherwise be a LegacyOffsetCommit."""
     commit = CoordinatorRecord(OffsetCommitKey(group="g", topic="t"), OffsetCommitValue(offset=42))
     marker = encode_control_record(ControlRecord(1, EndTxnMarker(coordinator_epoch=5)))
     assert marker[0].hex() == "00000001"

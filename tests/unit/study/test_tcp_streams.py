@@ -1,4 +1,4 @@
-"""However the segments of a stream were captured, its bytes come out once and in order."""
+"""Tests that a stream's bytes are returned once and in order, however they were captured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def datas(pieces: list[StreamData]) -> list[bytes | Gap]:
 
 @st.composite
 def captured(draw: st.DrawFn) -> tuple[bytes, int, list[tuple[int, bytes]]]:
-    """The bytes of a stream, its first sequence number, and segments that cover it, shuffled."""
+    """Draws the bytes of a stream, its first sequence number, and shuffled segments of it."""
     data = draw(st.binary(min_size=1, max_size=200))
     first = draw(st.one_of(st.integers(0, MODULUS - 1), st.integers(MODULUS - 150, MODULUS - 1)))
     cuts = sorted(draw(st.sets(st.integers(1, max(1, len(data) - 1)), max_size=10)))
@@ -76,7 +76,7 @@ def test_bytes_that_the_receiver_has_and_nobody_captured_are_lost() -> None:
     stream = TcpStream()
     stream.on_syn(99)
     assert stream.add(110, b"later", 7) == []
-    assert stream.acknowledge(110) == []  # no more than is missing: it may still come
+    assert stream.acknowledge(110) == []  # the missing bytes may still arrive
     found = [stream.acknowledge(115) for _ in range(3)]
     assert found == [[], [], [StreamData(7, Gap(10)), StreamData(7, b"later")]]
 

@@ -1,4 +1,4 @@
-"""Meanings of values, and that tables name only fields that exist."""
+"""Tests meanings of values, and that their tables name only existing fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manual clock of tests, and the system clock."""
+"""Tests the manual clock for tests, and the system clock."""
 
 from __future__ import annotations
 

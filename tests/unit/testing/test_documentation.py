@@ -1,4 +1,4 @@
-"""docs/how-to/testing.md names what there is; its programs run in test_pages.py."""
+"""Tests that docs/how-to/testing.md names existing code; test_pages.py runs its programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Built instances of messages: repeatable, writable at their version, and telling."""
+"""Tests generated instances of messages: repeatable, valid for their version, and varied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The strategies draw encodable messages, reach every corner case, and shrink to defaults."""
+"""Tests the strategies: they draw valid messages, reach corner cases, and shrink to defaults."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ WRONG_IN_SOME: SearchStrategy[InvalidMessage[Any]] = st.sampled_from(
     [FetchRequest, MetadataRequest, OffsetCommitRequest]
 ).flatmap(invalid)
 
-#: Faults that take seconds to find in these messages.
+#: Faults that take seconds to find in the messages with fields of most types.
 RARE = ("an element: ", "too long", "a lone surrogate")
 
 
@@ -71,7 +71,7 @@ def find(
     simplest: bool = False,
     examples: int = 3000,
 ) -> Any:
-    """Returns the simplest value that satisfies `wanted`, or the first one drawn."""
+    """Returns the simplest value that satisfies `wanted`, or the first one found."""
     phases = [Phase.generate, Phase.shrink] if simplest else [Phase.generate]
     bounded = settings(max_examples=examples, derandomize=True, database=None, phases=phases)
     return hypothesis.find(values, lambda value: bool(wanted(value)), settings=bounded)
@@ -325,7 +325,7 @@ def test_a_former_class_name_is_accepted(message: Message) -> None:
 @settings(max_examples=10)
 def test_a_user_subclass_is_drawn(data: st.DataObject) -> None:
     class Mine(MetadataRequest):
-        """A subclass of a message."""
+        """A user's subclass of a message."""
 
     message = data.draw(messages(Mine, 9))
     assert isinstance(message, Mine)
@@ -337,7 +337,7 @@ def test_a_user_subclass_is_drawn(data: st.DataObject) -> None:
 def test_a_field_missing_in_a_version_stays_at_its_default(message: FetchResponse) -> None:
     assert message.node_endpoints == []
     assert message.unknown_tagged_fields == []
-    # version 13 has no such field
+    # version 13 lacks the field
     assert all(response.topic == "" for response in message.responses)
 
 
