@@ -24,7 +24,7 @@ _SPECVERSIONS: Final = ("1.0", "0.3")
 
 
 class SdkEvent(Protocol):
-    """The common methods of the event classes of both interfaces."""
+    """The methods that the event classes of both SDK interfaces have."""
 
     def get_attributes(self) -> Mapping[str, Any]:
         """Returns the attributes by name."""

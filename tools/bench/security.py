@@ -254,7 +254,7 @@ async def ours(broker: Broker, request: Request[Any], count: int, *, tls: bool) 
 
 
 async def streams(broker: Broker, request: Request[Any], count: int, *, tls: bool) -> float:
-    """Returns the same for asyncio's streams, which read each response whole."""
+    """Returns the CPU seconds of asyncio's streams for `count` requests, with whole responses."""
     address, contexts = broker.at(tls=tls)
     reader, writer = await asyncio.open_connection(
         address.host, address.port, ssl=contexts.cached() if tls else None
@@ -271,7 +271,7 @@ async def streams(broker: Broker, request: Request[Any], count: int, *, tls: boo
 
 
 async def one_buffer(broker: Broker, request: Request[Any], count: int, *, tls: bool) -> float:
-    """Returns the same for an asyncio protocol that ignores the bytes it reads."""
+    """Returns the CPU seconds of an asyncio protocol that only counts the response's bytes."""
     address, contexts = broker.at(tls=tls)
     context = contexts.cached() if tls else None
     transport, protocol = await asyncio.get_running_loop().create_connection(

@@ -294,7 +294,7 @@ class KafkaNode(InBlock):
             raise KafkaStartError(self._failure("ended, while another process answered"))
 
     def _answers(self) -> bool:
-        """Returns whether the node answers and all its listeners are open, which open in turn."""
+        """Returns whether the node answers and all its listeners, which open in turn, are open."""
         if not answers_api_versions(HOST, self.ports.broker, timeout_s=1.0):
             return False
         listeners = self._config.get("advertised.listeners", "")

@@ -23,7 +23,7 @@ RELEASES = ("3.9.2", "4.4.0")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes the file. With --check, only compares it: the exit code is 1 if it differs."""
+    """Writes the lists, or compares them with --check; returns 1 on failure or difference."""
     parser = argparse.ArgumentParser(prog="python -m tools.properties", description=__doc__)
     parser.add_argument("--check", action="store_true", help="only say whether the file differs")
     options = parser.parse_args(arguments)
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def format_names(java: Iterable[str], version: str, librdkafka: Iterable[str]) -> str:
-    """Returns the content of the file: both lists of names, sorted."""
+    """Returns the content of client_names.toml: both lists of names, sorted."""
     return (
         "# The properties that Kafka's clients know; made by `python -m tools.properties`.\n"
         + _list("java", ", ".join(RELEASES), java)

@@ -82,7 +82,7 @@ def seeds(form: Form) -> list[bytes]:
 
 
 def judge(pair: Pair, mutated: Iterable[bytes], reference: Reference) -> Iterator[Case]:
-    """Passes each of `mutated` to Kafka's class and to kproto; yields their agreement."""
+    """Passes each of `mutated` to Kafka's class and to kproto; yields the case of each."""
     asked: deque[bytes] = deque()
 
     def questions() -> Iterator[bytes]:

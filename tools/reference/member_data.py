@@ -54,7 +54,7 @@ def write_assignments(
 
 
 def read_subscriptions(judge: Reference, data: Iterable[bytes]) -> Iterator[Subscription | None]:
-    """Yields the subscription that Kafka's class decodes from each; None if it refuses."""
+    """Yields each subscription as Kafka's class decodes it; None if the class refuses its bytes."""
     for answer in _ask(judge, (f"read-subscription\t{each.hex()}" for each in data)):
         if answer is None:
             yield None
@@ -73,7 +73,7 @@ def read_subscriptions(judge: Reference, data: Iterable[bytes]) -> Iterator[Subs
 def read_assignments(
     judge: Reference, data: Iterable[bytes]
 ) -> Iterator[list[TopicPartition] | None]:
-    """Yields the assignment that Kafka's class decodes from each; None if it refuses."""
+    """Yields each assignment as Kafka's class decodes it; None if the class refuses its bytes."""
     for answer in _ask(judge, (f"read-assignment\t{each.hex()}" for each in data)):
         yield None if answer is None else _places(answer.decode().split("\t")[1])
 

@@ -131,7 +131,7 @@ def describe(data: bytes) -> Description:
 
 
 def judge(ours: Description, theirs: Description) -> tuple[Verdict, str]:
-    """Returns the verdict on one buffer from both descriptions, and the listed reason or ""."""
+    """Returns the verdict on one buffer; for STRICTER also the reason from the table, else ""."""
     common = min(len(ours.batches), len(theirs.batches))
     if ours.batches[:common] != theirs.batches[:common]:
         return Verdict.DISAGREEMENT, ""

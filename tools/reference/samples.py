@@ -21,7 +21,7 @@ _DRAWS: Final = 500
 
 
 def samples(form: Form, count: int = SAMPLES, *, seed: int = 0) -> dict[bytes, Message]:
-    """Returns `count` different instances of `form` by their encoding, or fewer if it has fewer.
+    """Returns up to `count` instances of `form`, keyed by their encodings, which all differ.
 
     The first are constructed: defaults, zeroes, distinct values, bounds, nulls at every depth,
     lengths around 127 and 16,383 bytes, unknown tagged fields. The others are random.

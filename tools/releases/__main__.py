@@ -27,7 +27,7 @@ OUT = Path(__file__).resolve().parents[2] / "schemas" / "versions.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes the file. With --check, only compares it: the exit code is 1 if it differs."""
+    """Writes the table, or compares it with --check; returns 1 if it fails or the file differs."""
     parser = argparse.ArgumentParser(prog="python -m tools.releases", description=__doc__)
     parser.add_argument("--out", type=Path, default=OUT, help="default: schemas/versions.json")
     parser.add_argument("--check", action="store_true", help="only say whether the file differs")
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def read_all(show: Callable[[int, int], None] = lambda done, total: None) -> str:
-    """Returns the content of the file, from the jars; `show` is called with the progress.
+    """Returns the content of versions.json, from the jars; calls `show` with the progress.
 
     Raises MavenError, JavaNotFoundError, CompilerError, ProgramError or DefinitionError.
     """

@@ -17,7 +17,7 @@ __all__ = ["format_table"]
 
 
 def format_table(releases: Sequence[str], found: Mapping[str, Mapping[int, Facts]]) -> str:
-    """Returns the content of the file.
+    """Returns the content of the table of releases, as JSON.
 
     `releases` are in ascending order of version, not of date. `found` has the facts of each release
     by api key. A row is valid from its release to the next row; an API has no row before its first

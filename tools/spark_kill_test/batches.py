@@ -58,7 +58,7 @@ def _last(folder: Path) -> int:
 
 @dataclass(frozen=True)
 class Again:
-    """The numbers of duplicates in a topic, by kind of their batch, and of these batches."""
+    """The numbers of duplicates from unfinished batches and from others, and of these batches."""
 
     of_batches_under_way: int
     of_others: int

@@ -81,7 +81,7 @@ def written_of(records: Iterable[Record], group: str) -> list[Written]:
 
 
 def _group_of(record: CoordinatorRecord) -> str | None:
-    """Returns the group id in a record's key, whose field has one of two names."""
+    """Returns the group id in a record's key: its field `group` or `group_id`; else None."""
     key = record.key
     return getattr(key, "group", None) or getattr(key, "group_id", None)
 

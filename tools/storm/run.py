@@ -293,7 +293,7 @@ class _Storm:
         return {partition: offset for (_, partition), offset in found.items()}
 
     async def _until_seen(self, ends: dict[int, int]) -> None:
-        """Waits until members have seen all records; after 90 s, notes the number of the others."""
+        """Waits until members have seen all records; after 90 s, notes how many are unseen."""
         deadline = time.monotonic() + _SEEN_WITHIN_S
         wanted = sum(ends.values())
         while True:

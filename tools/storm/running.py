@@ -155,7 +155,7 @@ class Running:
         return self.exit_code == -signal.SIGTERM and not self._lines()
 
     def ended_by_known_fault(self) -> bool:
-        """Returns whether a known bug ended the member; then counts it as harmed."""
+        """Returns whether a known bug ended the member; if so, records the member as harmed."""
         words = self.last_words()
         if not any(
             known.kind == self.kind

@@ -88,7 +88,7 @@ class Member:
                 self.has_left = True
 
     def gave_up(self, partitions: Iterable[int] | None, at: float) -> None:
-        """Ends the ownership of these partitions at a time; None means all partitions."""
+        """Ends the member's ownership of `partitions` (None: of all) at the time `at`."""
         given = None if partitions is None else set(partitions)
         self.owned = [
             (which, since, at)

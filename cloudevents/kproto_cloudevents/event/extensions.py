@@ -116,7 +116,7 @@ class Extension:
 
 
 class ExtensionRegistry:
-    """The extensions that an application knows."""
+    """The extensions that an application has registered."""
 
     __slots__ = ("_by_name",)
 

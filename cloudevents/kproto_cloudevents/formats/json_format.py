@@ -223,7 +223,7 @@ def _members(text: str, start: int) -> tuple[Pairs, int]:
 
 
 def _event(pairs: Pairs, text: str, document: bytes) -> CloudEvent:
-    """Returns the event of these members; `text` and `document` are the JSON that has them."""
+    """Returns the event of a JSON object's members; `text` and `document` are the object's JSON."""
     members = dict(pairs)
     if len(members) != len(pairs):
         raise _repeated_error(pairs)

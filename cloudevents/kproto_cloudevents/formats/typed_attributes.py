@@ -54,7 +54,7 @@ def event_of(
 
 
 def attributes_to_write(event: CloudEvent, clauses: tuple[str, ...]) -> dict[str, AttributeValue]:
-    """Returns the attributes to write in either format.
+    """Returns the attributes to write in the Avro or Protobuf format.
 
     Adds a datacontenttype for JSON data without one, because only the JSON format implies it.
     Raises CloudEventError for an event that is not 1.0.

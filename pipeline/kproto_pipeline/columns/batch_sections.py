@@ -156,7 +156,7 @@ def section_groups(
 def _groups(
     batches: Sequence[BatchSection], messages: Sequence[MessageSection]
 ) -> Iterator[BatchGroup | list[Record]]:
-    """Yields the messages as one list and the batches as one group, unless they are empty."""
+    """Yields all messages as one list, then all batches as one group; skips an empty one."""
     found = [record for section in messages for record in section.records]
     if found:
         yield found

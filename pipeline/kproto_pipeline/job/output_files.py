@@ -95,7 +95,7 @@ class OutputFiles:
             stream.close()
 
     def write(self, path: str, text: str) -> None:
-        """Writes a new file. In an object store, it appears only when complete."""
+        """Writes a new file; raises if it exists. An object store shows only complete files."""
         if self.local is not None:
             with Path(self._path(path)).open("x", encoding="utf-8") as file:
                 file.write(text)

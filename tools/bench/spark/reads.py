@@ -35,7 +35,7 @@ def timed_read(spark: SparkSession, task: Mapping[str, Any], what: str) -> float
 def load(
     reader: DataFrameReader | DataStreamReader, task: Mapping[str, Any], what: str, **options: str
 ) -> DataFrame:
-    """Returns the rows of `spark.read` or `spark.readStream`, the same for both engines."""
+    """Returns the topic's rows from the reader, with the columns that `what` names."""
     ours = task["engine"] == "ours"
     reader = (
         reader.format(format_of(task))
