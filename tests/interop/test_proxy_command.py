@@ -94,7 +94,7 @@ async def test_a_cluster_of_several_brokers_behind_one_proxy(
     met = [notice for notice in notices if " is advertised as 127.0.0.1:" in notice]
     assert len(met) == len(brokers) == 3
     assert {notice.split()[3] for notice in met} == set(brokers)
-    # Each broker was reached by a port of its own.
+    # Each broker was reached by its own port.
     assert {n.split()[-1] for n in notices if " connected, to " in n} == set(brokers)
     seen = running.seen()
     assert seen["broker", "Produce", "message"] == seen["client", "Produce", "message"] > 0

@@ -20,8 +20,8 @@ __all__ = ["bootstrap", "broker_version", "client", "connection", "topic"]
 HERE = Path(__file__).parent
 
 LONGEST_S = 300.0
-"""For a test that starts brokers of its own and kills them, on a busy machine: a minute on one that
-is not."""
+"""Time limit of one test in seconds: tests that start and kill brokers take a minute, and longer on
+a busy machine."""
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -21,7 +21,7 @@ PREFIX = "NOT TESTED: "
 """Begins the reason of every skip that the summary repeats."""
 
 LONGEST_REASON = 300
-"""Characters of a reason in the summary; the skip itself has all of it."""
+"""Characters of a reason that the summary shows; the skip itself has the whole reason."""
 
 
 def not_available(part: str, reason: object, install: str = "") -> NoReturn:

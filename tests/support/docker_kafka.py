@@ -21,7 +21,7 @@ from tools.setup.ports import free_ports
 __all__ = ["DockerKafka", "DockerKafkaError", "engine_answers"]
 
 START_TIMEOUT_S = 120.0
-"""The time for the container once the image is loaded; the broker needs a few seconds."""
+"""Time limit of the container's start, after the image is loaded; a broker starts in seconds."""
 
 POLL_S = 0.1
 LOG_TAIL_CHARACTERS = 3000

@@ -30,7 +30,7 @@ B = TypeVar("B", Broker, Cluster)
 STOP_TIMEOUT_S = 60.0
 
 UNKNOWN_TOPIC_ID = Uuid.parse("AAAAAAAAAAAAAAAAAAAAAQ")
-"""The id of no topic: Kafka keeps it for the metadata log."""
+"""An id that no topic of a test has: Kafka reserves it for the metadata log."""
 
 
 class _Threaded(Generic[B]):

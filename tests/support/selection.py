@@ -51,10 +51,11 @@ TOGETHER = (
     ("tests/reference/", "reference"),
     ("tests/unit/codegen/releases/", "reference"),
 )
-"""Tests that share servers, by path: tests with the same name run in the same process.
+"""Groups of tests that share servers, by path: the tests of a group run in the same process.
 
 The first matching row applies. Tests of clusters share no servers, but a small machine cannot run
-two clusters at once. Tests of Spark share a broker with others, but take as long as all of those.
+two clusters at once. Tests of Spark share a broker with other tests, but are a separate group,
+because they take as long as all the others together.
 """
 
 THOROUGH = "thorough"

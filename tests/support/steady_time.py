@@ -1,8 +1,8 @@
 """Provides event-loop time that does not advance while the machine is stalled.
 
-A busy machine can stall a process for longer than a test's timeout. With the fixture `steady_time`
-no stall counts for more than `LONGEST_S` in event loops and in code that uses their time, so an
-awaited task runs before its timeout expires. All other times are unchanged.
+A busy machine can stall a process for longer than a test's timeout. With the fixture `steady_time`,
+a stall counts for at most `LONGEST_S` in event loops and in code that uses their time. An awaited
+task then runs before its timeout expires. All other times are unchanged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Another implementation decodes and re-encodes messages: argument `kafka-python` or `kio`.
+"""Decodes and re-encodes messages with another implementation: `kafka-python` or `kio`.
 
 Each line of the input is JSON: {"name", "version", "hex"}. Each line of the output is the result:
 null if the implementation lacks that message at that version; {"hex", "value"} with the re-encoded

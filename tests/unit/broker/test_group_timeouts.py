@@ -25,7 +25,7 @@ def error(answer: Any) -> str:
 
 
 class Member:
-    """A member of group g with a connection of its own."""
+    """A member of group g with its own connection."""
 
     def __init__(self, bootstrap: str) -> None:
         self.client = Client(bootstrap)

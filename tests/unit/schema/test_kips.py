@@ -1,6 +1,6 @@
-"""Tests the table of KIPs: every version has a row, every row has a source.
+"""Tests the table of KIPs: every version has a row, and every row has a source.
 
-The words are those of the definitions.
+A row names only fields that the request or response has.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from tests.support.selection import below
 HERE = Path(__file__).parent
 
 LONGEST_S = 120.0
-"""Each takes less than two seconds; this only ends what would never end."""
+"""Time limit of one test in seconds. Tests take less than two; the limit ends a hanging test."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

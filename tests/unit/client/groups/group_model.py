@@ -152,7 +152,7 @@ class Coordinator:
     def complete(self, *, is_late: bool = False) -> None:
         """Completes the rebalance if all members have joined.
 
-        When the rebalance timeout is over, removes the members that have not joined first.
+        If `is_late`, first removes the members that have not joined.
         """
         if is_late:
             for member_id, member in list(self.members.items()):

@@ -213,7 +213,7 @@ def test_every_member_watches_its_pattern() -> None:
     assert watch.topics is None
     assert (
         watch.rejoin_reason({"x": info("x")}) is None
-    )  # metadata may lack the other topics for a moment
+    )  # metadata may lack the other topics for a short time
     assert watch.rejoin_reason({"o-c": info("o-c")}) == (
         "the topics of the pattern have changed: o-c matches"
     )
