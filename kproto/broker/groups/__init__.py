@@ -1,8 +1,9 @@
-"""Groups and their coordinator. Plain data: times are parameters, nothing waits.
+"""Implements consumer groups and their coordinator. Times are parameters, and no function waits.
 
-`group_coordinator` finds and stores the groups of a cluster. `classic_group` is a group of the
-classic protocol: it carries out the table of `classic_group_state` on its `classic_members`.
-`consumer` has groups of the consumer protocol (KIP-848), and `migration` converts between the two.
+`group_coordinator` finds, stores and loads the groups of a cluster. `classic_group` is a group of
+the classic protocol: `classic_group_state` has its state machine, `classic_members` its members.
+`consumer` has groups of the consumer protocol (KIP-848). `migration` converts groups between the
+two protocols.
 """
 
 from .classic_group import ClassicGroup

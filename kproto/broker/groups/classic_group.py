@@ -1,9 +1,8 @@
-"""A group of the classic protocol: applies the actions of `classic_group_state` to its members.
+"""Implements a group of the classic protocol, by the actions of `classic_group_state`.
 
-The group has no timers: callers call `advance` first, which runs expired timeouts, each at its own
-deadline. A request that waits gets a `PendingResult`; `next_deadline_ms` is when the group next
-changes by itself. The group notifies its watchers when a result is complete or when that deadline
-becomes earlier. Knows no message, no clock and no coordinator.
+The group has no timers: callers call `advance`, which handles expired timeouts. A delayed response
+is a `PendingResult`. `next_deadline_ms` is when the next timeout expires. The group notifies its
+watchers when a pending result is complete, and when the next deadline becomes earlier.
 
 KIP-62, 134, 345, 394, 559, 800, 814. The order of checks is that of a coordinator of Kafka 4.4.0.
 """
@@ -55,10 +54,10 @@ EMPTY, PREPARING, COMPLETING, STABLE, DEAD = ClassicGroupState
 
 
 class ClassicGroup(Watchable):
-    """A group of the classic protocol; a new group is Empty.
+    """Implements a classic group; a new group is Empty.
 
-    `store` is called before a change of the stored metadata takes effect. If it raises, the change
-    does not happen and the request gets the error.
+    `store` is called to store changed metadata. If it raises BrokerResponseError, the change does
+    not take effect, and the request gets the error.
     """
 
     def __init__(
@@ -74,7 +73,7 @@ class ClassicGroup(Watchable):
         #: When the group entered its state, in ms since 1970.
         self.state_since_ms: int | None = now.timestamp_ms
         self.generation = 0
-        #: The protocol type of the members, such as `consumer`; None if the group never had one.
+        #: The protocol type of the members, such as `consumer`; None before the first member.
         self.protocol_type: str | None = None
         #: The protocol of the generation, such as `range`.
         self.protocol: str | None = None
@@ -86,7 +85,7 @@ class ClassicGroup(Watchable):
         self._topics: frozenset[str] | None = None
         self._join_deadline: JoinDeadline | None = None
         self._sync_deadline: SyncDeadline | None = None
-        #: Whether a member joined since the delay of the first rebalance began.
+        #: Whether a member has joined since the current delay of the first rebalance began.
         self._member_joined_during_delay = False
 
     # State of the group
@@ -97,17 +96,17 @@ class ClassicGroup(Watchable):
 
     @property
     def members(self) -> dict[str, ClassicMember]:
-        """Returns the members by member id in the order of joining; callers must not change it."""
+        """Returns the members by member id, in the order of joining; not a copy."""
         return self._members.members
 
     @property
     def static_ids(self) -> dict[str, str]:
-        """Returns the member ids of static members by instance id; callers must not change it."""
+        """Returns the member ids of static members by instance id; not a copy."""
         return self._members.static_ids
 
     @property
     def pending_ids(self) -> tuple[str, ...]:
-        """Returns the member ids of MEMBER_ID_REQUIRED that were not used yet (KIP-394)."""
+        """Returns member ids sent with MEMBER_ID_REQUIRED that have not joined yet (KIP-394)."""
         return tuple(self._members.pending)
 
     @property
@@ -117,13 +116,13 @@ class ClassicGroup(Watchable):
 
     @property
     def last_empty_at(self) -> int | None:
-        """Returns when the group became empty, in ms since 1970; None if it has members."""
+        """Returns when the group became Empty, in ms since 1970; None if unknown or not Empty."""
         return self.state_since_ms if self.state is EMPTY else None
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Returns whether a member subscribes to the topic.
 
-        Returns True if the subscriptions are unknown but the members are consumers.
+        If the subscriptions are unknown, returns whether the protocol type is `consumer`.
         """
         if self._topics is None:
             return self.protocol_type == PROTOCOL_TYPE
@@ -131,7 +130,7 @@ class ClassicGroup(Watchable):
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """Returns when the group next changes by itself, as `ClockReading.ms`; None for never."""
+        """Returns when the next timeout expires, as `ClockReading.ms`; None without a timeout."""
         members_ms = self._members.next_deadline_ms
         return min(
             (
@@ -148,14 +147,14 @@ class ClassicGroup(Watchable):
     # Requests
 
     def join(self, request: JoinRequest, new_id: str, now: ClockReading) -> PendingJoin:
-        """Handles a JoinGroup; `new_id` is the member id for a member without one."""
+        """Handles a JoinGroup; `new_id` is the member id to use if the request has none."""
         before = self._start_request(now)
         pending = self._join(request, new_id, now)
         self._finish_request(before, now)
         return pending
 
     def sync(self, request: SyncRequest, now: ClockReading) -> PendingSync:
-        """Handles a SyncGroup: returns the member's assignment, or stores those from the leader."""
+        """Handles a SyncGroup: stores the assignments of the leader, and returns the member's."""
         before = self._start_request(now)
         pending = self._sync(request, now)
         self._finish_request(before, now)
@@ -179,7 +178,7 @@ class ClassicGroup(Watchable):
             raise api_error("REBALANCE_IN_PROGRESS", f"group {self.group_id!r} rebalances")
 
     def leave(self, leaving: Iterable[LeaveRequest], now: ClockReading) -> list[str]:
-        """Removes members; returns the name of an error code for each."""
+        """Removes members; returns an error name for each, such as UNKNOWN_MEMBER_ID or NONE."""
         before = self._start_request(now)
         errors = [self._leave(one) for one in leaving]
         if NO_ERROR in errors:
@@ -188,7 +187,7 @@ class ClassicGroup(Watchable):
         return errors
 
     def check_deletable(self, now: ClockReading) -> None:
-        """Raises NON_EMPTY_GROUP if the group cannot be deleted."""
+        """Raises NON_EMPTY_GROUP if the group is not Empty."""
         self.advance(now)
         if action_for(Event.GROUP_DELETED, self.state) is not Action.REMOVE:
             raise api_error("NON_EMPTY_GROUP", f"group {self.group_id!r} is {self.state}")
@@ -196,7 +195,7 @@ class ClassicGroup(Watchable):
     # Deadlines
 
     def advance(self, now: ClockReading) -> None:
-        """Runs the expired timeouts, each at its own deadline."""
+        """Handles the timeouts that have expired, each as if at its own deadline."""
         before = self.next_deadline_ms
         while (due := self.next_deadline_ms) is not None and due <= now.ms:
             self._run_due(now.at(due))
@@ -243,22 +242,22 @@ class ClassicGroup(Watchable):
     # Loading, unloading and conversion
 
     def fail_pending_requests(self) -> None:
-        """Answers all waiting members with REBALANCE_IN_PROGRESS; they stay members.
+        """Completes all delayed JoinGroups and SyncGroups with REBALANCE_IN_PROGRESS.
 
-        Their session timeouts are not reset, so a member that does not rejoin is removed late.
+        The members stay; their session timeouts are not reset.
         """
         self._members.fail_pending("REBALANCE_IN_PROGRESS")
         self._notify_if_earlier(self.next_deadline_ms)
 
     def unload(self, error: str = "NOT_COORDINATOR") -> None:
-        """Unloads the group: answers waiting members with the error, and stops all deadlines."""
+        """Completes all delayed requests with `error`, removes the members, stops all timeouts."""
         self._members.fail_pending(error)
         self._members.clear()
         self._join_deadline = self._sync_deadline = None
         self.notify()
 
     def restore(self, stored: GroupMetadata, now: ClockReading) -> None:
-        """Restores a stable generation or an empty group; resets the session timeouts."""
+        """Restores a stored group, Stable or Empty, and starts the session timeouts."""
         self.generation, self.protocol = stored.generation, stored.protocol
         self.protocol_type, self.state_since_ms = stored.protocol_type, stored.state_ms
         self.state = STABLE if stored.members else EMPTY
@@ -270,9 +269,9 @@ class ClassicGroup(Watchable):
     def restore_protocols(
         self, protocols: ProtocolsOf, reason: str | None, now: ClockReading
     ) -> None:
-        """Sets the protocols of members of a downgraded group of the consumer protocol.
+        """Sets the members' protocols, after a downgrade from the consumer protocol.
 
-        With a reason, the group rebalances.
+        If `reason` is not None, starts a rebalance.
         """
         for member_id, its in protocols.items():
             self.members[member_id].protocols = its
@@ -281,7 +280,7 @@ class ClassicGroup(Watchable):
 
     @property
     def metadata(self) -> GroupMetadata:
-        """Returns the metadata to store: a stable generation, or an empty group."""
+        """Returns the metadata to store."""
         return metadata_of(
             self._members, self.generation, self.protocol_type, self.protocol, self.state_since_ms
         )
@@ -291,7 +290,7 @@ class ClassicGroup(Watchable):
         self._members.check(member_id, instance_id)
 
     def reset_session(self, member_id: str, now: ClockReading) -> None:
-        """Resets the session timeout of a member, as a commit does."""
+        """Resets the session timeout of a member, for example after a commit."""
         before = self._start_request(now)
         self.members[member_id].reset_session(now.ms)
         self._finish_request(before, now)
@@ -359,7 +358,7 @@ class ClassicGroup(Watchable):
     def _replace(
         self, former: ClassicMember, request: JoinRequest, new_id: str, now: ClockReading
     ) -> PendingJoin:
-        """Replaces and fences a static member that restarted; the assignment stays."""
+        """Replaces a restarted static member, which keeps its assignment, and fences the former."""
         former_leader = self.leader
         self._members.complete_join(former, JoinResult(former.member_id, "FENCED_INSTANCE_ID"))
         self._members.complete_sync(former, SyncResult("FENCED_INSTANCE_ID"))
@@ -390,7 +389,7 @@ class ClassicGroup(Watchable):
     def _restore_replaced_member(
         self, former: ClassicMember, member: ClassicMember, now: ClockReading
     ) -> None:
-        """Restores the old static member as it was before `_replace`."""
+        """Reverts `_replace`: `former` is a member again, with a new session timeout."""
         self._members.swap(member, former)
         former.reset_session(now.ms)
 
@@ -419,9 +418,9 @@ class ClassicGroup(Watchable):
         return pending
 
     def _assign(self, assignments: Mapping[str, bytes], now: ClockReading) -> None:
-        """Stores the leader's assignments; members that the leader does not name get an empty one.
+        """Stores the leader's assignments; for a member that has none, the assignment is empty.
 
-        If the log rejects them, no member gets an assignment.
+        If they cannot be stored, clears all assignments, and starts a rebalance.
         """
         for member in self.members.values():
             member.assignment = assignments.get(member.member_id, b"")
@@ -437,7 +436,7 @@ class ClassicGroup(Watchable):
                 member.reset_session(now.ms)
 
     def _clear_assignments(self, error: str, now: ClockReading) -> None:
-        """Clears all assignments, and answers the waiting members with the error."""
+        """Clears all assignments, and completes the delayed SyncGroups with `error`."""
         for member in self.members.values():
             member.assignment = b""
             if self._members.complete_sync(member, SyncResult(error)):
@@ -446,7 +445,7 @@ class ClassicGroup(Watchable):
     # Rebalances
 
     def _apply(self, event: Event, reason: str, now: ClockReading) -> None:
-        """Applies the action of the table for an event of the group as a whole."""
+        """Starts a rebalance or completes the join phase, if the table says so for the event."""
         action = action_for(event, self.state)
         if action is Action.PREPARE_REBALANCE:
             self._prepare_rebalance(reason, now)
@@ -454,13 +453,13 @@ class ClassicGroup(Watchable):
             self._complete_join(now)
 
     def _may_complete_join(self, action: Action) -> bool:
-        """Returns whether the join phase may end early; a first rebalance waits for its delay."""
+        """Returns whether `action` may end the join phase; a first rebalance has a delay."""
         return action is Action.MAYBE_COMPLETE_JOIN_WITHOUT_DELAY or (
             action is Action.MAYBE_COMPLETE_JOIN and self._previous_state is not EMPTY
         )
 
     def _prepare_rebalance(self, reason: str, now: ClockReading) -> None:
-        """Starts a rebalance: members must join again, with a delay in an empty group (KIP-134)."""
+        """Starts a rebalance: members must join again. In an Empty group, the delay starts."""
         if self.state is COMPLETING:
             self._clear_assignments("REBALANCE_IN_PROGRESS", now)
         self._members.pending_sync.clear()
@@ -477,17 +476,17 @@ class ClassicGroup(Watchable):
             self._join_deadline = JoinDeadline(now.ms + timeout_ms)
 
     def _complete_join(self, now: ClockReading) -> None:
-        """Starts the next generation with the joined members and all static members.
+        """Starts the next generation with the members that have joined, and all static members.
 
-        Dynamic members that did not join are removed; static members may join later.
+        Removes dynamic members that have not joined.
         """
         self._join_deadline = None
         for member in tuple(self.members.values()):
             if member.pending_join is None and member.instance_id is None:
                 self._members.remove(member.member_id)
         if not self._members.elect_leader() and self.members:
-            # Only static members are left and none has joined: they stay until their sessions
-            # expire.
+            # There are only static members, and none has joined: wait again, until they join or
+            # their sessions expire.
             self._join_deadline = JoinDeadline(now.ms + max(1, self._members.rebalance_timeout_ms))
             return
         self.generation += 1
@@ -512,7 +511,7 @@ class ClassicGroup(Watchable):
             member.is_new = False
 
     def _store_empty(self, now: ClockReading) -> None:
-        """Stores the empty group; if the log rejects it, the next coordinator expires members."""
+        """Stores the Empty group. If that fails, a later coordinator loads the former members."""
         try:
             self._store(self, now)
         except BrokerResponseError as error:
@@ -534,7 +533,7 @@ class ClassicGroup(Watchable):
     # Members
 
     def _leave(self, leaving: LeaveRequest) -> str:
-        """Removes one member; returns the name of an error code."""
+        """Removes one member; returns an error name."""
         try:
             member_id = self._members.id_to_remove(leaving.member_id, leaving.instance_id)
         except BrokerResponseError as error:
@@ -580,12 +579,12 @@ class ClassicGroup(Watchable):
         return self.next_deadline_ms
 
     def _finish_request(self, before: int | None, now: ClockReading) -> None:
-        """Runs timeouts that expire at once after a request, such as a rebalance delay of 0."""
+        """Handles timeouts that expire at once after a request, such as a rebalance delay of 0."""
         self.advance(now)
         self._notify_if_earlier(before)
 
     def _notify_if_earlier(self, before: int | None) -> None:
-        """Notifies the watchers if a result is complete, or if the next deadline is earlier."""
+        """Notifies watchers if a result is complete, or the next deadline is before `before`."""
         after = self.next_deadline_ms
         is_nearer = after is not None and (before is None or after < before)
         if self._members.has_completed_results or is_nearer:

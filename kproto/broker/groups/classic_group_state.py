@@ -1,7 +1,7 @@
-"""The states of a classic group, and the table of actions by event and state.
+"""Defines the states of a classic group, and the table of actions by event and state.
 
-Source: the KIPs beside the rows, and a coordinator of Kafka 4.4.0. Knows no member and no clock;
-`classic_group` runs the actions.
+Source: the KIPs in the comments of the table, and a coordinator of Kafka 4.4.0. `classic_group`
+executes the actions.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ __all__ = [
 
 
 class ClassicGroupState(StrEnum):
-    """The states of a classic group, by the names of DescribeGroups and ListGroups."""
+    """Names the states of a classic group, as DescribeGroups and ListGroups return them."""
 
-    #: The group has no members; it is kept for its offsets.
+    #: The group has no members; it may have committed offsets.
     EMPTY = "Empty"
-    #: Members join again; JoinGroup requests wait.
+    #: The members must join again; JoinGroup responses are delayed.
     PREPARING_REBALANCE = "PreparingRebalance"
-    #: The leader computes the assignment; SyncGroup requests wait.
+    #: The leader computes the assignments; SyncGroup responses are delayed.
     COMPLETING_REBALANCE = "CompletingRebalance"
-    #: Every member can fetch its assignment.
+    #: The assignments are stored; SyncGroup returns them.
     STABLE = "Stable"
     #: The group does not exist, or was deleted.
     DEAD = "Dead"
@@ -39,7 +39,7 @@ class ClassicGroupState(StrEnum):
 
 _EMPTY, _PREPARING, _COMPLETING, _STABLE, _DEAD = ClassicGroupState
 
-#: The valid previous states of each state. A group is loaded into Empty or Stable.
+#: The valid previous states of each state. A group that is loaded starts in Empty or Stable.
 PREVIOUS_STATES: Final[Mapping[ClassicGroupState, frozenset[ClassicGroupState]]] = MappingProxyType(
     {
         _EMPTY: frozenset({_PREPARING}),
@@ -52,9 +52,10 @@ PREVIOUS_STATES: Final[Mapping[ClassicGroupState, frozenset[ClassicGroupState]]]
 
 
 class Event(Enum):
-    """The events of a group."""
+    """Names the events that may change the state of a group."""
 
-    #: A JoinGroup of a new member, with a member id from MEMBER_ID_REQUIRED (KIP-394) or without.
+    #: A JoinGroup of a new member, without a member id, or with one that it got with
+    #: MEMBER_ID_REQUIRED (KIP-394).
     MEMBER_JOINED = "a new member"
     #: A JoinGroup of the leader.
     LEADER_REJOINED = "the leader joins again"
@@ -62,47 +63,50 @@ class Event(Enum):
     FOLLOWER_REJOINED_UNCHANGED = "a member joins again, unchanged"
     #: A JoinGroup of a member with changed protocols or metadata.
     REJOINED_WITH_CHANGES = "a member joins again, changed"
-    #: A JoinGroup of a static member without a member id (KIP-345) that keeps the group's protocol.
+    #: A JoinGroup of a known static member without a member id, after a restart (KIP-345). If the
+    #: group is Stable, it would select the same protocol as before.
     STATIC_MEMBER_REPLACED = "a restarted static member"
-    #: The same, if the group would now select another protocol.
+    #: A JoinGroup as in STATIC_MEMBER_REPLACED, but the group would select another protocol.
     STATIC_MEMBER_REPLACED_WITH_CHANGES = "a restarted static member with changes"
     #: A SyncGroup of the leader.
     LEADER_SYNCED = "the leader's assignment"
     #: A SyncGroup of a follower.
     FOLLOWER_SYNCED = "a member asks for its assignment"
     HEARTBEAT = "a heartbeat"
-    #: A LeaveGroup of members or of pending member ids.
+    #: A LeaveGroup of members, or of member ids that have not joined yet.
     MEMBERS_LEFT = "members left"
     #: The session of a member expired.
     SESSION_EXPIRED = "a session expired"
-    #: A pending member id was not used in time.
+    #: A member id from MEMBER_ID_REQUIRED was not used within the session timeout.
     PENDING_MEMBER_EXPIRED = "a member id was not used"
     #: A DeleteGroups.
     GROUP_DELETED = "the group is deleted"
 
 
 class Action(Enum):
-    """The action that the table has for an event in a state."""
+    """Names the actions of the table."""
 
-    #: The generation ends, and the members must join again.
+    #: Start a rebalance: the members must join again.
     PREPARE_REBALANCE = "a rebalance begins"
-    #: The next generation starts if all members have joined; a first rebalance waits for its delay.
+    #: Start the next generation if all members have joined. In a first rebalance, wait for
+    #: group.initial.rebalance.delay.ms.
     MAYBE_COMPLETE_JOIN = "start the generation when all members have joined"
-    #: The same, in a first rebalance too.
+    #: As MAYBE_COMPLETE_JOIN, but do not wait for the delay in a first rebalance.
     MAYBE_COMPLETE_JOIN_WITHOUT_DELAY = (
         "start the generation when all members have joined, without a delay"
     )
-    #: JoinGroup or SyncGroup is answered with the current generation.
+    #: Respond to JoinGroup or SyncGroup with the current generation.
     RESPOND = "respond with the generation"
-    #: The same without a rebalance; the new member id is stored (KIP-814 from v9 on).
+    #: Respond as RESPOND does, and store the member id that replaces the former one. Since v9 the
+    #: response may have skip_assignment (KIP-814).
     RESPOND_TO_REPLACED_MEMBER = "respond with the generation, and store the new member id"
-    #: The request waits.
+    #: Delay the SyncGroup response of a follower until the leader's SyncGroup.
     WAIT_FOR_LEADER = "wait for the leader"
-    #: The assignment is stored, and all waiting SyncGroup requests are answered.
+    #: Store the assignments, and respond to all delayed SyncGroups.
     STORE_ASSIGNMENT = "assign"
-    #: The session timeout of the member is reset.
+    #: Reset the session timeout of the member.
     RESET_SESSION = "reset the session timeout"
-    #: The same, and the response is REBALANCE_IN_PROGRESS.
+    #: Reset the session timeout of the member, and respond with REBALANCE_IN_PROGRESS.
     RESET_SESSION_AND_REJOIN = "reset the session timeout; the member must join again"
     REMOVE = "delete the group"
     NOTHING = "nothing"
@@ -113,7 +117,7 @@ class Action(Enum):
 
 _UNKNOWN: Final = Action.UNKNOWN_MEMBER_ID
 
-#: By event; the columns are Empty, PreparingRebalance, CompletingRebalance, Stable.
+#: The actions by event, in the states Empty, PreparingRebalance, CompletingRebalance, Stable.
 _TABLE: Final[Mapping[Event, tuple[Action, Action, Action, Action]]] = MappingProxyType(
     {
         # KIP-62, KIP-134 (delay of the first rebalance)
@@ -142,7 +146,7 @@ _TABLE: Final[Mapping[Event, tuple[Action, Action, Action, Action]]] = MappingPr
             Action.PREPARE_REBALANCE,
             Action.PREPARE_REBALANCE,
         ),
-        # KIP-345; an assignment in progress would name the replaced member id
+        # KIP-345: in CompletingRebalance the leader's assignment would have the former member id
         Event.STATIC_MEMBER_REPLACED: (
             _UNKNOWN,
             Action.MAYBE_COMPLETE_JOIN,
@@ -210,10 +214,11 @@ def action_for(event: Event, state: ClassicGroupState) -> Action:
 
 
 class JoinDeadline(NamedTuple):
-    """The time at which a rebalance stops waiting for JoinGroup, as `ClockReading.ms`.
+    """Holds when a rebalance stops waiting for JoinGroup: `ends_ms`, as `ClockReading.ms`.
 
-    The first rebalance of a group is delayed, and delayed again while members join, until
-    `remaining_ms` of the rebalance timeout have passed (KIP-134): Kafka's InitialDelayedJoin.
+    The first rebalance of a group waits for `delay_ms`, and again for the same time if members have
+    joined meanwhile, as Kafka's InitialDelayedJoin (KIP-134). `remaining_ms` is how much of the
+    rebalance timeout is left for further delays.
     """
 
     ends_ms: int
@@ -227,7 +232,10 @@ class JoinDeadline(NamedTuple):
         return cls(now_ms + delay_ms, True, delay_ms, max(timeout_ms - delay_ms, 0))
 
     def extended(self, delay_ms: int) -> JoinDeadline | None:
-        """Returns the deadline after one more delay; None if it may not be extended."""
+        """Returns the deadline after one more delay.
+
+        None if this is not a first rebalance, or if no time remains.
+        """
         if not (self.is_first and self.remaining_ms):
             return None
         delay_ms = min(delay_ms, self.remaining_ms)
@@ -236,7 +244,7 @@ class JoinDeadline(NamedTuple):
 
 
 class SyncDeadline(NamedTuple):
-    """The time at which a generation stops waiting for SyncGroup, as `ClockReading.ms`."""
+    """Holds when `generation` stops waiting for SyncGroup: `ends_ms`, as `ClockReading.ms`."""
 
     ends_ms: int
     generation: int

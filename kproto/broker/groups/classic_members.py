@@ -1,7 +1,7 @@
-"""Members of a classic group: their requests and pending results, the leader, the group's protocol.
+"""Defines the members of a classic group, their requests and results, and protocol selection.
 
-`ClassicMembers` tracks the static members, the leader, and the member ids returned with
-MEMBER_ID_REQUIRED. Plain data without states and without a clock.
+`ClassicMembers` tracks the members, the static members, the leader, and the member ids that were
+sent with MEMBER_ID_REQUIRED.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NO_ERROR: Final = "NONE"
 
 
 class MemberProtocol(NamedTuple):
-    """A protocol that a member supports, such as the assignor `range`, and its metadata."""
+    """Holds a protocol that a member supports, such as the assignor `range`, and its metadata."""
 
     name: str
     metadata: bytes
@@ -59,10 +59,11 @@ ProtocolsOf: TypeAlias = Mapping[str, tuple[MemberProtocol, ...]]
 
 @dataclass(frozen=True, slots=True)
 class JoinRequest:
-    """A JoinGroup; `member_id` is empty for a new member.
+    """Holds a JoinGroup; `member_id` is "" for a new member.
 
-    With `requires_known_member_id` a new dynamic member first gets its member id (KIP-394, v4).
-    With `supports_skipping_assignment` a static leader may skip the assignment (KIP-814, v9).
+    If `requires_known_member_id`, a new dynamic member gets its member id with MEMBER_ID_REQUIRED
+    (KIP-394, since v4). If `supports_skipping_assignment`, the response to a restarted static
+    leader may have skip_assignment (KIP-814, since v9).
     """
 
     member_id: str
@@ -83,13 +84,13 @@ class JoinRequest:
         return tuple(protocol.name for protocol in self.protocols)
 
     def with_reason(self, event: str) -> str:
-        """Returns the event, with the member's reason in parentheses if it has one (KIP-800)."""
+        """Returns `event` for the log, with the member's reason in parentheses if set (KIP-800)."""
         return f"{event} ({self.reason})" if self.reason else event
 
 
 @dataclass(frozen=True, slots=True)
 class SyncRequest:
-    """A SyncGroup; protocol type and name are None before v5 (KIP-559)."""
+    """Holds a SyncGroup; protocol type and name are None before v5 (KIP-559)."""
 
     member_id: str
     generation: int
@@ -99,13 +100,13 @@ class SyncRequest:
     assignments: Mapping[str, bytes] = field(default_factory=dict)
 
     def matches_protocol(self, protocol_type: str | None, protocol: str | None) -> bool:
-        """Returns whether type and name are those of the generation; None matches any (KIP-559)."""
+        """Returns whether protocol type and name equal those of the request; None matches all."""
         pairs = (self.protocol_type, protocol_type), (self.protocol, protocol)
         return all(None in pair or pair[0] == pair[1] for pair in pairs)
 
 
 class LeaveRequest(NamedTuple):
-    """One member of a LeaveGroup: by member id, or by instance id alone if an admin removes it."""
+    """Names a member in a LeaveGroup; an admin client may send only the instance id."""
 
     member_id: str
     instance_id: str | None = None
@@ -116,7 +117,7 @@ class LeaveRequest(NamedTuple):
 
 
 class JoinResultMember(NamedTuple):
-    """A member in the leader's JoinGroup response, with its metadata for the selected protocol."""
+    """Holds a member in the leader's JoinGroup response, with its metadata for the protocol."""
 
     member_id: str
     instance_id: str | None
@@ -125,7 +126,7 @@ class JoinResultMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JoinResult:
-    """The result of JoinGroup; `error` names an error code, the leader alone gets `members`."""
+    """Holds the result of a JoinGroup; `error` is an error name. Only the leader gets `members`."""
 
     member_id: str
     error: str = NO_ERROR
@@ -139,7 +140,7 @@ class JoinResult:
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
-    """The result of SyncGroup; `error` is the name of an error code."""
+    """Holds the result of a SyncGroup; `error` is an error name."""
 
     error: str = NO_ERROR
     protocol_type: str | None = None
@@ -148,7 +149,7 @@ class SyncResult:
 
 
 class PendingResult(Generic[R]):
-    """The result of a JoinGroup or SyncGroup that waits; `answer` is None until it is complete."""
+    """Holds the result of a delayed JoinGroup or SyncGroup; `answer` is None until complete."""
 
     __slots__ = ("answer",)
 
@@ -165,13 +166,13 @@ PendingSync: TypeAlias = PendingResult[SyncResult]
 
 @dataclass(slots=True, eq=False)
 class ClassicMember:
-    """A member; `instance_id` is that of a static member (KIP-345), None for a dynamic member.
+    """Holds a member; `instance_id` is set for a static member (KIP-345), None for a dynamic one.
 
-    `protocols` are in the order of preference. `deadline_ms` is the time at which the session
-    expires, as `ClockReading.ms`; it is None while a request of the member waits, because a waiting
-    request keeps the session alive. A member `is_new` until its first generation: before that it
-    does not know its member id and cannot send heartbeats, so that it has the timeout
-    `ClassicGroupLimits.new_member_join_timeout_ms` instead.
+    `protocols` are in the order of preference. `deadline_ms` is when the session expires, as
+    `ClockReading.ms`. It is None if the session expired during a delayed request, which keeps the
+    member in the group. `is_new` is True until the first generation of the member. Until then the
+    member cannot send heartbeats, because it does not know its member id; its timeout is
+    `ClassicGroupLimits.new_member_join_timeout_ms`, not the session timeout.
     """
 
     member_id: str
@@ -189,7 +190,9 @@ class ClassicMember:
 
     @classmethod
     def joining(cls, member_id: str, request: JoinRequest, deadline_ms: int) -> ClassicMember:
-        """Returns a new member, which must get its first generation by the deadline."""
+        """Returns a new member, which is removed if its first generation is later than
+        `deadline_ms`.
+        """
         return cls(
             member_id,
             request.instance_id,
@@ -208,7 +211,7 @@ class ClassicMember:
 
     @property
     def is_waiting(self) -> bool:
-        """Returns whether a JoinGroup or SyncGroup of the member waits for its response."""
+        """Returns whether the response to a JoinGroup or SyncGroup of the member is delayed."""
         return self.pending_join is not None or self.pending_sync is not None
 
     @property
@@ -217,13 +220,13 @@ class ClassicMember:
         return tuple(protocol.name for protocol in self.protocols)
 
     def metadata(self, protocol: str | None) -> bytes:
-        """Returns the metadata for a protocol, empty if the member does not support it."""
+        """Returns the member's metadata for a protocol; empty if it does not support that."""
         return next((each.metadata for each in self.protocols if each.name == protocol), b"")
 
     def await_join(self, request: JoinRequest) -> PendingJoin:
-        """Stores protocols and timeouts of a JoinGroup; returns its pending result.
+        """Updates protocols and timeouts from a JoinGroup; returns its pending result.
 
-        A repeated JoinGroup shares the pending result.
+        If a JoinGroup of the member is delayed already, both have the same pending result.
         """
         self.protocols = request.protocols
         self.rebalance_timeout_ms = request.rebalance_timeout_ms
@@ -234,18 +237,18 @@ class ClassicMember:
 
 
 class ClassicMembers:
-    """The members of one group in the order in which they joined."""
+    """Holds the members of one group, in the order in which they joined."""
 
     def __init__(self) -> None:
         self.members: Final[dict[str, ClassicMember]] = {}
         #: The member ids of static members by instance id.
         self.static_ids: Final[dict[str, str]] = {}
-        #: Member ids that were returned with MEMBER_ID_REQUIRED, and when they expire (ms).
+        #: When each member id that was sent with MEMBER_ID_REQUIRED expires, as `ClockReading.ms`.
         self.pending: Final[dict[str, int]] = {}
-        #: Members that have not sent SyncGroup in this generation.
+        #: The member ids of members that have not sent SyncGroup in this generation.
         self.pending_sync: Final[set[str]] = set()
         self.leader: str | None = None
-        #: Whether a pending result was completed since this was last reset.
+        #: Whether a pending result was completed since the group last notified its watchers.
         self.has_completed_results = False
 
     def clear(self) -> None:
@@ -267,11 +270,10 @@ class ClassicMembers:
             self.leader = member.member_id
 
     def remove(self, member_id: str) -> None:
-        """Removes a member or a pending member id.
+        """Removes a member or a pending member id; does nothing for an unknown member id.
 
-        If the leader is removed, the oldest remaining member becomes the leader.
-
-        Pending results of the member are completed with UNKNOWN_MEMBER_ID.
+        Completes the member's delayed requests with UNKNOWN_MEMBER_ID. If it was the leader, the
+        oldest remaining member becomes the leader.
         """
         self.pending.pop(member_id, None)
         member = self.members.pop(member_id, None)
@@ -284,7 +286,10 @@ class ClassicMembers:
             self.leader = next(iter(self.members), None)
 
     def replace(self, member: ClassicMember, new_id: str) -> ClassicMember:
-        """Returns a static member under a new member id; a leader stays the leader (KIP-345)."""
+        """Gives a static member a new member id (KIP-345); returns the new member.
+
+        If the member was the leader, the new member is the leader.
+        """
         replaced = ClassicMember(
             new_id,
             member.instance_id,
@@ -299,7 +304,7 @@ class ClassicMembers:
         return replaced
 
     def swap(self, member: ClassicMember, other: ClassicMember) -> None:
-        """Replaces a member by another one, which becomes the leader if the first was."""
+        """Replaces `member` by `other`, which becomes the leader if `member` was."""
         leads = self.leader == member.member_id
         del self.members[member.member_id]
         self.add(other)
@@ -325,7 +330,7 @@ class ClassicMembers:
         return pending is not None
 
     def expect_sync(self) -> None:
-        """Records that all members must send SyncGroup in the new generation."""
+        """Marks all members as members that have not sent SyncGroup in the new generation."""
         self.pending_sync.clear()
         self.pending_sync.update(self.members)
 
@@ -337,12 +342,15 @@ class ClassicMembers:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """Returns when the next session or pending member id expires; None for never."""
+        """Returns when the next session or pending member id expires, as `ClockReading.ms`.
+
+        None if none expires.
+        """
         sessions = (it.deadline_ms for it in self.members.values() if it.deadline_ms is not None)
         return min((*self.pending.values(), *sessions), default=None)
 
     def check(self, member_id: str, instance_id: str | None) -> ClassicMember:
-        """Returns the member.
+        """Returns the member with this member id and, if not None, this instance id.
 
         Raises UNKNOWN_MEMBER_ID, and FENCED_INSTANCE_ID if another member has the instance id.
         """
@@ -362,7 +370,7 @@ class ClassicMembers:
     def id_to_remove(self, member_id: str, instance_id: str | None) -> str:
         """Returns the member id, or the pending member id, that a LeaveGroup names.
 
-        A static member may be named by its instance id alone. Raises what `check` raises.
+        It may name a static member only by its instance id. Raises the errors of `check`.
         """
         if member_id in self.pending:
             return member_id
@@ -376,7 +384,7 @@ class ClassicMembers:
     def has_capacity(self, state: ClassicGroupState, max_size: int, member_id: str) -> bool:
         """Returns whether a member may join a group of at most `max_size` members (KIP-389).
 
-        During a rebalance the members that join last are rejected.
+        During a rebalance only members that have joined it count, so that the last are refused.
         """
         member = self.members.get(member_id)
         if state is ClassicGroupState.EMPTY:
@@ -389,7 +397,11 @@ class ClassicMembers:
     def supports_protocols_of(
         self, request: JoinRequest, state: ClassicGroupState, protocol_type: str | None
     ) -> bool:
-        """Returns whether the group, of that protocol type, can use a protocol of the request."""
+        """Returns whether all members support a protocol of the request.
+
+        The request must also have the group's `protocol_type`. An Empty group supports all
+        protocols.
+        """
         if state is ClassicGroupState.EMPTY:
             return bool(request.protocol_type and request.protocols)
         supported = [set(member.protocol_names) for member in self.members.values()]
@@ -398,7 +410,7 @@ class ClassicMembers:
         )
 
     def elect_leader(self) -> bool:
-        """Elects a leader among the members that have joined: the current leader if it has joined.
+        """Keeps the current leader if it has joined; else the first member that has joined leads.
 
         Returns False if no member has joined.
         """
@@ -414,12 +426,12 @@ class ClassicMembers:
 
     @property
     def joined(self) -> int:
-        """Returns how many members have joined and wait for the next generation."""
+        """Returns how many members have joined the current rebalance."""
         return sum(member.pending_join is not None for member in self.members.values())
 
     @property
     def has_all_joined(self) -> bool:
-        """Returns whether all members have joined and no member id is pending."""
+        """Returns whether all members have joined, and all pending member ids, too."""
         return self.joined == len(self.members) and not self.pending
 
     @property
@@ -428,23 +440,23 @@ class ClassicMembers:
         return max((0, *(it.rebalance_timeout_ms for it in self.members.values())))
 
     def join_result_members(self, protocol: str | None) -> tuple[JoinResultMember, ...]:
-        """Returns the members as the leader's JoinGroup response lists them."""
+        """Returns the members for the leader's JoinGroup response."""
         return tuple(
             JoinResultMember(member.member_id, member.instance_id, member.metadata(protocol))
             for member in self.members.values()
         )
 
     def subscribed(self, protocol_type: str | None, protocol: str | None) -> frozenset[str] | None:
-        """Returns the topics of all subscriptions.
+        """Returns the topics to which at least one member subscribes.
 
-        Returns None if the members are not consumers, or if a subscription cannot be read.
+        None if the members are not consumers, or if a subscription cannot be decoded.
         """
         if protocol_type != PROTOCOL_TYPE or (self.members and not protocol):
             return None
         return subscribed_topics(it.metadata(protocol) for it in self.members.values())
 
     def select_protocol(self) -> str:
-        """Returns the protocol of the next generation."""
+        """Returns the protocol of the next generation, by the votes of the members."""
         return select_protocol(member.protocol_names for member in self.members.values())
 
 
@@ -453,9 +465,9 @@ def _unknown_instance(instance_id: str | None) -> BrokerResponseError:
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """Returns the topics of all subscriptions; None if a subscription cannot be read.
+    """Returns the topics of all subscriptions; None if a subscription cannot be decoded.
 
-    Reads version 0, which begins every version, as Kafka's coordinator does.
+    Decodes the fields of version 0, with which all versions begin, as Kafka's coordinator does.
     """
     try:
         decoded = [decode_subscription(data, highest=0) for data in subscriptions]
@@ -465,11 +477,11 @@ def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
 
 
 def select_protocol(members: Iterable[Sequence[str]]) -> str:
-    """Returns the protocol that most members vote for, from the protocol names of each member.
+    """Returns the protocol that most members vote for; `members` are each member's protocol names.
 
-    Each member votes for the first of its protocols that all members support. Of protocols with the
-    same number of votes, the first in the order of a Java HashMap is selected, as in Kafka. Raises
-    ValueError if the members have no protocol in common.
+    Each member votes for the first of its protocols that all members support. Of protocols with
+    equal votes, the first in the iteration order of a Java HashMap is selected, as in Kafka. Raises
+    ValueError if no protocol is supported by all members.
     """
     names_of_members = list(members)
     common = (

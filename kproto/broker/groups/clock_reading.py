@@ -1,4 +1,4 @@
-"""The time by both clocks: the monotonic clock for deadlines, and the wall clock."""
+"""Defines a time by two clocks: the monotonic clock for deadlines, and the wall clock."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __all__ = ["ClockReading"]
 
 
 class ClockReading(NamedTuple):
-    """The time in ms: `ms` by the monotonic clock, `timestamp_ms` since 1970."""
+    """Holds the current time in ms: `ms` of the monotonic clock, `timestamp_ms` since 1970."""
 
     ms: int
     timestamp_ms: int
 
     def at(self, ms: int) -> ClockReading:
-        """Returns the reading at which the monotonic clock was at `ms`."""
+        """Returns the time at which the monotonic clock showed `ms`."""
         return ClockReading(ms, self.timestamp_ms + ms - self.ms)

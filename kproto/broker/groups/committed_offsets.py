@@ -1,6 +1,6 @@
-"""The committed offsets of a group, and their expiration (KIP-211).
+"""Holds the committed offsets of a group, and finds expired offsets (KIP-211).
 
-Plain data: times are ms of the wall clock. Knows no message, no log and no request.
+Times are parameters, in ms since 1970.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ NO_EPOCH: Final = -1
 
 
 class TopicPartition(NamedTuple):
-    """A partition by the name of its topic."""
+    """Names a partition by its topic and index."""
 
     topic: str
     partition: int
 
 
 class CommittedOffset(NamedTuple):
-    """A committed offset and its metadata.
+    """Holds a committed offset and its metadata.
 
-    `offset` is that of the next record to read. `commit_ms` is the commit timestamp. `expire_ms` is
-    the time at which the offset expires, None if the broker's retention applies. `topic_id` is that
-    of the topic at the time of the commit, zero if it was unknown.
+    `offset` is the offset of the next record to read. `commit_ms` is when it was committed.
+    `expire_ms` is when it expires; None if offsets.retention.minutes applies. `topic_id` is the
+    topic id at the time of the commit, zero if it was unknown.
     """
 
     offset: int
@@ -46,12 +46,15 @@ class CommittedOffset(NamedTuple):
     topic_id: Uuid = ZERO_UUID
 
     def is_of(self, topic_id: Uuid) -> bool:
-        """Returns whether it was committed for that topic, not for a deleted topic of its name."""
+        """Returns whether it was committed for the topic with this id.
+
+        It was not if the topic was deleted later, and created again. An unknown id matches any id.
+        """
         return ZERO_UUID in (self.topic_id, topic_id) or self.topic_id == topic_id
 
 
 class CommittedOffsets:
-    """The committed offsets of one group by topic and partition."""
+    """Holds the committed offsets of one group by topic and partition."""
 
     def __init__(self) -> None:
         self._by_topic: dict[str, dict[int, CommittedOffset]] = {}
@@ -60,7 +63,7 @@ class CommittedOffsets:
         return sum(map(len, self._by_topic.values()))
 
     def __iter__(self) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
-        """Yields all offsets, topic by topic in the order of their first commits."""
+        """Yields all offsets, grouped by topic, in the order of the topics' first commits."""
         for topic, partitions in self._by_topic.items():
             for partition, committed in partitions.items():
                 yield TopicPartition(topic, partition), committed
@@ -71,7 +74,7 @@ class CommittedOffsets:
         return list(self._by_topic)
 
     def of_topic(self, topic: str) -> dict[int, CommittedOffset]:
-        """Returns a copy of the offsets of one topic by partition; empty if there are none."""
+        """Returns the offsets of one topic by partition, as a copy; empty if there are none."""
         return dict(self._by_topic.get(topic, ()))
 
     def get(self, topic: str, partition: int) -> CommittedOffset | None:
@@ -79,7 +82,7 @@ class CommittedOffsets:
         return self._by_topic.get(topic, {}).get(partition)
 
     def put(self, topic: str, partition: int, committed: CommittedOffset) -> None:
-        """Stores a commit; replaces an older one."""
+        """Stores the committed offset of a partition, in place of an older one."""
         self._by_topic.setdefault(topic, {})[partition] = committed
 
     def remove(self, topic: str, partition: int) -> bool:
@@ -101,7 +104,10 @@ class CommittedOffsets:
 
 
 class ExpirableGroup(Protocol):
-    """The part of a group that expiration uses; `last_empty_at` is in ms, None if unknown."""
+    """Describes the attributes of a group that `expired_offsets` uses.
+
+    `last_empty_at` is when the group became empty, in ms since 1970; None if unknown.
+    """
 
     offsets: CommittedOffsets
 
@@ -123,15 +129,18 @@ class ExpirableGroup(Protocol):
 def expired_offsets(group: ExpirableGroup, now_ms: int, retention_ms: int) -> list[TopicPartition]:
     """Returns the partitions of a group whose offsets have expired at `now_ms` (KIP-211).
 
-    | group | `retention_ms` counts from |
-    |---|---|
-    | without a protocol type (simple consumers) | the commit |
-    | of the consumer protocol | the commit, for topics without a subscriber |
-    | empty | when the last member left |
-    | of consumers, stable | the commit, for topics without a subscriber |
-    | any other | never |
+    An offset expires `retention_ms` after a time that depends on the group:
 
-    A commit with an expiration time of its own expires then (OffsetCommit v2 to v4).
+    | group | time |
+    |---|---|
+    | without a protocol type, that is without members so far | the commit |
+    | of the consumer protocol | the commit |
+    | classic and empty | when the last member left; if unknown, the commit |
+    | classic and stable, with the protocol type `consumer` | the commit |
+    | any other | offsets do not expire |
+
+    Offsets of topics to which a member subscribes do not expire. A commit with an expiration time
+    of its own (OffsetCommit v2 to v4) expires at that time instead.
     """
     if group.protocol_type is None or group.type == "consumer":
         since: int | None = None
@@ -155,5 +164,8 @@ def _end(committed: CommittedOffset, since: int | None, retention_ms: int) -> in
 
 
 def exceeds_max_length(metadata: str | None, most: int) -> bool:
-    """Returns whether the metadata of a commit has more than `most` UTF-16 units, as in Java."""
+    """Returns whether the metadata of a commit has more than `most` UTF-16 units.
+
+    That is the length of a Java string, which Kafka checks.
+    """
     return metadata is not None and len(metadata.encode("utf-16-le", "surrogatepass")) > 2 * most

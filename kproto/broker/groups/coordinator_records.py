@@ -1,7 +1,6 @@
-"""Converts groups and committed offsets to records of `__consumer_offsets`, and replays them.
+"""Converts groups and committed offsets to records of `__consumer_offsets`, and replays records.
 
-Has the keys and values in the versions that Kafka 4.4's GroupCoordinatorRecordHelpers writes. Knows
-messages and records, but no log, no request and no rules.
+Keys and values have the versions that Kafka 4.4's GroupCoordinatorRecordHelpers writes.
 """
 
 from __future__ import annotations
@@ -46,7 +45,8 @@ logger = logging.getLogger("kproto.broker")
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
-#: The version of a value with an expiration time; version 4 alone has the topic id (KIP-848).
+#: The version of OffsetCommitValue for a commit with an expiration time, and for other commits.
+#: Only version 4 has the topic id (KIP-848).
 _OFFSET_WITH_EXPIRY: Final = 1
 _OFFSET: Final = 4
 _GROUP: Final = 3
@@ -56,9 +56,10 @@ _NO_TIME: Final = -1
 
 @dataclass(slots=True)
 class StoredGroup:
-    """A group as its records say; without metadata it is a group of simple consumers.
+    """Holds a group that was read from its records.
 
-    `consumer` is set for a group of the consumer protocol, which has no metadata.
+    `metadata` is set for a classic group, `consumer` for a group of the consumer protocol. If both
+    are None, the group has only committed offsets.
     """
 
     metadata: GroupMetadata | None = None
@@ -86,7 +87,7 @@ def offset_record(
 
 
 def offset_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
-    """Returns the record that deletes a committed offset."""
+    """Returns the tombstone of a committed offset."""
     return CoordinatorRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition))
 
 
@@ -116,19 +117,19 @@ def group_record(group_id: str, metadata: GroupMetadata) -> CoordinatorRecord:
 
 
 def group_tombstone(group_id: str) -> CoordinatorRecord:
-    """Returns the record that deletes a classic group, after the tombstones of its offsets."""
+    """Returns the tombstone of a classic group's metadata."""
     return CoordinatorRecord(GroupMetadataKey(group=group_id))
 
 
 def batch_of(records: Sequence[CoordinatorRecord], now_ms: int) -> bytes:
-    """Returns one batch of the records, with timestamp `now_ms`."""
+    """Returns the records as one encoded batch, with timestamp `now_ms`."""
     return encode_batch((*encode_coordinator_record(record), (), now_ms) for record in records)
 
 
 def load(records: Iterable[Record]) -> dict[str, StoredGroup]:
-    """Returns the groups that the records of a partition result in, by group id.
+    """Replays the records of a partition of `__consumer_offsets`; returns the groups by group id.
 
-    Records of other group types are skipped; so are unreadable records, with a warning in the log.
+    Skips records of other group types. Skips records that cannot be decoded, and logs a warning.
     """
     groups: dict[str, StoredGroup] = {}
     for record in records:
@@ -167,7 +168,7 @@ def _replay(groups: dict[str, StoredGroup], record: CoordinatorRecord) -> None:
 def _replay_consumer_group(
     groups: dict[str, StoredGroup], key: ConsumerKey, record: CoordinatorRecord
 ) -> None:
-    """Replays a record of a consumer group; ignores a tombstone of a group that is not there."""
+    """Replays a record of a consumer-protocol group; ignores tombstones of an unknown group."""
     group_id = key.group_id
     if record.value is not None:
         group = groups.setdefault(group_id, StoredGroup())
@@ -184,7 +185,7 @@ def _replay_consumer_group(
 
 
 def _drop_empty(groups: dict[str, StoredGroup], group_id: str) -> None:
-    """Removes a group that has neither metadata nor offsets."""
+    """Removes a group that has neither state nor offsets."""
     group = groups[group_id]
     if group.metadata is None and group.consumer is None and not group.offsets:
         del groups[group_id]

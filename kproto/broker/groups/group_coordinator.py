@@ -1,10 +1,10 @@
-"""The group coordinator: finds, creates, stores, loads and expires the groups of a cluster.
+"""Implements the group coordinator: creates, stores, loads and expires the groups of a cluster.
 
-The leader of a group's partition of `__consumer_offsets` is its coordinator. `GroupCoordinator`
-finds it, and writes the records of a change to that partition before the change takes effect. When
-a partition gets another leader, or loses the end of its log, its groups are unloaded, and the next
-request loads them from the log. `GroupMetadataManager` has the loaded groups by id and converts
-them between the protocols. Knows no request, no clock and no connection.
+A group id hashes to a partition of `__consumer_offsets`, and the leader of that partition is the
+group's coordinator. `GroupCoordinator` finds it, and writes the records of a change to the
+partition before the change takes effect. When the leader epoch of a partition changes, its groups
+are unloaded, and the next request loads them from the log. `GroupMetadataManager` has the loaded
+groups by id, and converts them between the protocols.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ __all__ = [
 
 logger = logging.getLogger("kproto.broker")
 
-#: The configs with which Kafka creates the topic; segments have 100 MiB
-#: (offsets.topic.segment.bytes).
+#: The topic configs with which Kafka creates `__consumer_offsets`. segment.bytes is the default of
+#: offsets.topic.segment.bytes.
 OFFSETS_TOPIC_CONFIGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "cleanup.policy": "compact",
@@ -63,10 +63,10 @@ OFFSETS_TOPIC_CONFIGS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-#: The error if a batch is larger than the topic allows.
+#: The coordinator's error if a batch is larger than max.message.bytes.
 _TOO_LARGE: Final = "UNKNOWN_SERVER_ERROR"
 
-#: The coordinator's errors for errors of the log: Kafka's CoordinatorOperationExceptionHelper.
+#: The coordinator's errors by errors of the log, from Kafka's CoordinatorOperationExceptionHelper.
 _ERRORS_OF_WRITING: Final[Mapping[str, str]] = MappingProxyType(
     {
         "KAFKA_STORAGE_ERROR": "NOT_COORDINATOR",
@@ -77,7 +77,10 @@ _ERRORS_OF_WRITING: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class _Loaded(NamedTuple):
-    """A loaded partition; `unload` is called when its leader epoch changes."""
+    """Holds a loaded partition; `unload` is called when its leader epoch changes.
+
+    `partitions` is the partition count of the topic.
+    """
 
     partition: Partition
     partitions: int
@@ -85,10 +88,11 @@ class _Loaded(NamedTuple):
 
 
 class GroupCoordinator:
-    """Finds groups for the node that coordinates them: the leader of their partition.
+    """Finds groups for the nodes that coordinate them, and writes their records.
 
-    `retention_ms` is the retention time of offsets, `check_interval_ms` that of a group without
-    members and offsets (offsets.retention.minutes, offsets.retention.check.interval.ms).
+    `retention_ms` is how long committed offsets are kept (offsets.retention.minutes).
+    `check_interval_ms` is how long a group without members and offsets is kept
+    (offsets.retention.check.interval.ms).
     """
 
     def __init__(
@@ -114,9 +118,9 @@ class GroupCoordinator:
         return self._topics.get(OFFSETS_TOPIC)
 
     def partition(self, group_id: str) -> Partition | None:
-        """Returns the partition of a group; None before the topic is created.
+        """Returns the partition of `__consumer_offsets` of a group; None before it is created.
 
-        Its `moved` notifies of another coordinator.
+        Its `moved` notifies watchers when the coordinator changes.
         """
         topic = self.topic
         if topic is None:
@@ -124,7 +128,7 @@ class GroupCoordinator:
         return topic.partitions[partition_of(group_id, len(topic.partitions))]
 
     def coordinator(self, group_id: str) -> int:
-        """Returns the id of the node that coordinates a group; NO_LEADER if there is none."""
+        """Returns the node id of the coordinator of a group; NO_LEADER if there is none."""
         partition = self.partition(group_id)
         return NO_LEADER if partition is None else partition.leader_and_isr.leader
 
@@ -140,16 +144,19 @@ class GroupCoordinator:
     # Groups
 
     def find(self, node_id: int, group_id: str, now: ClockReading) -> AnyGroup | None:
-        """Returns a group after its deadlines were run; None if there is none.
+        """Returns a group after its expired timeouts were handled; None if it does not exist.
 
-        Raises NOT_COORDINATOR.
+        Also removes expired offsets, with which the group may be deleted. Raises NOT_COORDINATOR.
         """
         self._load(self.check_coordinator(node_id, group_id), now)
         group = self._groups.find(group_id, now)
         return None if group is None or self._remove_expired(group, now) else group
 
     def get_or_create(self, node_id: int, group_id: str, now: ClockReading) -> AnyGroup:
-        """Returns a group; a new one is not stored yet. Raises NOT_COORDINATOR."""
+        """Returns a group, or a new empty classic group that is not stored yet.
+
+        Raises NOT_COORDINATOR.
+        """
         return self.find(node_id, group_id, now) or self._groups.get_or_create(
             group_id, now, persist=False
         )
@@ -157,9 +164,9 @@ class GroupCoordinator:
     def get_or_create_classic_group(
         self, node_id: int, group_id: str, now: ClockReading
     ) -> AnyGroup:
-        """Returns the group that a new member of the classic protocol joins.
+        """Returns the group that a new member of the classic protocol joins; may create it.
 
-        Raises NOT_COORDINATOR, and what `append` raises.
+        Raises NOT_COORDINATOR, and the errors of `append`.
         """
         self.find(node_id, group_id, now)
         return self._groups.get_or_create_classic_group(group_id, now)
@@ -167,7 +174,7 @@ class GroupCoordinator:
     def get_or_create_consumer_group(
         self, node_id: int, group_id: str, now: ClockReading
     ) -> ConsumerGroup:
-        """Returns the group that a member of the consumer protocol joins.
+        """Returns the group that a member of the consumer protocol joins; may create it.
 
         Raises NOT_COORDINATOR, and GROUP_ID_NOT_FOUND for a classic group that cannot be converted.
         """
@@ -175,7 +182,7 @@ class GroupCoordinator:
         return self._groups.get_or_create_consumer_group(group_id, now)
 
     def groups_of(self, node_id: int, now: ClockReading) -> list[AnyGroup]:
-        """Returns every group that a node coordinates, after its deadlines were run."""
+        """Returns all groups that a node coordinates, after expired timeouts were handled."""
         topic = self.topic
         for partition in () if topic is None else topic.partitions:
             if partition.leader_and_isr.leader == node_id:
@@ -191,12 +198,12 @@ class GroupCoordinator:
     def append(
         self, group_id: str, records: Sequence[CoordinatorRecord], now: ClockReading
     ) -> None:
-        """Appends the records of a change of a group as one batch; does nothing without records.
+        """Appends the records of a change to a group as one batch; does nothing without records.
 
-        Callers append before a change takes effect: a change that cannot be stored does not happen.
-        Raises the errors that Kafka has: NOT_COORDINATOR if the log does not exist or is full,
-        COORDINATOR_NOT_AVAILABLE if too few replicas are in sync, and UNKNOWN_SERVER_ERROR for a
-        batch larger than the topic allows.
+        Callers append before the change takes effect, so that a change that cannot be stored has no
+        effect. Raises Kafka's errors: NOT_COORDINATOR if the topic does not exist or the storage is
+        full, COORDINATOR_NOT_AVAILABLE if too few replicas are in sync, UNKNOWN_SERVER_ERROR if the
+        batch is larger than max.message.bytes.
         """
         topic = self.topic
         partition = self.partition(group_id)
@@ -218,10 +225,9 @@ class GroupCoordinator:
             raise api_error(_ERRORS_OF_WRITING.get(error.name, error.name), error.detail) from None
 
     def on_topic_deleted(self, deleted: Topic, now: ClockReading) -> None:
-        """Removes the committed offsets of a deleted topic.
+        """Removes the offsets that groups have committed for a deleted topic.
 
-        Groups without a coordinator keep their offsets, as in Kafka: no coordinator learns of the
-        deletion.
+        As in Kafka, groups without a coordinator at this time keep their offsets.
         """
         topic = self.topic
         for partition in () if topic is None else topic.partitions:
@@ -233,7 +239,7 @@ class GroupCoordinator:
                 self._remove_offsets(group, partitions, now)
 
     def delete(self, group: AnyGroup, now: ClockReading) -> None:
-        """Deletes a group and its offsets. Raises what `append` raises."""
+        """Deletes a group and its offsets. Raises the errors of `append`."""
         partitions = [tp for tp, _ in group.offsets]
         records = [offset_tombstone(group.group_id, *tp) for tp in partitions]
         if isinstance(group, ConsumerGroup):
@@ -244,7 +250,10 @@ class GroupCoordinator:
         self._groups.delete(group)
 
     def _remove_expired(self, group: AnyGroup, now: ClockReading) -> bool:
-        """Removes expired offsets; returns whether the group was deleted with them."""
+        """Removes expired offsets, and an Empty group without offsets after some time.
+
+        Returns whether the group was deleted.
+        """
         partitions = expired_offsets(group, now.timestamp_ms, self._retention_ms)
         if group.state == ClassicGroupState.EMPTY and len(partitions) == len(group.offsets):
             since = group.last_empty_at
@@ -256,9 +265,9 @@ class GroupCoordinator:
     def _delete_expired_group(
         self, group: AnyGroup, partitions: Sequence[TopicPartition], now: ClockReading
     ) -> bool:
-        """Deletes a group whose last offsets, those of the partitions `partitions`, have expired.
+        """Deletes an Empty group all of whose offsets (`partitions`) have expired.
 
-        Returns whether it was deleted.
+        Returns whether it was deleted. It is not if the tombstones cannot be stored.
         """
         try:
             self.delete(group, now)
@@ -277,9 +286,9 @@ class GroupCoordinator:
     def _remove_offsets(
         self, group: AnyGroup, partitions: Sequence[TopicPartition], now: ClockReading
     ) -> bool:
-        """Removes offsets, in several batches if necessary, as Kafka does.
+        """Removes offsets; splits the tombstones if one batch is too large, as Kafka does.
 
-        Returns whether all offsets were removed.
+        Returns False if tombstones could not be stored.
         """
         try:
             records = [offset_tombstone(group.group_id, *tp) for tp in partitions]
@@ -299,12 +308,12 @@ class GroupCoordinator:
         return True
 
     def unload(self) -> None:
-        """Unloads all groups: answers all waiting members with NOT_COORDINATOR."""
+        """Unloads all groups: delayed requests get NOT_COORDINATOR."""
         for index in tuple(self._loaded):
             self._unload(index)
 
     def _load(self, partition: Partition, now: ClockReading) -> None:
-        """Loads the groups of a partition from its log, until its leader epoch changes."""
+        """Loads the groups of a partition from its log, unless they are loaded already."""
         topic = self.topic
         assert topic is not None
         index = partition.index
@@ -328,9 +337,9 @@ class GroupCoordinator:
 
 
 def _records(partition: Partition) -> Iterator[Record]:
-    """Yields every record of a log; skips batches that cannot be read.
+    """Yields all records of a log; skips batches that cannot be decoded, with a warning in the log.
 
-    An admin client may have written such batches.
+    An admin client may have written invalid batches.
     """
     for batch in partition.log:
         if batch.is_control:
@@ -353,11 +362,11 @@ Write: TypeAlias = Callable[[str, Sequence[CoordinatorRecord], ClockReading], No
 
 
 class GroupMetadataManager:
-    """The loaded groups by group id; `write` is called with the records of each change.
+    """Holds the loaded groups by group id, and calls `write` with the records of each change.
 
-    A classic group is stored when its first member joins, and when it is stable or empty; a group
-    of the consumer protocol is stored at each change. `write` raises BrokerResponseError if the
-    records cannot be stored.
+    A classic group is stored before its first member joins, and when it becomes Stable or Empty. A
+    group of the consumer protocol is stored at each change. `write` raises BrokerResponseError if
+    the records cannot be stored.
     """
 
     def __init__(
@@ -378,25 +387,25 @@ class GroupMetadataManager:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Returns the ids of all groups in the order of their creation."""
+        """Returns the group ids of all loaded groups, in the order of their creation."""
         return tuple(self._groups)
 
     def find(self, group_id: str, now: ClockReading) -> AnyGroup | None:
-        """Returns the group after its deadlines were run; None if there is none."""
+        """Returns a group after its expired timeouts were handled; None if it is not loaded."""
         group = self._groups.get(group_id)
         if group is None:
             return None
         group.advance(now)
         return self._groups.get(
             group_id
-        )  # a converted group, if the last member of its protocol was removed
+        )  # again, because `advance` may have replaced the group by a classic group
 
     def get_or_create(self, group_id: str, now: ClockReading, *, persist: bool) -> AnyGroup:
-        """Returns the group, or a new empty classic group, which is stored if `persist` is set.
+        """Returns the group, or creates an empty classic group, which is stored if `persist` is
+        set.
 
-        As in Kafka, a group is stored before its first member joins, but not before a commit, which
-        stores the offsets only. Raises BrokerResponseError if the group cannot be stored; then it
-        is not created.
+        As in Kafka, a new group is stored before its first member joins, but not before a commit.
+        Raises BrokerResponseError if the group cannot be stored; then it is not created.
         """
         group = self.find(group_id, now)
         if group is None:
@@ -410,8 +419,8 @@ class GroupMetadataManager:
     def get_or_create_classic_group(self, group_id: str, now: ClockReading) -> AnyGroup:
         """Returns the group that a new member of the classic protocol joins.
 
-        Creates a classic group if there is none, and replaces an empty group of the consumer
-        protocol. Raises BrokerResponseError.
+        Creates a classic group if there is no group, or if there is an empty group of the consumer
+        protocol. Raises BrokerResponseError if it cannot be stored.
         """
         group = self.get_or_create(group_id, now, persist=True)
         if isinstance(group, ConsumerGroup) and not group.members:
@@ -428,9 +437,9 @@ class GroupMetadataManager:
     def get_or_create_consumer_group(self, group_id: str, now: ClockReading) -> ConsumerGroup:
         """Returns the group that a member of the consumer protocol joins.
 
-        A new group is added when its first change is stored. An empty classic group is replaced
-        then, and a classic group with members is converted then, if possible. Raises
-        GROUP_ID_NOT_FOUND if it cannot be converted, and UNKNOWN_SERVER_ERROR if it cannot yet.
+        A new group is added, or replaces a classic group, only when its first change is stored. A
+        classic group with members is converted. Raises GROUP_ID_NOT_FOUND if it cannot be
+        converted, and UNKNOWN_SERVER_ERROR during certain rebalances (`migration`).
         """
         group = self.find(group_id, now)
         if isinstance(group, ConsumerGroup):
@@ -446,7 +455,7 @@ class GroupMetadataManager:
         return self._new_consumer_group(group_id, now, StoredGroup(None, state), pending_records)
 
     def restore(self, group_id: str, stored: StoredGroup, now: ClockReading) -> None:
-        """Adds a group from the log; without metadata it is a group of simple consumers."""
+        """Adds a group that was loaded from the log."""
         group: AnyGroup
         if stored.consumer is not None:
             group = self._new_consumer_group(group_id, now, stored)
@@ -458,24 +467,24 @@ class GroupMetadataManager:
             group.restore(stored.metadata, now)
 
     def all(self, now: ClockReading) -> Iterator[AnyGroup]:
-        """Yields every group after its deadlines were run, in the order of creation."""
+        """Yields all groups after expired timeouts were handled, in the order of creation."""
         for group_id in self.ids:
             group = self.find(group_id, now)
             if group is not None:
                 yield group
 
     def delete(self, group: AnyGroup) -> None:
-        """Removes an empty group."""
+        """Removes a group whose tombstones are stored."""
         del self._groups[group.group_id]
         group.mark_dead()
         logger.info("group %s is deleted", log_safe(group.group_id))
 
     def unload(self, group_id: str) -> None:
-        """Unloads a group; the next coordinator reads it from the log."""
+        """Removes a group from memory; the next coordinator loads it from the log."""
         self._groups.pop(group_id).unload()
 
     def on_config_changed(self, group_id: str) -> None:
-        """Applies changed configs to a group."""
+        """Applies changed dynamic configs to a group, if it is loaded."""
         group = self._groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             group.limits = self._consumer_limits(group_id)
@@ -485,7 +494,7 @@ class GroupMetadataManager:
     def store(
         self, group: ConsumerGroup, records: Sequence[CoordinatorRecord], now: ClockReading
     ) -> None:
-        """Stores records, and installs the group under its id. Raises BrokerResponseError."""
+        """Stores records, and adds the group if it is new. Raises BrokerResponseError."""
         self.write(group.group_id, records, now)
         former = self._groups.get(group.group_id)
         if former is not group:
@@ -499,9 +508,9 @@ class GroupMetadataManager:
         reason: str | None,
         now: ClockReading,
     ) -> None:
-        """Replaces a group by a classic group of the remaining members.
+        """Replaces a group by a classic group, without the members `leaving`.
 
-        With a reason `reason`, its members must join again. Raises BrokerResponseError.
+        If `reason` is not None, the classic group rebalances. Raises BrokerResponseError.
         """
         group_id, persisted = group.group_id, change.state
         metadata, protocols = convert_to_classic_group(persisted, leaving, self._topics, now)
@@ -513,7 +522,10 @@ class GroupMetadataManager:
         classic.restore_protocols(protocols, reason, now)
 
     def _install(self, former: AnyGroup | None, group: AnyGroup) -> None:
-        """Installs a group under its id, with the offsets of the former group."""
+        """Adds a group in place of `former`, with the offsets of `former`.
+
+        Delayed requests of a former classic group get REBALANCE_IN_PROGRESS.
+        """
         self._groups[group.group_id] = group
         safe_id = log_safe(group.group_id)
         if former is None:
@@ -550,4 +562,4 @@ class GroupMetadataManager:
 
 
 def _discard(group_id: str, records: Sequence[CoordinatorRecord], now: ClockReading) -> None:
-    """Stores nothing."""
+    """Does nothing: the default of `GroupMetadataManager.write`."""

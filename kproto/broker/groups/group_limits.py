@@ -1,4 +1,4 @@
-"""Limits and timeouts of groups; `BrokerSettings` has the reasons for their defaults."""
+"""Defines limits and timeouts of groups; `BrokerSettings` has the reasons for their defaults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["ClassicGroupLimits", "ConsumerGroupConfig", "MigrationPolicy"]
 
 
 class ClassicGroupLimits(NamedTuple):
-    """Limits of every classic group; times are in ms."""
+    """Holds the limits that all classic groups have; times are in ms."""
 
     initial_rebalance_delay_ms: int
     new_member_join_timeout_ms: int
@@ -18,9 +18,10 @@ class ClassicGroupLimits(NamedTuple):
 
 
 class ConsumerGroupConfig(NamedTuple):
-    """Limits of a group of the consumer protocol; times are in ms.
+    """Holds the limits of one group of the consumer protocol; times are in ms.
 
-    The first of `assignors` is the default for groups whose members name none.
+    The first of `assignors` is the default for groups whose members name no assignor.
+    `classic_max_size` is the maximum size of a classic group, for downgrades.
     """
 
     session_timeout_ms: int = 45_000

@@ -1,6 +1,6 @@
-"""The metadata of a classic group, as its record in `__consumer_offsets` stores it.
+"""Defines the metadata of a classic group that its record in `__consumer_offsets` stores.
 
-Converts the members of a group into metadata, and metadata into members. Plain data.
+Converts the members of a group to metadata, and metadata to members.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["GroupMetadata", "MemberMetadata", "metadata_of", "restore_members"]
 
 
 class MemberMetadata(NamedTuple):
-    """A stored member; times are in ms, subscription and assignment are bytes."""
+    """Holds a stored member; times are in ms, subscription and assignment are encoded."""
 
     member_id: str
     instance_id: str | None
@@ -27,10 +27,10 @@ class MemberMetadata(NamedTuple):
 
 
 class GroupMetadata(NamedTuple):
-    """A stored classic group.
+    """Holds a stored classic group.
 
-    `protocol_type` is None for a group that never had one. `state_ms` is the time at which the
-    group entered its state, None if an old record does not have it.
+    `protocol_type` is None if the group never had members. `state_ms` is when the group entered its
+    state, in ms since 1970; None if an old record does not have it.
     """
 
     protocol_type: str | None = None
@@ -48,10 +48,7 @@ def metadata_of(
     protocol: str | None,
     state_ms: int | None,
 ) -> GroupMetadata:
-    """Returns the stored form of a group.
-
-    Of a member's protocols, only the protocol of the generation is stored.
-    """
+    """Returns the metadata of a group. Members have only the metadata of the selected protocol."""
     members = tuple(
         MemberMetadata(
             it.member_id,

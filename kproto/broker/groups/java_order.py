@@ -1,9 +1,9 @@
-"""The iteration order of Java's hash maps and sets, on which choices of Kafka's coordinator depend.
+"""Computes the iteration order of Java's hash maps and sets.
 
-The order decides, for example, which of several protocols with equal votes is selected, and which
-member an assignor processes first. Implements the hashes of keys and the buckets of a
-`java.util.HashMap`. Keys of one bucket are in the order of insertion; the trees that Java makes of
-eight or more of them are not implemented.
+Results of Kafka's coordinator depend on it, for example which of several protocols with equal votes
+is selected, and which member an assignor processes first. Implements the buckets of a
+`java.util.HashMap`, in which keys are in the order of insertion. Java's trees for buckets with
+eight or more keys are not implemented.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INT: Final = 0xFFFF_FFFF
 
 
 def grown_size(count: int) -> int:
-    """Returns the buckets of a HashMap after `count` insertions."""
+    """Returns the number of buckets of a HashMap after `count` insertions."""
     buckets = _BUCKETS
     while count > buckets * _FULL:
         buckets *= 2
@@ -38,13 +38,16 @@ def grown_size(count: int) -> int:
 
 
 def copied_size(count: int) -> int:
-    """Returns the buckets of `new HashSet(collection)`, which is larger from the start."""
+    """Returns the number of buckets of `new HashSet(collection)` for `count` elements.
+
+    It is larger than after as many insertions.
+    """
     buckets = max(int(count / _FULL) + 1, _BUCKETS)
     return 1 << (buckets - 1).bit_length()
 
 
 def bucket(value: int, buckets: int) -> int:
-    """Returns the bucket of a hash: a HashMap mixes its higher bits into the lower ones."""
+    """Returns the bucket index of a hash; a HashMap mixes the higher bits into the lower bits."""
     value &= _INT
     return (value ^ value >> 16) & (buckets - 1)
 
@@ -55,9 +58,10 @@ def in_java_order(keys: Iterable[K], hash_of: Callable[[K], int], size: int) -> 
 
 
 def in_timeline_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
-    """Returns keys in the iteration order of Kafka's TimelineHashMap, after they were inserted.
+    """Returns keys in the iteration order of a TimelineHashMap of Kafka's.
 
-    The map grows when it is more than three quarters full; within a slot the last key comes first.
+    `keys` are in the order of insertion. The map grows when it is more than three quarters full;
+    within a slot the key that was inserted last comes first.
     """
     slots: list[list[K]] = [[] for _ in range(_SLOTS)]
 
@@ -76,6 +80,6 @@ def in_timeline_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]
 
 
 def uuid_hash(value: bytes) -> int:
-    """Returns `hashCode` of Kafka's Uuid, as bits of an int32."""
+    """Returns `hashCode` of Kafka's Uuid, as an unsigned number of 32 bits."""
     mixed = int.from_bytes(value[:8], "big") ^ int.from_bytes(value[8:], "big")
     return (mixed >> _HALF ^ mixed) & _INT

@@ -1,9 +1,9 @@
 """Converts groups between the classic and the consumer protocol while they have members (KIP-848).
 
-`convert_to_consumer_group` upgrades a classic group: its members stay, keep using the classic
-protocol, and keep their assignments. `convert_to_classic_group` downgrades a group whose last
-member of the consumer protocol has left. Plain functions that return the new state and the records
-that replace the old group; the caller writes the records and installs the group.
+`convert_to_consumer_group` upgrades a classic group. Its members keep their assignments and use the
+classic protocol further on. `convert_to_classic_group` downgrades a group whose last member of the
+consumer protocol has left. Both return the new state; the caller stores the records and replaces
+the group.
 """
 
 from __future__ import annotations
@@ -36,19 +36,22 @@ __all__ = ["convert_to_classic_group", "convert_to_consumer_group", "group_tombs
 
 
 def group_tombstones_of(persisted: PersistedState, group_id: str) -> list[CoordinatorRecord]:
-    """Returns the tombstones of a group of the consumer protocol that is deleted or converted."""
+    """Returns the tombstones for a group of the consumer protocol that is deleted or converted."""
     return record_helpers.group_tombstones(group_id, persisted.members, persisted.regexes)
 
 
 def convert_to_consumer_group(
     group: ClassicGroup, limits: ConsumerGroupConfig, topics: Topics
 ) -> tuple[PersistedState, list[CoordinatorRecord]]:
-    """Returns the state of a group of the consumer protocol made of a classic one, and its records.
+    """Converts a classic group; returns the state of the new group, and the records to store.
 
-    Members that wait for a rebalance are answered REBALANCE_IN_PROGRESS, even if the conversion
-    fails. Raises GROUP_ID_NOT_FOUND if the policy or the members do not allow it. Raises
-    UNKNOWN_SERVER_ERROR if the group has not selected a protocol yet, or if a joining member does
-    not support it: Kafka 4.4.0 assumes that neither happens.
+    Delayed JoinGroups and SyncGroups of the group get REBALANCE_IN_PROGRESS, even if the conversion
+    fails later.
+
+    Raises GROUP_ID_NOT_FOUND if the migration policy, the group size, or the metadata of a member
+    does not allow the conversion. Raises UNKNOWN_SERVER_ERROR if the group has not selected a
+    protocol yet, or if a joining member does not support it: Kafka 4.4.0 assumes that neither
+    happens.
     """
     group_id = group.group_id
     if not limits.migration.upgrades:
@@ -83,7 +86,10 @@ def convert_to_consumer_group(
 
 
 def _member(group: ClassicGroup, member: ClassicMember, topics: Topics) -> ConsumerGroupMember:
-    """Raises DecodeError, GROUP_ID_NOT_FOUND and UNKNOWN_SERVER_ERROR."""
+    """Returns a classic member as a member of the new group, at the epoch of the generation.
+
+    Raises DecodeError, GROUP_ID_NOT_FOUND and UNKNOWN_SERVER_ERROR.
+    """
     assigned, user_data = read_assignment(member.assignment, topics)
     if user_data:
         raise _cannot(
@@ -123,9 +129,10 @@ def _cannot(group_id: str, reason: str) -> BrokerResponseError:
 def convert_to_classic_group(
     persisted: PersistedState, leaving: Collection[str], topics: Topics, now: ClockReading
 ) -> tuple[GroupMetadata, ProtocolsOf]:
-    """Returns the metadata of a classic group of the members that stay, and their protocols.
+    """Converts a group without the members `leaving`; returns the metadata of the classic group,
+    and its members' protocols.
 
-    The staying members are members of the classic protocol; each is assigned its target assignment.
+    All remaining members must use the classic protocol. Each is assigned its target assignment.
     """
     staying = [it for it in persisted.members.values() if it.member_id not in leaving]
     classic = {it.member_id: it.classic for it in staying if it.classic is not None}

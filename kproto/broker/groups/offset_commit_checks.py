@@ -1,6 +1,6 @@
-"""Validates OffsetCommit and OffsetDelete against the state and the members of a group.
+"""Validates OffsetCommit and OffsetDelete by the state and the members of a classic group.
 
-The order of checks is that of Kafka's ClassicGroup. Plain data; knows no message and no log.
+The order of checks is that of Kafka's ClassicGroup.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = [
     "validate_offset_delete",
 ]
 
-#: From this version of OffsetCommit on, an unknown group is GROUP_ID_NOT_FOUND.
+#: The first version of OffsetCommit with GROUP_ID_NOT_FOUND.
 _FIRST_VERSION_OF_NOT_FOUND: Final = 9
 
 #: States in which a commit counts as a heartbeat.
@@ -26,7 +26,7 @@ _OF_SESSIONS: Final = frozenset({ClassicGroupState.STABLE, ClassicGroupState.PRE
 
 
 class CommitGroup(Protocol):
-    """The part of a group that the checks of a commit use."""
+    """Describes the attributes of a group that `validate_offset_commit` uses."""
 
     protocol_type: str | None
     generation: int
@@ -40,7 +40,7 @@ class CommitGroup(Protocol):
 
 
 class OffsetDeleteGroup(Protocol):
-    """The part of a group of either protocol that the check of a deletion uses."""
+    """Describes the attributes of a group of either protocol that `validate_offset_delete` uses."""
 
     @property
     def group_id(self) -> str: ...
@@ -59,12 +59,12 @@ def validate_offset_commit(
     instance_id: str | None,
     version: int,
 ) -> None:
-    """Checks whether a commit is allowed; `group` is None if it does not exist.
+    """Checks whether a commit is allowed; `group` is None if the group does not exist.
 
-    A simple consumer or an admin has a generation below 0, and may commit if the group is empty or
-    does not exist. `version` is that of OffsetCommit. Raises GROUP_ID_NOT_FOUND (before v9
-    ILLEGAL_GENERATION), COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
-    ILLEGAL_GENERATION and REBALANCE_IN_PROGRESS.
+    Consumers that are not members and admin clients send a generation below 0. They may commit if
+    the group is empty or does not exist. `version` is that of OffsetCommit. Raises
+    GROUP_ID_NOT_FOUND (before v9 ILLEGAL_GENERATION), COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID,
+    FENCED_INSTANCE_ID, ILLEGAL_GENERATION and REBALANCE_IN_PROGRESS.
     """
     if group is None:
         if generation < 0:
@@ -95,15 +95,16 @@ def validate_offset_commit(
 
 
 def resets_session(group: CommitGroup) -> bool:
-    """Returns whether a commit of a member counts as a heartbeat in this state."""
+    """Returns whether a commit resets the member's session in the group's state."""
     return group.state in _OF_SESSIONS
 
 
 def validate_offset_delete(group: OffsetDeleteGroup | None) -> None:
     """Checks whether committed offsets of a group may be deleted (KIP-496).
 
-    The caller checks topic by topic that no member subscribes to it. Raises GROUP_ID_NOT_FOUND, and
-    NON_EMPTY_GROUP if the subscriptions of the members are unknown.
+    The caller also checks for each topic that no member subscribes to it. Raises GROUP_ID_NOT_FOUND
+    if the group does not exist, and NON_EMPTY_GROUP if its members are not consumers, so that their
+    subscriptions are unknown.
     """
     if group is None or group.state == ClassicGroupState.DEAD:
         raise api_error("GROUP_ID_NOT_FOUND", "there is no such group")

@@ -1,10 +1,11 @@
-"""Groups of the consumer protocol (KIP-848). Plain data: times are parameters.
+"""Implements groups of the consumer protocol (KIP-848). Times are parameters.
 
-`persisted_state` is a group as its records make it; `record_helpers` makes the records.
-`consumer_group` handles heartbeats and timeouts: each `group_change` collects records on a copy of
-the state. `current_assignment_builder` reconciles a member with its target assignment, `assignors`
-compute the target assignments, `regex_resolution` matches regular expressions (`re2`) against
-topics. `classic_protocol` serves members of the classic protocol (`classic_subscriptions`).
+`consumer_group` handles heartbeats and timeouts. `group_change` collects the records of one change
+on a copy of the state. `record_helpers` creates the records, and `persisted_state` replays them.
+`assignors` compute the target assignments, and `current_assignment_builder` reconciles a member
+with its target assignment. `regex_resolution` matches regular expressions (`re2`) against topics.
+`classic_protocol` handles requests of classic members, whose subscriptions
+`classic_subscriptions` decodes.
 """
 
 from .consumer_group import ConsumerGroup

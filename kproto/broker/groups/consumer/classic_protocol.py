@@ -1,8 +1,8 @@
-"""Members of the classic protocol in a group of the consumer protocol (KIP-848, online migration).
+"""Handles requests of classic members in a group of the consumer protocol (KIP-848, migration).
 
-Handles their JoinGroup, SyncGroup, Heartbeat and LeaveGroup: the generation is the member epoch,
-there is no leader, and SyncGroup returns the assignment of the coordinator's assignor. No request
-waits for other members. Functions on a group; the order of checks is that of Kafka 4.4.0.
+These are JoinGroup, SyncGroup, Heartbeat and LeaveGroup. The generation is the member epoch, there
+is no leader, and SyncGroup returns the assignment of the server-side assignor. Responses are not
+delayed until other members have joined. The order of checks is that of Kafka 4.4.0.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ __all__ = ["heartbeat", "join", "leave", "sync"]
 
 
 def join(group: ConsumerGroup, request: JoinRequest, new_id: str, now: ClockReading) -> JoinResult:
-    """Handles a JoinGroup; returns the generation at once."""
+    """Handles a JoinGroup; returns the generation, or an error name in the result.
+
+    `new_id` is the member id to use if the request has none.
+    """
     group.advance(now)
     try:
         return _join(group, request, new_id, now)
@@ -94,7 +97,9 @@ def _join_result(member: ConsumerGroupMember) -> JoinResult:
 
 
 def _check_protocols(group: ConsumerGroup, request: JoinRequest) -> None:
-    """Raises INCONSISTENT_GROUP_PROTOCOL unless all classic members support one of them."""
+    """Raises INCONSISTENT_GROUP_PROTOCOL unless all classic members support a protocol of the
+    request.
+    """
     others = [
         {protocol.name for protocol in it.classic.protocols}
         for it in group.members.values()
@@ -112,7 +117,10 @@ def _check_protocols(group: ConsumerGroup, request: JoinRequest) -> None:
 def _member(
     group: ConsumerGroup, change: GroupChange, request: JoinRequest, member_id: str
 ) -> ConsumerGroupMember:
-    """Returns the joining member; a static member without a member id replaces the old one."""
+    """Returns the joining member, existing or new.
+
+    A static member without a member id replaces the member with its instance id.
+    """
     if request.instance_id is None:
         return group.members.get(member_id, ConsumerGroupMember(member_id))
     if request.member_id:
@@ -142,7 +150,7 @@ def _update_member(
 
 
 def sync(group: ConsumerGroup, request: SyncRequest, now: ClockReading) -> SyncResult:
-    """Handles a SyncGroup; returns the member's assignment."""
+    """Handles a SyncGroup; returns the member's assignment, or an error name in the result."""
     group.advance(now)
     try:
         member, part = _classic(group, request.member_id, request.instance_id, request.generation)
@@ -173,9 +181,9 @@ def heartbeat(
 ) -> None:
     """Resets the session timeout of a member.
 
-    Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, and REBALANCE_IN_PROGRESS if
-    the member must join again: to follow the group epoch, to revoke partitions, or to get the rest
-    of its target assignment.
+    Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION. Raises REBALANCE_IN_PROGRESS
+    if the member must join again: because the group epoch was bumped, to revoke partitions, or to
+    get further partitions of its target assignment.
     """
     group.advance(now)
     member, _ = _classic(group, member_id, instance_id, generation)
@@ -193,7 +201,7 @@ def heartbeat(
 
 
 def leave(group: ConsumerGroup, leaving: Iterable[LeaveRequest], now: ClockReading) -> list[str]:
-    """Removes members of either protocol; returns the name of an error code for each."""
+    """Handles a LeaveGroup: removes members of either protocol; returns an error name for each."""
     group.advance(now)
     errors, leaving_members = [], []
     for one in leaving:
@@ -216,7 +224,10 @@ def leave(group: ConsumerGroup, leaving: Iterable[LeaveRequest], now: ClockReadi
 def _classic(
     group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
 ) -> tuple[ConsumerGroupMember, ClassicMemberMetadata]:
-    """Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION."""
+    """Returns a classic member, and its data of the classic protocol.
+
+    Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
+    """
     member = group.check_member(member_id, instance_id)
     if member.classic is None:
         raise api_error(
@@ -230,13 +241,15 @@ def _classic(
 
 
 def _require_rejoin(group: ConsumerGroup, member: ConsumerGroupMember, now: ClockReading) -> None:
-    """Starts the rebalance timeout when a member first gets REBALANCE_IN_PROGRESS."""
+    """Starts the timeout within which the member must join again, unless it is running."""
     if not group.is_timer_running(Timer.JOIN, member.member_id):
         group.start_timer(Timer.JOIN, member, member.rebalance_timeout_ms, now)
 
 
 def _awaits_release(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-    """Returns whether another member still owns a partition of the member's target assignment."""
+    """Returns whether a partition of the member's target assignment is not revoked yet by its
+    former owner.
+    """
     owned = group.persisted.owned
     return any(
         (topic_id, index) in owned

@@ -1,6 +1,6 @@
-"""Reads and writes the subscriptions and assignments of members of the classic protocol.
+"""Decodes and encodes the subscriptions and assignments of members of the classic protocol.
 
-`kproto.protocol.consumer_protocol` has the codec; here partitions have topic ids, not names.
+Uses `kproto.protocol.consumer_protocol`, and converts between topic names and topic ids.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Subscription", "assignment_bytes", "read_assignment", "read_subscrip
 
 
 class Subscription(NamedTuple):
-    """The subscription in a JoinGroup; `owned` are the partitions that the member owns."""
+    """Holds the subscription in a JoinGroup; `owned` are the partitions that the member owns."""
 
     topics: frozenset[str]
     rack: str | None
@@ -32,16 +32,16 @@ class Subscription(NamedTuple):
 
 
 def read_subscription(data: bytes, topics: Topics) -> Subscription:
-    """Returns the subscription of a member. Raises DecodeError."""
+    """Decodes the subscription of a member. Raises DecodeError."""
     decoded = decode_subscription(data)
     owned = _by_id(((it.topic, it.partitions) for it in decoded.owned_partitions), topics)
     return Subscription(frozenset(decoded.topics), decoded.rack_id or None, owned)
 
 
 def read_assignment(data: bytes, topics: Topics) -> tuple[Partitions, bytes]:
-    """Returns an assignment and the leader's user data. Raises DecodeError.
+    """Decodes an assignment; returns its partitions and the leader's user data.
 
-    Empty bytes are an empty assignment.
+    Empty `data` is an empty assignment. Raises DecodeError.
     """
     decoded = decode_assignment(data)
     assigned = _by_id(((it.topic, it.partitions) for it in decoded.assigned_partitions), topics)
@@ -49,7 +49,7 @@ def read_assignment(data: bytes, topics: Topics) -> tuple[Partitions, bytes]:
 
 
 def assignment_bytes(partitions: Partitions, topics: Topics, subscription: bytes) -> bytes:
-    """Returns an assignment in the subscription's version, without deleted topics."""
+    """Encodes an assignment in the version of the member's subscription, without deleted topics."""
     assigned = [
         TopicPartition(topic=topics.name_of(topic_id), partitions=sorted(partitions[topic_id]))
         for topic_id in in_java_order(partitions, uuid_hash, grown_size(len(partitions)))
@@ -60,7 +60,7 @@ def assignment_bytes(partitions: Partitions, topics: Topics, subscription: bytes
 
 
 def _by_id(decoded: Iterable[tuple[str, Iterable[int]]], topics: Topics) -> Partitions:
-    """Returns partitions by topic id; topics that do not exist are left out."""
+    """Returns partitions by topic id, without topics that do not exist."""
     found: dict[Uuid, frozenset[int]] = {}
     for name, its in decoded:
         topic = topics.get(name)

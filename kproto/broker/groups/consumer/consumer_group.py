@@ -1,13 +1,13 @@
-"""A group of the consumer protocol: handles heartbeats and timeouts (KIP-848).
+"""Implements a group of the consumer protocol: handles heartbeats and timeouts (KIP-848).
 
 A member sends its subscription and its owned partitions, and gets its assignment. Each change of
-members, subscriptions or topics bumps the group epoch; for that epoch an assignor computes the
+members, subscriptions or topics bumps the group epoch. For that epoch an assignor computes the
 target assignment (`assignors`), and each member is reconciled with it step by step
 (`current_assignment_builder`).
 
-Each change is stored as records first (`group_change`), and takes effect only if they could be
-stored. As in `classic_group`, callers call `advance` first, because the group has no timers. No
-request of this protocol waits. The order of checks is that of a coordinator of Kafka 4.4.0.
+The records of each change (`group_change`) are stored first; the change takes effect only if that
+succeeds. As in `classic_group`, there are no timers: callers call `advance`. No response of this
+protocol is delayed. The order of checks is that of a coordinator of Kafka 4.4.0.
 """
 
 from __future__ import annotations
@@ -37,17 +37,18 @@ __all__ = ["ConsumerGroup", "GroupStore", "Timer"]
 
 logger = logging.getLogger("kproto.broker")
 
-#: The delay in ms before an expired timeout is handled again if its records could not be stored.
+#: If the records of an expired timeout could not be stored, it is handled again after this time in
+#: ms.
 _STORE_RETRY_MS: Final = 1_000
 
 
 class GroupStore(Protocol):
-    """Stores changes of groups, and downgrades groups to the classic protocol."""
+    """Describes the methods of `GroupMetadataManager` that a group calls."""
 
     def store(
         self, group: ConsumerGroup, records: Sequence[CoordinatorRecord], now: ClockReading
     ) -> None:
-        """Stores records, and installs the group under its id. Raises BrokerResponseError."""
+        """Stores records, and adds the group if it is new. Raises BrokerResponseError."""
 
     def downgrade(
         self,
@@ -57,14 +58,15 @@ class GroupStore(Protocol):
         reason: str | None,
         now: ClockReading,
     ) -> None:
-        """Replaces a group, in the state of a change, by a classic group of the remaining members.
+        """Replaces a group by a classic group, without the members `leaving`.
 
-        With a reason `reason`, its members must join again. Raises BrokerResponseError.
+        `change` has the group's state. If `reason` is not None, the classic group rebalances.
+        Raises BrokerResponseError.
         """
 
 
 class Timer(Enum):
-    """The timeouts of a member; the text is the reason for fencing it when the timeout expires."""
+    """Names the timeouts of a member; the value is the reason to fence the member, for the log."""
 
     SESSION = "its session expired"
     REBALANCE = "it did not revoke partitions in time"
@@ -73,17 +75,20 @@ class Timer(Enum):
 
 
 class _Deadline(NamedTuple):
-    """A deadline in ms; `epoch` is the member epoch when the timeout started."""
+    """Holds when a timeout expires, as `ClockReading.ms`.
+
+    `epoch` is the member epoch at which the timeout was started.
+    """
 
     ms: int
     epoch: int
 
 
 class ConsumerGroup:
-    """A group of the consumer protocol; a new group is empty.
+    """Implements a group of the consumer protocol; without `state` it is empty.
 
-    `pending_records` are records that are stored before the first change: the tombstones of a
-    replaced group.
+    `pending_records` are stored together with the first change: the tombstones of a group that this
+    group replaces, or the records of its conversion.
     """
 
     def __init__(
@@ -107,8 +112,8 @@ class ConsumerGroup:
         self._deadlines: dict[tuple[Timer, str], _Deadline] = {}
         self._dead = False
         self._seen_topic_changes = NO_TOPIC_CHANGES_SEEN
-        #: When the group became empty, in ms since 1970. Not stored: after a load, the time of
-        #: loading.
+        #: When the group became empty, in ms since 1970; None if it has members. It is not stored:
+        #: for an empty group that was loaded, it is the time of loading.
         self.last_empty_at: int | None = now.timestamp_ms
         for member in self.persisted.members.values():
             self.reset_session(member, now)
@@ -132,20 +137,17 @@ class ConsumerGroup:
 
     @property
     def members(self) -> dict[str, ConsumerGroupMember]:
-        """Returns the members by member id, in the order in which they joined.
-
-        Callers must not change it.
-        """
+        """Returns the members by member id, in the order in which they joined; not a copy."""
         return self.persisted.members
 
     @property
     def assignor(self) -> str:
-        """Returns the assignor that most members prefer, or the default."""
+        """Returns the assignor that most members prefer; the default if no member prefers any."""
         return self.persisted.assignor or self.limits.assignors[0]
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """Returns when the group next changes by itself, as `ClockReading.ms`; None for never."""
+        """Returns when the next timeout expires, as `ClockReading.ms`; None without a timeout."""
         return min((deadline.ms for deadline in self._deadlines.values()), default=None)
 
     def is_subscribed_to(self, topic: str) -> bool:
@@ -169,10 +171,11 @@ class ConsumerGroup:
     ) -> ConsumerHeartbeatResult:
         """Handles a heartbeat of a joining or an existing member.
 
-        `new_id` is the member id for v0, in which a new member sends none. `may_describe` returns
-        whether the member is authorized to describe a topic. Raises GROUP_MAX_SIZE_REACHED,
-        UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID,
-        INVALID_REGULAR_EXPRESSION, and errors of the log.
+        `new_id` is the member id to use if the request has none, which v0 allows. `may_describe`
+        returns whether the client may describe a topic; a regular expression matches no other
+        topics. Raises GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH,
+        UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID, INVALID_REGULAR_EXPRESSION, and the errors of
+        `GroupCoordinator.append`.
         """
         self.advance(now)
         self.check_size(request.member_id, request.instance_id)
@@ -200,9 +203,9 @@ class ConsumerGroup:
         )
 
     def leave(self, request: ConsumerHeartbeat, now: ClockReading) -> ConsumerHeartbeatResult:
-        """Removes a member; a static member that leaves temporarily keeps its assignment.
+        """Removes a member. A static member that leaves with epoch -2 keeps its assignment.
 
-        Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, and errors of the log.
+        Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, and the errors of `GroupCoordinator.append`.
         """
         self.advance(now)
         member = self.check_member(request.member_id, request.instance_id)
@@ -215,7 +218,7 @@ class ConsumerGroup:
         return ConsumerHeartbeatResult(request.member_id, request.epoch)
 
     def check_member(self, member_id: str, instance_id: str | None) -> ConsumerGroupMember:
-        """Returns a member.
+        """Returns the member with this member id and, if not None, this instance id.
 
         Raises UNKNOWN_MEMBER_ID, and FENCED_INSTANCE_ID if another member has the instance id.
         """
@@ -227,7 +230,7 @@ class ConsumerGroup:
         return member
 
     def check_size(self, member_id: str, instance_id: str | None) -> None:
-        """Raises GROUP_MAX_SIZE_REACHED if a new member does not fit into the group."""
+        """Raises GROUP_MAX_SIZE_REACHED if the member is new and the group has its maximum size."""
         known = member_id in self.persisted.members or instance_id in self.persisted.static_ids
         if not known and len(self.persisted.members) >= self.limits.max_size:
             raise api_error(
@@ -239,7 +242,7 @@ class ConsumerGroup:
     def _member(
         self, request: ConsumerHeartbeat, member_id: str, change: GroupChange
     ) -> ConsumerGroupMember:
-        """Returns the member that sends a heartbeat, an existing or a joining one."""
+        """Returns the existing member that sends a heartbeat, or a new member if it joins."""
         joins = request.epoch == JOIN_EPOCH
         if request.instance_id is None:
             member = self.persisted.members.get(member_id)
@@ -281,7 +284,7 @@ class ConsumerGroup:
         return member
 
     def _resolve_regexes(self, may_describe: Callable[[str], bool], now: ClockReading) -> None:
-        """Resolves regular expressions after the members got their responses, as Kafka does."""
+        """Resolves regular expressions as a separate change after a heartbeat, as Kafka does."""
         change = self.start_change(now)
         change.resolve_regexes(may_describe)
         try:
@@ -293,7 +296,7 @@ class ConsumerGroup:
     # Timeouts
 
     def advance(self, now: ClockReading) -> None:
-        """Fences the members whose timeouts have expired, each at its own deadline."""
+        """Fences the members whose timeouts have expired, each as if at its own deadline."""
         while (
             (deadline := self.next_deadline_ms) is not None
             and deadline <= now.ms
@@ -313,7 +316,7 @@ class ConsumerGroup:
     def start_timer(
         self, timer: Timer, member: ConsumerGroupMember, timeout_ms: int, now: ClockReading
     ) -> None:
-        """Starts a timeout; the member is fenced when it expires."""
+        """Starts a timeout of a member, which is fenced when the timeout expires."""
         self._deadlines[timer, member.member_id] = _Deadline(now.ms + timeout_ms, member.epoch)
 
     def is_timer_running(self, timer: Timer, member_id: str) -> bool:
@@ -321,7 +324,7 @@ class ConsumerGroup:
         return (timer, member_id) in self._deadlines
 
     def stop_timer(self, timer: Timer, member_id: str) -> None:
-        """Stops a timeout."""
+        """Stops a timeout of a member; does nothing if it is not running."""
         self._deadlines.pop((timer, member_id), None)
 
     def reset_session(self, member: ConsumerGroupMember, now: ClockReading) -> None:
@@ -332,7 +335,10 @@ class ConsumerGroup:
         self.start_timer(Timer.SESSION, member, timeout_ms, now)
 
     def _update_rebalance_timer(self, member: ConsumerGroupMember, now: ClockReading) -> None:
-        """Starts the rebalance timeout of a member that must revoke partitions, else stops it."""
+        """Starts the rebalance timeout if the member must revoke partitions; else stops it.
+
+        Classic members have the timeouts JOIN and SYNC instead.
+        """
         if member.classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
             self.start_timer(Timer.REBALANCE, member, member.rebalance_timeout_ms, now)
         else:
@@ -341,7 +347,7 @@ class ConsumerGroup:
     # Changes
 
     def start_change(self, now: ClockReading) -> GroupChange:
-        """Returns a change that works on a copy of the state."""
+        """Returns a change of the group, which has a copy of the state."""
         return GroupChange(
             self.group_id,
             self.persisted,
@@ -353,9 +359,9 @@ class ConsumerGroup:
         )
 
     def apply_change(self, change: GroupChange, now: ClockReading) -> None:
-        """Stores a change and applies it. If it raises BrokerResponseError, nothing has changed.
+        """Stores the records of a change, and then uses its state.
 
-        A new group is added with its first change.
+        Raises BrokerResponseError if they cannot be stored; then the group has not changed.
         """
         self._group_store.store(self, change.records, now)
         self._pending_records, self._seen_topic_changes = (), change.seen_topic_changes
@@ -383,9 +389,10 @@ class ConsumerGroup:
             self.last_empty_at = now.timestamp_ms
 
     def fence(self, members: Iterable[ConsumerGroupMember], reason: str, now: ClockReading) -> None:
-        """Removes members; if only classic members remain, the group may become a classic group.
+        """Removes members; downgrades the group if only classic members remain, and the migration
+        policy allows it.
 
-        Raises BrokerResponseError.
+        Raises BrokerResponseError if the change cannot be stored.
         """
         removed = {it.member_id: it for it in members}
         if not removed:
@@ -400,12 +407,12 @@ class ConsumerGroup:
         self.apply_change(change, now)
 
     def _may_downgrade(self, leaving: Collection[str]) -> bool:
-        """Returns whether only classic members remain and the policy allows the downgrade."""
+        """Returns whether the group may be downgraded when the members `leaving` have left."""
         staying = [it for it in self.persisted.members.values() if it.member_id not in leaving]
         return bool(staying) and self._are_classic(staying, len(staying))
 
     def may_downgrade(self, replaced: ConsumerGroupMember) -> bool:
-        """Returns whether the group may be downgraded if a classic member replaces `replaced`."""
+        """Returns whether the group may be downgraded when a classic member replaces `replaced`."""
         others = [it for it in self.persisted.members.values() if it is not replaced]
         return self._are_classic(others, len(others) + 1)
 
@@ -419,7 +426,7 @@ class ConsumerGroup:
     def downgrade(
         self, change: GroupChange, leaving: Collection[str], reason: str | None, now: ClockReading
     ) -> None:
-        """Converts the group to a classic group. Raises BrokerResponseError."""
+        """Converts the group to a classic group, as `GroupStore.downgrade`."""
         self._group_store.downgrade(self, change, leaving, reason, now)
 
     # Unloading
@@ -435,7 +442,7 @@ class ConsumerGroup:
 
 
 def _update_member(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> ConsumerGroupMember:
-    """Returns the member with the fields of a heartbeat; absent fields stay as they are."""
+    """Returns the member with the fields of a heartbeat; null fields do not change the member."""
     timeout_ms = request.rebalance_timeout_ms
     return replace(
         member,
@@ -452,10 +459,10 @@ def _update_member(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> C
 
 
 def _check_epoch(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> None:
-    """Raises FENCED_MEMBER_EPOCH for a wrong member epoch.
+    """Raises FENCED_MEMBER_EPOCH unless the request has the member's epoch, or joins.
 
-    The previous epoch is accepted if the member owns only assigned partitions: the response with
-    the new epoch may have been lost.
+    The previous epoch is accepted if the member owns only partitions that are assigned to it:
+    the response with the current epoch may have been lost.
     """
     if request.epoch == JOIN_EPOCH or request.epoch == member.epoch:
         return

@@ -1,6 +1,6 @@
-"""A member of a group of the consumer protocol: its subscription and its current assignment.
+"""Defines a member of a group of the consumer protocol, with subscription and current assignment.
 
-Immutable: a changed member is a new `ConsumerGroupMember`.
+A `ConsumerGroupMember` is immutable: to change a member, a new object replaces it.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ Partitions: TypeAlias = Mapping[Uuid, frozenset[int]]
 """Partitions by topic id."""
 
 Assigned: TypeAlias = Mapping[Uuid, Mapping[int, int]]
-"""Partitions by topic id, each with the member epoch at which it was assigned (KIP-1251)."""
+"""Partitions by topic id, with the member epoch at which each was assigned (KIP-1251)."""
 
 
 class MemberState(IntEnum):
-    """How far a member is reconciled, by the numbers of the record."""
+    """Names the states of reconciliation of a member, with the codes in its record."""
 
     STABLE = 0
-    #: The member must revoke partitions, and stays at its epoch until then.
+    #: The member must revoke partitions; until it has, its member epoch does not change.
     UNREVOKED_PARTITIONS = 1
     #: The member waits for partitions that other members have not revoked yet.
     UNRELEASED_PARTITIONS = 2
@@ -50,7 +50,7 @@ class MemberState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClassicMemberMetadata:
-    """Further data of a member of the classic protocol: session timeout in ms, and protocols."""
+    """Holds the data that only a classic member has: session timeout in ms, and protocols."""
 
     session_timeout_ms: int
     protocols: tuple[MemberProtocol, ...]
@@ -58,11 +58,11 @@ class ClassicMemberMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupMember:
-    """A member; `instance_id` is that of a static member.
+    """Holds a member; `instance_id` is set for a static member.
 
-    `regex` is empty without a regular expression. `assigned` are the partitions that the member may
-    own, `revoking` those that it has yet to revoke. `classic` is set for a member that uses the
-    classic protocol.
+    `topics` are the subscribed topic names, `regex` is the subscribed regular expression or "".
+    `assigned` are the partitions that the member may own, `revoking` those that it must still
+    revoke. `classic` is set for a member that uses the classic protocol.
     """
 
     member_id: str
@@ -82,17 +82,17 @@ class ConsumerGroupMember:
     revoking: Assigned = field(default_factory=dict)
 
     def is_reconciled_to(self, epoch: int) -> bool:
-        """Returns whether the member has its whole target assignment of that epoch."""
+        """Returns whether the member has its complete target assignment of `epoch`."""
         return self.state is MemberState.STABLE and self.epoch == epoch
 
 
 def without_epochs(assigned: Assigned) -> Partitions:
-    """Returns the partitions alone."""
+    """Returns the partitions without the member epochs."""
     return {topic_id: frozenset(its) for topic_id, its in assigned.items()}
 
 
 def partitions_of(member: ConsumerGroupMember) -> Iterator[tuple[Uuid, int]]:
-    """Yields all partitions that the member may still read, those to revoke included."""
+    """Yields all partitions that the member may still read, including those that it must revoke."""
     for part in (member.assigned, member.revoking):
         for topic_id, its in part.items():
             for index in its:

@@ -1,9 +1,10 @@
 """Reconciles the current assignment of a member with its target assignment (KIP-848).
 
-A partition moves to its new owner only after the old owner has revoked it. A member first revokes
-the partitions outside its target, and stays at its epoch until a heartbeat shows that it has. Then
-it moves to the epoch of the target, and gets those partitions that no other member owns. A plain
-function on plain data, as Kafka's CurrentAssignmentBuilder.
+A partition moves to its new owner only after the former owner has revoked it. A member first
+revokes the partitions that are not in its target assignment; its member epoch does not change until
+a heartbeat shows that it has. Then its member epoch becomes that of the target assignment, and it
+gets the partitions of the target that no other member owns. The steps are those of Kafka's
+CurrentAssignmentBuilder.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ def reconcile(
     owned: Partitions | None,
     has_changed: bool,
 ) -> ConsumerGroupMember:
-    """Returns the member after one step of reconciliation; the same member if nothing changes.
+    """Returns the member after one step of reconciliation; `member` itself if nothing changes.
 
-    `subscribed` are the topics that the member subscribes to, `unreleased` the partitions that some
-    member may still read, `owned` those that the member reports as owned, None if it does not
-    report. `has_changed` says whether its subscription has changed.
+    `subscribed` are the ids of the topics that the member subscribes to. `unreleased` are the
+    partitions that a member of the group may still read. `owned` are the partitions that the member
+    reports; None if it reports none. `has_changed` tells whether its subscription has changed.
     """
     if member.state is _STABLE and member.epoch == target_epoch:
         return _revoke_unsubscribed(member, subscribed, owned) if has_changed else member
@@ -43,14 +44,14 @@ def reconcile(
 
 
 def owns_any(owned: Partitions | None, revoking: Assigned) -> bool:
-    """Returns whether a member still owns partitions to revoke; yes if it does not report."""
+    """Returns whether `owned` contains a partition of `revoking`; True if `owned` is None."""
     if owned is None:
         return True
     return any(its & revoking.get(topic_id, {}).keys() for topic_id, its in owned.items())
 
 
 def is_within(owned: Partitions | None, assigned: Assigned) -> bool:
-    """Returns whether the member reports only partitions that were assigned to it."""
+    """Returns whether all partitions of `owned` are in `assigned`; False if `owned` is None."""
     return owned is not None and all(
         its <= assigned.get(topic_id, {}).keys() and topic_id in assigned
         for topic_id, its in owned.items()
@@ -60,7 +61,10 @@ def is_within(owned: Partitions | None, assigned: Assigned) -> bool:
 def _revoke_unsubscribed(
     member: ConsumerGroupMember, subscribed: Container[Uuid], owned: Partitions | None
 ) -> ConsumerGroupMember:
-    """Revokes partitions of unsubscribed topics before the next target assignment."""
+    """Returns the member without the partitions of topics to which it no longer subscribes.
+
+    It must revoke them at once, not only with the next target assignment.
+    """
     unsubscribed = {it: its for it, its in member.assigned.items() if it not in subscribed}
     if not unsubscribed:
         return member
@@ -101,7 +105,7 @@ def _reconcile_to_target(
         added = {
             index
             for index in targeted - kept.keys()
-            # Partitions that the member itself revokes are free for it.
+            # The member may get a partition again that it is revoking itself.
             if (topic_id, index) not in unreleased or index in member.revoking.get(topic_id, ())
         }
         awaits_release = awaits_release or len(added) < len(targeted) - len(kept)
@@ -119,7 +123,7 @@ def _reconcile_to_target(
             assigned=retained,
             revoking=revoking,
         )
-    # Java's computeIfAbsent inserts a key before those in the same bucket.
+    # The order of Kafka's map: computeIfAbsent inserts a key before other keys of its bucket.
     retained = {**{it: {} for it in reversed(new) if it not in retained}, **retained}
     for topic_id, added in new.items():
         retained[topic_id] = {**retained.get(topic_id, {}), **dict.fromkeys(added, target_epoch)}

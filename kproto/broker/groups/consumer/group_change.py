@@ -1,7 +1,7 @@
-"""One change of a group of the consumer protocol: its records, and the state after them.
+"""Computes one change of a group of the consumer protocol: its records, and the resulting state.
 
-A change works on a copy of the state; the caller stores the records, and then uses the copy. Has
-the steps of Kafka's GroupMetadataManager (KIP-848), without its timers.
+A change has a copy of the state. The caller stores the records, and then replaces the group's state
+by the copy. The steps are those of Kafka's GroupMetadataManager (KIP-848), without timers.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from .regex_resolution import ResolvedRegex, check_expression, needs_regex_refre
 
 __all__ = ["NO_TOPIC_CHANGES_SEEN", "GroupChange"]
 
-#: The group has not compared its topics yet.
+#: The value of `seen_topic_changes` before the group has first compared its topics.
 NO_TOPIC_CHANGES_SEEN: Final = -1
 
 
 class GroupChange:
-    """A change; `state` is the group after the records so far, `before` before the change."""
+    """Computes a change: `before` is the state before it, `state` the state after `records`."""
 
     def __init__(
         self,
@@ -46,15 +46,16 @@ class GroupChange:
         seen_topic_changes: int = NO_TOPIC_CHANGES_SEEN,
     ) -> None:
         self.before = before
-        #: The count of topic changes that the group has seen.
+        #: How many topics were created and deleted in the cluster when the group last compared its
+        #: topics.
         self.seen_topic_changes = seen_topic_changes
         self.state = before.copy()
         self.records: list[CoordinatorRecord] = list(pending_records)
         #: Whether regular expressions must be resolved after the change.
         self.needs_regex_refresh = False
-        #: The assignor that the member preferred before, and the one that it prefers now.
+        #: The assignors that the changed member preferred before and prefers now.
         self._votes: tuple[str | None, str | None] = None, None
-        #: Whether all members have the same subscription, as last computed.
+        #: Whether all members have the same subscription; see `bump_group_epoch`.
         self._is_homogeneous = before.is_homogeneous
         self._group_id = group_id
         self._topics = topics
@@ -70,11 +71,11 @@ class GroupChange:
     # Members
 
     def subscribe(self, updated: ConsumerGroupMember) -> tuple[bool, bool]:
-        """Updates the subscription of a new or existing member.
+        """Stores the fields of a new or existing member.
 
-        Returns whether the subscription changed, and whether that bumps the group epoch. A regular
-        expression that is not resolved yet matches nothing until it is. Raises
-        INVALID_REGULAR_EXPRESSION.
+        Returns whether the subscription has changed, and whether the group epoch must be bumped. A
+        new regular expression does not bump it before the expression is resolved; until then it
+        matches no topic. Raises INVALID_REGULAR_EXPRESSION.
         """
         member = self.state.members.get(updated.member_id, ConsumerGroupMember(updated.member_id))
         self._votes = member.assignor, updated.assignor
@@ -105,7 +106,10 @@ class GroupChange:
         return has_changed, bumps_epoch
 
     def replace_static(self, former: ConsumerGroupMember, member_id: str) -> ConsumerGroupMember:
-        """Returns a static member under a new member id, with its former assignment."""
+        """Gives a static member a new member id; returns the new member.
+
+        It has the current and target assignment of `former`.
+        """
         member = replace(former, member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
         target = self.state.target_assignment_of(former.member_id)
         self.write(
@@ -117,7 +121,10 @@ class GroupChange:
         return member
 
     def leave_static(self, member: ConsumerGroupMember) -> None:
-        """Marks a static member as having left temporarily: it keeps its assignment."""
+        """Sets the epoch of a static member to -2, because it has left temporarily.
+
+        It keeps its assignment.
+        """
         rested = {topic_id: dict.fromkeys(its, 0) for topic_id, its in member.assigned.items()}
         self.write(
             record_helpers.current_assignment(
@@ -127,7 +134,10 @@ class GroupChange:
         )
 
     def remove(self, members: Iterable[ConsumerGroupMember]) -> None:
-        """Removes members, and the regular expressions that no other member uses."""
+        """Removes members, and regular expressions that no remaining member uses.
+
+        Bumps the group epoch.
+        """
         removed = list(members)
         counts = self.state.regex_counts
         for member in removed:
@@ -144,9 +154,9 @@ class GroupChange:
     def bump_group_epoch(self, *, bumps_epoch: bool) -> None:
         """Bumps the group epoch if `bumps_epoch` is set, or if the subscribed topics have changed.
 
-        As in Kafka, the topics are compared only after topics were created or deleted. Whether all
-        subscriptions are equal is determined at that time, too: a later member without a
-        subscription does not change that for the assignor.
+        As in Kafka, topics are compared only after a topic of the cluster was created or deleted.
+        In the same two cases, it determines whether all members have the same subscription. The
+        assignor uses that result even if a member without a subscription joins later.
         """
         changes = self._topics.created_count + self._topics.deleted_count
         if bumps_epoch or self.seen_topic_changes != changes:
@@ -163,9 +173,9 @@ class GroupChange:
         return metadata_hash(self.state.topics, self._topics)
 
     def update_target_assignment(self) -> None:
-        """Computes the target assignment if the group epoch is newer than the last one.
+        """Computes the target assignment if the group epoch is above that of the last one.
 
-        The assignment interval limits how often it does (KIP-1263).
+        Does nothing within the assignment interval after the last one (KIP-1263).
         """
         state = self.state
         if state.epoch <= state.target_epoch:
@@ -184,10 +194,11 @@ class GroupChange:
 
     @property
     def _assignor(self) -> str:
-        """Returns the assignor that most members prefer.
+        """Returns the assignor that most members prefer; the default if no member prefers any.
 
-        Of two with equal votes, returns the one that no member preferred before: Java's hash map
-        has both assignors in one bucket, and inserts a new key first.
+        Of two assignors with equal votes, returns that which no member preferred before the change.
+        Kafka does so because both are in the same bucket of its hash map, where a new key comes
+        first.
         """
         votes = self.before.votes
         former, preferred = self._votes
@@ -202,7 +213,10 @@ class GroupChange:
         return max(votes, key=votes.__getitem__, default=self._limits.assignors[0])
 
     def _members(self) -> list[ConsumerGroupMember]:
-        """Returns the members in the insertion order of Kafka's map: new members come last."""
+        """Returns the members in the order in which Kafka inserts them into the assignor's map.
+
+        That is the iteration order of the former members, followed by new members.
+        """
         former = in_timeline_order(self.before.members, java_hash)
         members = self.state.members
         return [members[it] for it in dict.fromkeys((*former, *members)) if it in members]
@@ -220,7 +234,10 @@ class GroupChange:
         return GroupSpec(members, partitions, self._is_homogeneous)
 
     def subscribed(self, member: ConsumerGroupMember) -> AbstractSet[Uuid]:
-        """Returns the ids of the existing topics of a member's subscription, in Java's order."""
+        """Returns the topic ids of a member's subscription, in the order of Kafka's hash set.
+
+        Omits topics that do not exist.
+        """
         names = sorted(self.state.topics_of(member))
         topics = map(self._topics.get, in_java_order(names, java_hash, copied_size(len(names))))
         return dict.fromkeys(it.topic_id for it in topics if it is not None).keys()
@@ -228,7 +245,11 @@ class GroupChange:
     def reconcile(
         self, member: ConsumerGroupMember, owned: Partitions | None, *, has_changed: bool
     ) -> ConsumerGroupMember:
-        """Reconciles a member with its target assignment; returns the updated member."""
+        """Reconciles a member with its target assignment; returns the updated member.
+
+        `owned` are the partitions that the member reports; `has_changed` tells whether its
+        subscription has changed.
+        """
         updated = reconcile(
             member,
             self.state.target_assignment_of(member.member_id),
@@ -245,7 +266,10 @@ class GroupChange:
     # Regular expressions
 
     def resolve_regexes(self, may_describe: Callable[[str], bool]) -> None:
-        """Resolves all regular expressions; bumps the group epoch if one matches other topics."""
+        """Resolves all regular expressions.
+
+        Bumps the group epoch if an expression matches different topics than before.
+        """
         found = resolve_regexes(
             self.state.regex_counts,
             (topic.name for topic in self._topics),

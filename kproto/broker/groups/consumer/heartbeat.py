@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat as plain data: the request, its validation, and the result.
+"""Defines the request and the result of ConsumerGroupHeartbeat, and validates requests.
 
 The order of the checks is that of Kafka's GroupCoordinatorService.
 """
@@ -13,18 +13,19 @@ from .consumer_group_member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH, 
 
 __all__ = ["ConsumerHeartbeat", "ConsumerHeartbeatResult", "validate_heartbeat"]
 
-#: From this version of ConsumerGroupHeartbeat on, members generate their ids (KIP-1082).
+#: The first version of ConsumerGroupHeartbeat in which members generate their ids (KIP-1082).
 _FIRST_VERSION_OF_CLIENT_IDS: Final = 1
 
-#: The rebalance timeout of a request that leaves it unchanged.
+#: The rebalance timeout in a request that does not change it.
 _UNSET: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerHeartbeat:
-    """A heartbeat; None, and a rebalance timeout of -1 ms, leave a value unchanged.
+    """Holds a ConsumerGroupHeartbeat request.
 
-    `owned` are the partitions that the member owns, by topic id.
+    Fields that are None, and a rebalance timeout of -1 ms, do not change the member. `owned` are
+    the partitions that the member owns, by topic id.
     """
 
     member_id: str
@@ -41,14 +42,14 @@ class ConsumerHeartbeat:
 
     @property
     def is_full(self) -> bool:
-        """Returns whether the request has all fields, as after an error."""
+        """Returns whether the request has all fields, as members send it after an error."""
         subscribes = self.topics is not None or self.regex is not None
         return self.rebalance_timeout_ms != _UNSET and subscribes and self.owned is not None
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerHeartbeatResult:
-    """The result of a heartbeat; `assigned` is None if the assignment has not changed."""
+    """Holds the result of a heartbeat; `assigned` is None if the assignment has not changed."""
 
     member_id: str
     epoch: int
@@ -59,7 +60,10 @@ class ConsumerHeartbeatResult:
 def validate_heartbeat(
     group_id: str, request: ConsumerHeartbeat, version: int, assignors: tuple[str, ...]
 ) -> None:
-    """Raises INVALID_REQUEST and UNSUPPORTED_ASSIGNOR for a request that is always invalid."""
+    """Raises INVALID_REQUEST or UNSUPPORTED_ASSIGNOR for a request that is invalid in any group.
+
+    `assignors` are the assignors that the broker supports.
+    """
     has_id = (
         version >= _FIRST_VERSION_OF_CLIENT_IDS
         or request.epoch > JOIN_EPOCH
@@ -99,6 +103,6 @@ def _check_first(request: ConsumerHeartbeat) -> None:
 
 
 def _check_not_empty(field: str, value: str | None) -> None:
-    """Raises INVALID_REQUEST for a text that is empty or blank."""
+    """Raises INVALID_REQUEST if `value` is empty or white space; None is valid."""
     if value is not None and not value.strip():
         raise api_error("INVALID_REQUEST", f"{field} can't be empty.")

@@ -1,7 +1,7 @@
 """Validates OffsetCommit and OffsetFetch by the member epochs of a consumer-protocol group.
 
-The order of checks is that of Kafka's ConsumerGroup. A commit with an older epoch is accepted for a
-partition that the member has owned since then (KIP-1251).
+The order of checks is that of Kafka's ConsumerGroup. A commit with an older epoch is accepted if
+the member has owned the partition since that epoch (KIP-1251).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .consumer_group_member import ConsumerGroupMember
 
 __all__ = ["validate_offset_commit", "validate_offset_fetch"]
 
-#: From this version of OffsetCommit on, a member can send its epoch.
+#: The first version of OffsetCommit in which a member can send its epoch.
 _FIRST_VERSION_OF_EPOCHS: Final = 9
 
 
@@ -27,11 +27,11 @@ def validate_offset_commit(
     version: int,
     partitions: Iterable[tuple[Uuid, int]],
 ) -> None:
-    """Checks whether a commit of these partitions is allowed.
+    """Checks whether a member may commit offsets of `partitions`; `version` is OffsetCommit's.
 
-    An epoch below 0 is that of a simple consumer or an admin, for a group without members. Raises
-    UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION (v0 to v8, of a member of this protocol) and
-    STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION for a member of the classic protocol.
+    Consumers that are not members and admin clients send an epoch below 0. They may commit if the
+    group has no members. Raises UNKNOWN_MEMBER_ID; UNSUPPORTED_VERSION for v0 to v8 from a member
+    of the consumer protocol; and STALE_MEMBER_EPOCH, or for a classic member ILLEGAL_GENERATION.
     """
     if epoch < 0 and not group.members:
         return
@@ -58,9 +58,9 @@ def validate_offset_commit(
 
 
 def validate_offset_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
-    """Checks whether offsets may be fetched; an admin has no member id and no epoch.
+    """Checks whether a client may fetch offsets. An admin client has neither member id nor epoch.
 
-    Raises UNKNOWN_MEMBER_ID and STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION.
+    Raises UNKNOWN_MEMBER_ID, and STALE_MEMBER_EPOCH, or for a classic member ILLEGAL_GENERATION.
     """
     if member_id is None and epoch < 0:
         return

@@ -1,7 +1,7 @@
-"""The persisted state of a group of the consumer protocol, which consists of its records.
+"""Holds the persisted state of a group of the consumer protocol, which its records determine.
 
-`PersistedState` replays the records one by one, both when they are written and when a coordinator
-loads them, so that a new coordinator has the state of the old one. Has no clock and no rules.
+`PersistedState` replays each record both when it is written and when a coordinator loads it. So a
+new coordinator has the same state as the former one.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ __all__ = [
 #: The epoch of a new group, as in Kafka since 4.3.
 FIRST_EPOCH: Final = 1
 
-#: The timestamp of a target assignment that no assignor computed: the next one is computed at once.
+#: The timestamp of a target assignment that no assignor has computed. After it, the assignment
+#: interval does not apply, so that the next target assignment is computed at once.
 NEVER: Final = 0
 
 #: The keys of records of consumer-protocol groups.
@@ -83,12 +84,12 @@ ConsumerKey = (
 
 
 class ConsumerGroupState(StrEnum):
-    """The states of a group, by the names of ConsumerGroupDescribe and ListGroups."""
+    """Names the states of a group, as ConsumerGroupDescribe and ListGroups return them."""
 
     EMPTY = "Empty"
     #: The group epoch is newer than the target assignment.
     ASSIGNING = "Assigning"
-    #: Members revoke partitions, or wait for them.
+    #: At least one member does not have its complete target assignment yet.
     RECONCILING = "Reconciling"
     STABLE = "Stable"
     DEAD = "Dead"
@@ -96,9 +97,10 @@ class ConsumerGroupState(StrEnum):
 
 @dataclass(slots=True)
 class PersistedState:
-    """The state after all records; `targets` were computed for `target_epoch` at `target_ms` (0.
+    """Holds the state after all records.
 
-    Never).
+    `targets` are the target assignments by member id, which were computed for the group epoch
+    `target_epoch` at `target_ms` (NEVER if no assignor has computed them).
     """
 
     epoch: int = FIRST_EPOCH
@@ -112,7 +114,7 @@ class PersistedState:
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
 
     def copy(self) -> PersistedState:
-        """Returns a copy to change; its values are immutable."""
+        """Returns a copy with its own dicts; their values are immutable."""
         return replace(
             self,
             members=dict(self.members),
@@ -125,7 +127,7 @@ class PersistedState:
 
     @property
     def group_state(self) -> ConsumerGroupState:
-        """Returns the state of the group, which follows from its members."""
+        """Returns the state of the group, which follows from its members and epochs."""
         if not self.members:
             return ConsumerGroupState.EMPTY
         if self.epoch > self.target_epoch:
@@ -135,34 +137,41 @@ class PersistedState:
         return ConsumerGroupState.RECONCILING
 
     def target_assignment_of(self, member_id: str, instance_id: str | None = None) -> Partitions:
-        """Returns the target assignment of a member, or of the member with its instance id."""
+        """Returns the target assignment of a member; empty if there is none.
+
+        If `member_id` has none, returns that of the static member with `instance_id`.
+        """
         if member_id not in self.targets and instance_id is not None:
             member_id = self.static_ids.get(instance_id, member_id)
         return self.targets.get(member_id, {})
 
     def static_member(self, instance_id: str | None) -> ConsumerGroupMember | None:
-        """Returns the static member with that instance id."""
+        """Returns the static member with an instance id; None if there is none."""
         member_id = None if instance_id is None else self.static_ids.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
     def topics_of(self, member: ConsumerGroupMember) -> frozenset[str]:
-        """Returns the topics of a member's subscription, with those of its expression."""
+        """Returns the names of a member's subscribed topics, including those that its regular
+        expression matched.
+        """
         resolved = self.regexes.get(member.regex)
         return member.topics if resolved is None else member.topics | resolved.topics
 
     @property
     def topics(self) -> frozenset[str]:
-        """Returns all subscribed topics."""
+        """Returns the names of the topics to which at least one member subscribes."""
         return frozenset().union(*(self.topics_of(it) for it in self.members.values()))
 
     @property
     def regex_counts(self) -> Counter[str]:
-        """Returns how many members use each regular expression."""
+        """Returns how many members subscribe with each regular expression."""
         return Counter(it.regex for it in self.members.values() if it.regex)
 
     @property
     def is_homogeneous(self) -> bool:
-        """Returns whether all members have the same names, or the same regular expression."""
+        """Returns whether all members subscribe to the same names, or with the same regular
+        expression; False if a member has both.
+        """
         subscribed = {(it.topics, it.regex) for it in self.members.values()}
         return len(subscribed) <= 1 and not any(names and regex for names, regex in subscribed)
 
@@ -173,23 +182,23 @@ class PersistedState:
 
     @property
     def assignor(self) -> str | None:
-        """Returns the assignor that most members prefer, of equals the first.
+        """Returns the assignor that most members prefer; None if no member prefers any.
 
-        None without preferences.
+        Of assignors with equal votes, returns the first in the order of `votes`.
         """
         votes = self.votes
         return max(votes, key=votes.__getitem__, default=None)
 
     @property
     def votes(self) -> dict[str, int]:
-        """Returns how many members prefer each assignor, in the iteration order of Kafka."""
+        """Returns how many members prefer each assignor, in the iteration order of Kafka's map."""
         votes = Counter(it.assignor for it in self.members.values() if it.assignor is not None)
         return {it: votes[it] for it in in_timeline_order(votes, java_hash)}
 
     # Records
 
     def replay(self, record: CoordinatorRecord) -> None:
-        """Replays a record; ignores other record types, and tombstones of unknown members."""
+        """Applies a record; ignores records of other types, and tombstones of unknown members."""
         key, value = record.key, record.value
         if isinstance(key, ConsumerGroupMetadataKey):
             if isinstance(value, ConsumerGroupMetadataValue):
@@ -271,9 +280,10 @@ class PersistedState:
 
 
 def _assigned(topics: Iterable[TopicPartitions], epoch: int) -> Assigned:
-    """Returns an assignment with epochs.
+    """Returns partitions with the epochs at which they were assigned.
 
-    Records before Kafka 4.3 have none, so the member's counts.
+    Records of brokers before Kafka 4.3 do not have these epochs; `epoch`, the member epoch, is used
+    instead.
     """
     found: dict[Uuid, Mapping[int, int]] = {}
     for it in topics:
@@ -283,9 +293,9 @@ def _assigned(topics: Iterable[TopicPartitions], epoch: int) -> Assigned:
 
 
 def metadata_hash(names: Iterable[str], topics: Topics) -> int:
-    """Returns a hash of the topics and their partition counts; 0 without topics.
+    """Returns a hash of the names, topic ids and partition counts of topics; 0 if none exists.
 
-    Kafka computes another hash over the same data.
+    The hash function differs from Kafka's.
     """
     hashed = hashlib.blake2b(digest_size=8)
     some = False

@@ -1,9 +1,8 @@
-"""Regular expressions in the syntax of RE2, which Kafka's brokers accept.
+"""Parses regular expressions in the syntax of RE2, and matches complete topic names.
 
-Parses the syntax (https://github.com/google/re2/wiki/Syntax, as re2j 1.8 reads it) and matches
-whole topic names. Python's `re` is another language: it has backreferences and lookaround, and
-expressions whose match does not end. Here the time of a match is bounded by the squared lengths of
-both.
+Kafka's brokers use re2j 1.8 (https://github.com/google/re2/wiki/Syntax). Python's `re` differs: it
+has backreferences and lookaround, and a match may take exponential time. Here the time of a match
+is at most proportional to the squared lengths of the expression and the name.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from typing import Final, TypeAlias
 
 __all__ = ["Expression", "InvalidExpressionError"]
 
-#: Maximum repetition count; the counts of nested repetitions multiply.
+#: Maximum repetition count; for nested repetitions, that of the product of their counts.
 _MOST_REPEATS: Final = 1000
 
-#: Maximum nesting of groups; re2j allows more than the recursion here can match.
+#: Maximum nesting depth of groups. re2j allows more, but parser and matcher are recursive here.
 _MOST_DEPTH: Final = 100
 
 _NO_END: Final = -1
@@ -29,7 +28,7 @@ Test: TypeAlias = Callable[[str], bool]
 
 
 class InvalidExpressionError(ValueError):
-    """The text is not a valid expression; the message says why."""
+    """Raised for an invalid expression; the text is the reason."""
 
 
 @dataclass(eq=False, slots=True)
@@ -41,7 +40,7 @@ class _Char:
 
 @dataclass(eq=False, slots=True)
 class _Assertion:
-    """Matches no character, at a position where `holds` is true for the text and the position."""
+    """Matches the empty text at a position for which `holds(text, position)` is true."""
 
     holds: Callable[[str, int], bool]
 
@@ -67,7 +66,7 @@ _Node: TypeAlias = _Char | _Assertion | _Sequence | _Choice | _Repeat
 
 
 class Expression:
-    """A parsed expression. Raises InvalidExpressionError."""
+    """Parses an expression. Raises InvalidExpressionError."""
 
     def __init__(self, text: str) -> None:
         self._node = _Parser(text).parse()
@@ -75,7 +74,7 @@ class Expression:
             raise InvalidExpressionError("invalid repeat count: repeated more than 1000 times")
 
     def matches(self, name: str) -> bool:
-        """Returns whether the expression matches the whole name."""
+        """Returns whether the expression matches the complete name."""
         return len(name) in _Matching(name).ends(self._node, 0)
 
 
@@ -89,7 +88,10 @@ def _repeats(node: _Node) -> int:
 
 
 class _Matching:
-    """Computes where parts of an expression may end in one text; memoizes each start position."""
+    """Computes the positions at which a match of a node may end in one text.
+
+    It caches the result for each node and start position.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -167,7 +169,8 @@ _ASSERTIONS: Final[dict[str, Callable[[str, int], bool]]] = {
     "b": _at_boundary,
     "B": lambda text, position: not _at_boundary(text, position),
 }
-#: The general categories of Unicode; of scripts, topic names have Latin and Common alone.
+#: The general categories of Unicode, and the names of scripts. Topic names have only characters of
+#: the scripts Latin and Common, so that no other script matches.
 _CATEGORY: Final = re.compile("C[cfos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?")
 _SCRIPT: Final = re.compile(
     "Arabic|Armenian|Bengali|Common|Cyrillic|Devanagari|Georgian|Greek|Gujarati|Han|Hangul|Hebrew|"
@@ -178,7 +181,9 @@ _SCRIPT: Final = re.compile(
 
 @dataclass(slots=True)
 class _Flags:
-    """Flags: `i` ignores case, `m` is multi-line, `s` lets a dot match a newline."""
+    """Holds the flags that are set: `i` ignores case, `m` makes `^` and `$` match at line breaks,
+    `s` makes `.` match a newline.
+    """
 
     set: frozenset[str] = field(default_factory=frozenset)
 
@@ -187,7 +192,7 @@ class _Flags:
 
 
 class _Parser:
-    """Parses one text from left to right."""
+    """Parses one expression from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -240,7 +245,7 @@ class _Parser:
         return _Sequence(parts)
 
     def _counts(self) -> tuple[int, int] | None:
-        """Returns the repetition counts of the previous item; None if there is no repetition."""
+        """Parses a repetition; returns its minimum and maximum, or None if there is none."""
         found: tuple[int, int] | None = None
         if self._take("*"):
             found = 0, _NO_END
@@ -251,11 +256,11 @@ class _Parser:
         elif self._peek("{"):
             found = self._numbers()
         if found is not None:
-            self._take("?")  # greedy and lazy repetitions match the same whole names
+            self._take("?")  # lazy repetitions match the same complete names as greedy ones
         return found
 
     def _numbers(self) -> tuple[int, int] | None:
-        """Returns the numbers in braces; None for literal braces."""
+        """Parses a repetition in braces; returns None, and parses nothing, for a literal brace."""
         end = self._text.find("}", self._at)
         least, comma, most = self._text[self._at + 1 : max(end, 0)].partition(",")
         if end < 0 or not _is_number(least) or (most and not _is_number(most)):
@@ -268,7 +273,10 @@ class _Parser:
         return low, high
 
     def _atoms(self) -> list[_Node]:
-        """Returns the next items: mostly one, several of a quotation, none of flags."""
+        """Parses the next item; returns its nodes.
+
+        There is one node for most items, one for each character of `\\Q…\\E`, and none for flags.
+        """
         if self._take("("):
             return self._group()
         if self._take("\\Q"):
@@ -317,7 +325,7 @@ class _Parser:
         return [node]
 
     def _opening(self) -> bool:
-        """Parses what follows `(?`; returns whether it was flags alone."""
+        """Parses the name or flags after `(?`; returns whether the group ends after its flags."""
         if self._take("P<") or self._take("<"):
             name = self._text[self._at : self._text.find(">", self._at)]
             if not name or not set(name) <= _WORD or name in self._names or not self._has(name):
@@ -355,7 +363,7 @@ class _Parser:
         return self._char(self._escaped())
 
     def _known_class(self) -> Test | None:
-        """Returns the class after a backslash, such as `\\d`; None if there is no such class."""
+        """Parses the class after a backslash, such as `\\d`; returns None if it is no class."""
         one = self._text[self._at : self._at + 1]
         if one.lower() in _PERL and one:
             self._at += 1

@@ -1,7 +1,7 @@
-"""The records of a consumer-protocol group in `__consumer_offsets`.
+"""Creates the records of a consumer-protocol group in `__consumer_offsets`.
 
-Has the keys (3, 5 to 8 and 16) and values in the versions that Kafka 4.4's
-GroupCoordinatorRecordHelpers writes. Knows messages, but no log and no rules.
+The keys (3, 5 to 8 and 16) and values have the versions that Kafka 4.4's
+GroupCoordinatorRecordHelpers writes.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def member_metadata(group_id: str, member: ConsumerGroupMember) -> CoordinatorRe
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
-    """Returns the record of the group epoch and of the hash of its topics."""
+    """Returns the record of the group epoch and of `metadata_hash`, the hash of its topics."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     return CoordinatorRecord(ConsumerGroupMetadataKey(group_id=group_id), value, _VERSION)
 
@@ -108,9 +108,9 @@ def target_assignment(group_id: str, member_id: str, partitions: Partitions) -> 
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
-    """Returns the record of the target assignments' epoch, and when they were computed (0.
+    """Returns the record of the target assignments' epoch.
 
-    Never).
+    `timestamp_ms` is when they were computed; 0 if no assignor has computed them.
     """
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=timestamp_ms
@@ -183,7 +183,7 @@ def member_metadata_tombstone(group_id: str, member_id: str) -> CoordinatorRecor
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """Returns all tombstones of a member in Kafka's order: its subscription comes last."""
+    """Returns all tombstones of a member, in the order in which Kafka writes them."""
     return [
         current_assignment_tombstone(group_id, member_id),
         target_assignment_tombstone(group_id, member_id),
@@ -204,7 +204,10 @@ def group_epoch_tombstone(group_id: str) -> CoordinatorRecord:
 def group_tombstones(
     group_id: str, member_ids: Iterable[str], expressions: Iterable[str]
 ) -> list[CoordinatorRecord]:
-    """Returns all tombstones of a group in Kafka's order, with the partition metadata of 3.9."""
+    """Returns all tombstones of a group, in the order in which Kafka writes them.
+
+    They include that of the partition metadata, a record that only brokers before 4.0 write.
+    """
     members = list(member_ids)
     return [
         *(current_assignment_tombstone(group_id, it) for it in members),

@@ -1,8 +1,7 @@
 """Resolves regular expressions of subscriptions to topics, and decides when to refresh (KIP-848).
 
-The rules are those of Kafka's GroupMetadataManager: all expressions of a group are resolved
-together, so that assignments change once, and at most every ten seconds. Knows no group and no
-clock.
+The rules are those of Kafka's GroupMetadataManager. All expressions of a group are resolved
+together, so that the assignment changes only once, and at most every ten seconds.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ __all__ = ["ResolvedRegex", "check_expression", "needs_regex_refresh", "resolve_
 #: Minimum time between two refreshes in ms; Kafka has no setting for it.
 _LEAST_INTERVAL_MS: Final = 10_000
 
-#: How many parsed expressions are cached.
+#: Maximum number of parsed expressions that are cached.
 _MOST_KEPT: Final = 256
 
 
 class ResolvedRegex(NamedTuple):
-    """The topics that a regular expression matched.
+    """Holds the topics that a regular expression matched at `timestamp_ms`.
 
-    `version` counts the topics created in the cluster until then, `timestamp_ms` is the time.
+    `version` is how many topics had been created in the cluster at that time.
     """
 
     topics: frozenset[str]
@@ -40,7 +39,7 @@ def _expression(text: str) -> Expression:
 
 
 def check_expression(text: str) -> None:
-    """Raises INVALID_REGULAR_EXPRESSION for what RE2 does not support, such as backreferences."""
+    """Raises INVALID_REGULAR_EXPRESSION if RE2 does not support the expression `text`."""
     try:
         _expression(text)
     except InvalidExpressionError as error:
@@ -57,7 +56,11 @@ def resolve_regexes(
     version: int,
     timestamp_ms: int,
 ) -> dict[str, ResolvedRegex]:
-    """Returns the topics whose whole names match, among those that the member may describe."""
+    """Returns, for each expression, the topics whose complete names match.
+
+    `names` are the topics of the cluster; those for which `may_describe` returns False are ignored.
+    `version` and `timestamp_ms` are for the results.
+    """
     visible = [name for name in names if may_describe(name)]
     return {
         text: ResolvedRegex(
@@ -76,10 +79,11 @@ def needs_regex_refresh(
     timestamp_ms: int,
     interval_ms: int,
 ) -> bool:
-    """Returns whether the expressions must be resolved now.
+    """Returns whether the regular expressions of a group must be resolved now.
 
-    `expressions` are the expressions of all members, `is_new` says that a heartbeat has a new one,
-    `version` counts the topics created so far.
+    `expressions` are those of all members, `known` the resolved ones. `is_new` tells that a
+    heartbeat has a new expression. `version` is how many topics have been created so far,
+    `interval_ms` is group.consumer.regex.refresh.interval.ms.
     """
     expressions = set(expressions)
     if not expressions and not is_new:

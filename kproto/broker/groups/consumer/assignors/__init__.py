@@ -1,8 +1,8 @@
-"""The server-side assignors of Kafka's coordinator, with the results of Kafka's classes.
+"""Implements the server-side assignors of Kafka's coordinator; the results equal Kafka's.
 
-`uniform` spreads partitions evenly and moves few of them: `uniform_homogeneous` if all members have
-the same subscription, else `uniform_heterogeneous`. `range_assignor` assigns a range of each topic
-to each member. Plain functions on a `GroupSpec`.
+`uniform` spreads partitions evenly, and moves as few as it can: `uniform_homogeneous` if all
+members have the same subscription, else `uniform_heterogeneous`. `range_assignor` assigns a range
+of each topic's partitions to each member.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,12 +25,12 @@ def _assign_uniformly(group: GroupSpec) -> Assignment:
     )
 
 
-#: The assignors by the names of members and of `group.consumer.assignors`.
+#: The assignors by the names in ConsumerGroupHeartbeat and in `group.consumer.assignors`.
 ASSIGNOR_TABLE: Final[Mapping[str, Callable[[GroupSpec], Assignment]]] = MappingProxyType(
     {"uniform": _assign_uniformly, "range": assign_range}
 )
 
 
 def assign(assignor: str, group: GroupSpec) -> Assignment:
-    """Returns the target assignment of each member; absent members get nothing."""
+    """Returns the target assignment; members that are not in it get no partitions."""
     return ASSIGNOR_TABLE[assignor](group)

@@ -1,4 +1,4 @@
-"""The input of an assignor: members, subscriptions, previous assignments and topics."""
+"""Defines the input of an assignor: members with subscriptions and assignments, and topics."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Assignment: TypeAlias = dict[str, dict[Uuid, set[int]]]
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    """A member; `assigned` is its previous target assignment.
+    """Holds a member; `assigned` is its previous target assignment.
 
-    `topics` are the ids of existing topics, in the order of Kafka: that of their names in a hash
-    set, and for ids in one bucket of a hash map that of insertion.
+    `topics` are the ids of the subscribed topics that exist. Their order is that in which Kafka
+    inserts them into its hash maps: the iteration order of a hash set of the topic names.
     """
 
     topics: AbstractSet[Uuid]
@@ -40,9 +40,9 @@ class MemberSpec:
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """A group; `partitions` are the partition counts of the topics.
+    """Holds a group; `partitions` are the partition counts of the topics.
 
-    With `is_homogeneous`, all members are taken to subscribe as the first member in order does.
+    With `is_homogeneous`, assignors use the subscription of one member for all members.
     """
 
     members: Mapping[str, MemberSpec]
@@ -51,28 +51,28 @@ class GroupSpec:
 
     @property
     def member_ids(self) -> list[str]:
-        """Returns the members in Kafka's iteration order, that of a hash map."""
+        """Returns the member ids in the iteration order of Kafka's hash map."""
         return in_java_order(self.members, java_hash, grown_size(len(self.members)))
 
 
 def topics_in_order(topics: AbstractSet[Uuid] | Partitions, *, copied: bool = False) -> list[Uuid]:
-    """Returns topics in the order of a hash map, or of a hash set that is a copy."""
+    """Returns topics in the iteration order of a HashMap, or with `copied` of a copied HashSet."""
     size = (copied_size if copied else grown_size)(len(topics))
     return in_java_order(topics, uuid_hash, size)
 
 
 def partitions_in_order(partitions: frozenset[int]) -> list[int]:
-    """Returns partitions in the order of a copied hash set.
+    """Returns partitions in the iteration order of `new HashSet(partitions)`.
 
-    Sorted, except high ones in small sets.
+    They are sorted, unless an index is above the number of buckets.
     """
     return in_java_order(sorted(partitions), int, copied_size(len(partitions)))
 
 
 def reversed_topics(assignment: dict[Uuid, set[int]]) -> dict[Uuid, set[int]]:
-    """Returns the topics in reverse order.
+    """Returns the topics in reverse order, for an order that equals Kafka's.
 
-    `computeIfAbsent` of a hash map inserts a new key before those in the same bucket. Keys inserted
-    that way are collected in reverse, and reversed at the end.
+    `computeIfAbsent` of a Java HashMap inserts a new key before the other keys of its bucket. A
+    dict inserts it last, so that callers reverse the dict at the end.
     """
     return dict(reversed(assignment.items()))

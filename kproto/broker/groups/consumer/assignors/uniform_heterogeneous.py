@@ -1,8 +1,9 @@
-"""The assignor `uniform` for different subscriptions: UniformHeterogeneousAssignmentBuilder.
+"""Implements the assignor `uniform` for different subscriptions.
 
-Members keep their previous target assignment. Unassigned partitions go to those subscribers that
-have the fewest. Then, topic by topic, partitions move from the members with the most to those with
-the fewest, until nothing changes or the rounds are used up.
+Members keep their previous target assignment. Unassigned partitions are assigned to the subscribers
+with the fewest partitions. Then, topic by topic, partitions move from the subscribers with the most
+to those with the fewest partitions, until no partition moves or the maximum number of rounds is
+reached. The results equal those of Kafka's UniformHeterogeneousAssignmentBuilder.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from .group_spec import Assignment, GroupSpec, reversed_topics
 
 __all__ = ["assign_uniform_heterogeneous"]
 
-#: Maximum number of balancing rounds over all topics; the imbalance is small by then.
+#: Maximum number of balancing rounds over all topics; after them, the imbalance is small.
 _MOST_ROUNDS: Final = 16
 
 _NOBODY: Final = -1
@@ -26,7 +27,7 @@ def assign_uniform_heterogeneous(group: GroupSpec) -> Assignment:
 
 
 class _HeterogeneousAssignmentBuilder:
-    """Builds one assignment; members are numbers in the order of `ids`."""
+    """Builds one assignment; members are represented by their indexes in `ids`."""
 
     def __init__(self, group: GroupSpec) -> None:
         self.group = group
@@ -35,7 +36,7 @@ class _HeterogeneousAssignmentBuilder:
         for number, member_id in enumerate(self.ids):
             for topic_id in group.members[member_id].topics:
                 self.subscribers.setdefault(topic_id, []).append(number)
-        #: The member of each partition, by topic.
+        #: The member index of each partition, by topic.
         self.owners = {it: [_NOBODY] * group.partitions[it] for it in self.subscribers}
         self.sizes = [0] * len(self.ids)
         self.assignment: Assignment = {}
@@ -69,7 +70,11 @@ class _HeterogeneousAssignmentBuilder:
                 self._assign(topic_id, index, balancer.next_least())
 
     def _in_order(self, topics: list[Uuid]) -> list[Uuid]:
-        """Returns topics by most partitions per subscriber, then by fewest subscribers."""
+        """Returns topics in the order in which they are assigned and balanced.
+
+        Topics with the most partitions per subscriber come first, then those with the fewest
+        subscribers.
+        """
 
         def rank(topic_id: Uuid) -> tuple[float, int, int, int]:
             subscribers = len(self.subscribers[topic_id])
@@ -90,7 +95,7 @@ class _HeterogeneousAssignmentBuilder:
                     last_changed = topic_id
 
     def _balance_topic(self, topic_id: Uuid) -> bool:
-        """Returns whether a partition was moved."""
+        """Balances the partitions of one topic; returns whether a partition has moved."""
         subscribers = self.subscribers[topic_id]
         sizes = [self.sizes[it] for it in subscribers]
         if max(sizes) - min(sizes) <= 1:
@@ -131,9 +136,10 @@ class _HeterogeneousAssignmentBuilder:
 class _LoadOrder:
     """Tracks the members with the fewest and the most partitions while partitions move.
 
-    Has two ranges of the members sorted by partition count: from the left those with the fewest,
-    which grows when each of them got one more; from the right those with the most, which grows when
-    each lost one. The caller updates `sizes`.
+    It has two ranges of the members, which are sorted by partition count. The left range has the
+    members with the fewest partitions; it grows when each of them has got a further partition. The
+    right range has the members with the most; it grows when each of them has lost one. The caller
+    updates `sizes`.
     """
 
     def __init__(self, sizes: list[int], members: list[int]) -> None:
@@ -147,7 +153,7 @@ class _LoadOrder:
         self._next_most = len(self._members) - 1
 
     def next_least(self) -> int:
-        """Returns a member with the fewest partitions, and counts on it to get one."""
+        """Returns a member with the fewest partitions, which must then get one."""
         if self._next_least >= self._least_end:
             self._least += 1
             while (
@@ -160,9 +166,9 @@ class _LoadOrder:
         return self._members[self._next_least - 1]
 
     def next_most(self) -> int | None:
-        """Returns a member with the most partitions, and counts on it to lose one.
+        """Returns a member with the most partitions, which must then lose one.
 
-        None at the end.
+        None if no member is left that can lose a partition.
         """
         if self._next_most < self._most_start:
             if self._most_end <= self._most_start and self._most_start > 0:
@@ -181,7 +187,7 @@ class _LoadOrder:
         return self._members[self._next_most + 1]
 
     def exclude_most(self) -> None:
-        """Excludes the last member of those with the most partitions: it has none to lose."""
+        """Excludes the member that `next_most` returned last: it has no partition of the topic."""
         last, end = self._next_most + 1, self._most_end - 1
         self._members[last], self._members[end] = self._members[end], self._members[last]
         self._most_end -= 1

@@ -1,7 +1,8 @@
-"""The assignor `uniform` for equal subscriptions: UniformHomogeneousAssignmentBuilder.
+"""Implements the assignor `uniform` for equal subscriptions.
 
-Each member gets as many partitions as any other, or one more. It keeps as many partitions of its
-previous target assignment as that allows; a member with one more keeps it, if a member may.
+The partition counts of members differ by at most one. Within that limit, each member keeps the
+partitions of its previous target assignment. The results equal those of Kafka's
+UniformHomogeneousAssignmentBuilder.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def assign_uniform_homogeneous(group: GroupSpec) -> Assignment:
             free += [(topic_id, index) for index in its[quota:]]
             quota -= min(quota, len(its))
         if quota and takes_extra and len(ids) - number > extra:
-            takes_extra = False  # a later member may have it already
+            takes_extra = False  # there are enough later members to get the extra partitions
             quota -= 1
         extra -= takes_extra
         assignment[member_id], quotas[member_id] = reversed_topics(retained), quota
