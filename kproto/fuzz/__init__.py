@@ -1,5 +1,5 @@
-"""Sends odd and broken messages to any implementation of Kafka's protocol, and reports its faults.
+"""Tests implementations of Kafka's protocol with unusual and broken messages, and reports faults.
 
-An implementation is a command that answers lines of JSON (`case`, docs/how-to/fuzzing.md), or a
-broker that listens (`broker`).
+An implementation is a command that reads cases and writes answers as lines of JSON
+(docs/how-to/fuzzing.md), or a running broker.
 """

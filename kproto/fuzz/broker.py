@@ -1,9 +1,9 @@
-"""Sends frames to a broker that listens, and checks whether it stays alive.
+"""Sends frames to a running broker, and checks its responses and that it stays alive.
 
-A broker may close a connection on a broken request, and may be silent on a request that it holds
-back. It may not end, hang, or send an invalid response. A closed connection on a valid request is
-reported as harmless, because its values may make no sense. Every wait and the rate are bounded.
-Frames go to this machine only, unless the caller allows others by two arguments.
+A broker may close the connection on a broken request, and may delay a response. It must not end,
+hang, or send an invalid response. If it closes the connection on a valid request, the finding is
+harmless, because the random values of the request may be meaningless. Frames are sent only to this
+machine, unless `allow_remote` is set.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ __all__ = ["BrokerFinding", "BrokerFuzzSettings", "BrokerResult", "fuzz_broker",
 class BrokerFuzzSettings:
     """Limits a run against a broker. Raises ConfigurationError for a limit that is not positive."""
 
-    #: Frames sent in all.
+    #: How many frames are sent.
     frames: int = 2_000
     #: Seconds after which the run ends.
     time_s: float = 60.0
-    #: Frames a second, at most.
+    #: Most frames per second.
     rate: float = 200.0
-    #: How long to wait for a response. Brokers hold back some requests longer, such as Fetch, so
-    #: silence is no fault.
+    #: How long to wait for a response, in seconds. No response is not a fault, because brokers
+    #: delay the responses of some requests, such as Fetch.
     quiet_s: float = 0.3
-    #: How long a living broker may take to accept a connection and answer ApiVersions.
+    #: How long a broker may take to accept a connection and to answer ApiVersions, in seconds.
     alive_s: float = 5.0
-    #: How long a broker is observed after it closed a connection, when a finding is tried again: a
-    #: crashing broker may answer other connections for a moment.
+    #: How long a replay checks the broker after it closed a connection, in seconds. A broker that
+    #: crashes may still answer other connections at first.
     dying_s: float = 1.0
-    #: Answered frames between two checks that the broker is alive.
+    #: How many frames may be answered before the next check that the broker is alive.
     check_every: int = 20
-    #: Frames that are sent to shrink those of one finding.
+    #: Most frames that are sent to shrink the frames of a finding.
     shrink_attempts: int = 300
-    #: Tries among them that may end in silence or a crash, because each takes a wait.
+    #: Most attempts to shrink that end without a response or with a crash, because each waits.
     shrink_waits: int = 30
-    #: How long the shrinking of a finding may take.
+    #: How long the shrinking of all findings may take, in seconds.
     shrink_s: float = 60.0
-    #: How long to wait for a crashed broker, in case a supervisor restarts it.
+    #: How long to wait until a supervisor restarts a crashed broker, in seconds.
     recovery_s: float = 3.0
-    #: Largest response that is read; those of Kafka's brokers to such requests are far smaller.
+    #: Largest response that is read, in bytes; Kafka's responses to these requests are far smaller.
     max_answer_bytes: int = 16_777_216
 
     def __post_init__(self) -> None:
@@ -74,7 +74,7 @@ class BrokerFuzzSettings:
                 raise ConfigurationError(f"{entry.name} is {value}: it must be above 0")
 
 
-#: The faults of a broker, in words.
+#: A description of each fault of a broker.
 WORDS: Final = {
     "crashed": "it accepts no connection any more",
     "hung": "it accepts a connection and does not answer ApiVersions",
@@ -82,21 +82,23 @@ WORDS: Final = {
     "malformed": "it sends an invalid response to the request",
 }
 
-#: The faults after which the broker is gone.
+#: The faults after which the broker answers no connection.
 GONE: Final = frozenset({"crashed", "hung"})
 
-#: Pause between two checks whether a crashed broker is back.
+#: Seconds between two checks whether a crashed broker was restarted.
 _POLL_INTERVAL_S: Final = 0.05
 
-#: Faults of Kafka's own brokers as well: values that the definition allows may make no sense.
+#: Faults that Kafka's own brokers have too, because random valid values may be meaningless.
 HARMLESS: Final = frozenset({"closed"})
 
 
 @dataclass(slots=True)
 class BrokerFinding:
-    """Groups faults of one kind; `frames` are the shortest that showed one, to be resent in order.
+    """The faults of a run with the same `fault` and `cause`.
 
-    `unshrunk` gives the reason if they were not shrunk.
+    `frames` are the shortest frames that caused the fault, in the order to send them. `locations`
+    counts the faults by request name and version. `unshrunk` is the reason if the frames were not
+    shrunk, else "".
     """
 
     fault: str
@@ -108,15 +110,15 @@ class BrokerFinding:
 
     @property
     def harmless(self) -> bool:
-        """Returns whether Kafka's own brokers have the fault."""
+        """Returns whether Kafka's own brokers have the fault too."""
         return self.fault in HARMLESS
 
 
 @dataclass(slots=True)
 class BrokerResult:
-    """Holds the findings of a run, and counts its frames by kind and by outcome.
+    """The findings of a run, and its frames counted by kind (`tried`) and by outcome.
 
-    `stopped` gives the reason if the run ended early; `interrupted` is True after Ctrl-C.
+    `stopped` is the reason if the run ended early, else "". `interrupted` is True after Ctrl-C.
     """
 
     address: str
@@ -128,7 +130,7 @@ class BrokerResult:
     interrupted: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the result as plain data, in the shape of the report of a command."""
+        """Returns the result as JSON data, with the keys of a report about a command."""
         return {
             "implementation": f"the broker at {self.address}",
             "judge": "the rules for brokers",
@@ -181,15 +183,16 @@ def fuzz_broker(
     secured: ConnectionSecurity = PLAINTEXT,
     progress: Callable[[int, int], None] | None = None,
 ) -> BrokerResult:
-    """Sends frames to the broker at `host:port`, and returns its faults.
+    """Sends frames to the broker at `address` (`host:port`), and returns its faults.
 
-    Ctrl-C ends the run early, with the findings until then. With `shrink` the frames of each
-    finding are made as few and as short as possible, at the same rate; for a crash the broker must
-    be restarted, which the run waits for. `secured` has TLS and SASL: each frame is sent on an
-    authenticated connection.
+    Ctrl-C ends the run early, and the findings so far are returned. With `shrink` the frames of
+    each finding are made as few and as short as possible. To shrink the frames of a crash, the run
+    waits up to `recovery_s` for a supervisor to restart the broker. Each frame is sent on a new
+    connection with the TLS and SASL of `secured`. `progress` is called with the number of sent
+    frames and of all frames.
 
     Raises ConfigurationError for an address of another machine, unless `allow_remote`, and
-    BrokerConnectionError if no broker answers there at the beginning.
+    BrokerConnectionError if the broker does not answer ApiVersions at the start.
     """
     limits = settings or BrokerFuzzSettings()
     target = _Target(address, limits, secured, allow_remote=allow_remote)
@@ -219,7 +222,7 @@ def _send_all(
     result: BrokerResult,
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    """Sends frames until a limit is reached or the broker is gone; counts into `result`."""
+    """Sends frames until a limit is reached or the broker is gone; adds the faults to `result`."""
     started = time.monotonic()
     unchecked: list[Frame] = []
     answered = 0
@@ -252,14 +255,14 @@ def _send_all(
             _add(result, liveness_fault[0], liveness_fault[1], unchecked)
 
 
-class _StopShrinking(Exception):  # noqa: N818 - no error: the search ends
-    """Ends the search; the text gives the reason."""
+class _StopShrinking(Exception):  # noqa: N818 - not an error: it ends the search
+    """Ends the search for smaller frames; its text is the reason."""
 
 
 def _shrink(result: BrokerResult, finding: BrokerFinding, target: _Target, until: float) -> None:
-    """Replaces the frames of a finding by the smallest ones that show its fault.
+    """Replaces the frames of a finding by the smallest frames that cause the same fault.
 
-    Frames that crash the broker on the way are a finding of their own.
+    If other frames crash the broker meanwhile, they become a new finding.
     """
     limits = target.settings
     known: dict[tuple[bytes, ...], str | None] = {}
@@ -308,9 +311,10 @@ def replay_frames(
     allow_remote: bool = False,
     secured: ConnectionSecurity = PLAINTEXT,
 ) -> list[str]:
-    """Sends the frames of a report's example again; returns the outcome of each, and the broker's.
+    """Sends the frames of an example in a report again.
 
-    Raises ConfigurationError for any other data.
+    Returns the outcome of each frame, then whether the broker is alive. Raises ConfigurationError
+    if `node` is not an example with frames, and the errors of `fuzz_broker`.
     """
     frames = _frames_from_json(node)
     limits = settings or BrokerFuzzSettings()
@@ -370,7 +374,7 @@ def _add(result: BrokerResult, fault: str, cause: str, frames: list[Frame]) -> N
 
 
 class _Target:
-    """Connects to the broker, one connection at a time."""
+    """Sends frames to the broker under test, each on a new connection."""
 
     def __init__(
         self,
@@ -403,7 +407,10 @@ class _Target:
             )
 
     def versions(self) -> dict[int, range]:
-        """Returns the versions that the broker speaks, by api key. Raises BrokerConnectionError."""
+        """Returns the versions that the broker supports, by api key.
+
+        Raises BrokerConnectionError if the broker does not answer ApiVersions.
+        """
         try:
             answer = self._api_versions()
         except BrokerConnectionError:
@@ -427,7 +434,7 @@ class _Target:
         return ApiVersionsResponse.decode_from(answer, at, 0)[0]
 
     def liveness_fault(self) -> tuple[str, str] | None:
-        """Returns the fault and its cause if the broker is not alive."""
+        """Returns the fault and its cause if the broker does not answer ApiVersions, else None."""
         try:
             self._api_versions()
         except TimeoutError:
@@ -438,7 +445,10 @@ class _Target:
         return None
 
     def recovers(self) -> bool:
-        """Returns whether the broker is alive, or is restarted within `recovery_s`."""
+        """Returns whether the broker is alive, or becomes alive within `recovery_s`.
+
+        Returns False at once for a broker that hangs.
+        """
         until = time.monotonic() + self.settings.recovery_s
         while (liveness_fault := self.liveness_fault()) is not None:
             if liveness_fault[0] == "hung" or time.monotonic() > until:
@@ -447,7 +457,7 @@ class _Target:
         return True
 
     def shows(self, frames: Sequence[Frame], fault: str, cause: str) -> tuple[str | None, bool]:
-        """Returns the cause if frames show a fault again, and whether that took a wait."""
+        """Sends frames; returns the cause if they cause `fault` again, and whether it waited."""
         waited = False
         for frame in frames:
             time.sleep(1 / self.settings.rate)
@@ -463,14 +473,17 @@ class _Target:
         return (liveness_fault[1] if liveness_fault[0] == fault else None), True
 
     def send(self, frame: Frame) -> tuple[str, tuple[str, str] | None]:
-        """Sends a frame on a connection of its own; returns its outcome and the fault in it."""
+        """Sends a frame on a new connection; returns the outcome, and (fault, cause) or None.
+
+        The outcome is `answered`, `closed`, `silent` or `no connection`.
+        """
         try:
             with self._connected() as connection:
                 try:
                     connection.sendall(frame.data)
                     if (
                         frame.kind == "cut" and not self.contexts.enabled
-                    ):  # TLS cannot close one half
+                    ):  # TLS cannot close a single direction
                         connection.shutdown(socket.SHUT_WR)
                     answer = self._frame(connection, self.settings.quiet_s)
                 except TimeoutError:
@@ -501,7 +514,10 @@ class _Target:
         return read_frame(connection, timeout_s, self.settings.max_answer_bytes)
 
     def _wrong(self, frame: Frame, answer: bytes) -> tuple[str, str] | None:
-        """Returns the error in a response, if the request's bytes determine the right one."""
+        """Returns ("malformed", cause) for an invalid response, else None.
+
+        Also returns None if the frame is too broken to know its response.
+        """
         cls = _expected(frame)
         if cls is None or frame.version is None:
             return None
@@ -513,15 +529,15 @@ class _Target:
             cls.decode_from(answer, at, frame.version)
         except DecodeError as error:
             if cls is ApiVersionsResponse and answer[4:6] == b"\x00\x23":
-                return None  # an unsupported version is answered in the form of version 0
+                return None  # UNSUPPORTED_VERSION (35) has the layout of version 0 (KIP-511)
             if _as_kafka_reads(MessageVersion(cls._definition().name, frame.version), answer[at:]):
-                return None  # such as a name that is not UTF-8, copied from the request
+                return None  # valid for Kafka, such as a topic name that is not UTF-8
             return "malformed", f"{cls.__name__}: {error.reason}"
         return None
 
 
 def _expected(frame: Frame) -> type[Message] | None:
-    """Returns the class of the response to a frame; None if its bytes do not tell."""
+    """Returns the class of the response to a frame; None if the frame is too broken to know it."""
     if frame.correlation_id is None or frame.api_key is None or frame.version is None:
         return None
     cls = response_class(frame.api_key)
@@ -529,7 +545,7 @@ def _expected(frame: Frame) -> type[Message] | None:
 
 
 def _as_kafka_reads(message_version: MessageVersion, data: bytes) -> bool:
-    """Returns whether Kafka's classes read the bytes, though kproto does not."""
+    """Returns whether Kafka's classes, which are more lenient than kproto, read the bytes."""
     try:
         walk_message(message_version.shape, data)
     except (UnreadableMessageError, RecursionError):

@@ -1,4 +1,4 @@
-"""Connects to a broker under test, with TLS and SASL if it needs them, by blocking sockets."""
+"""Connects to a broker under test with a blocking socket, and with TLS and SASL if configured."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _CLIENT_ID: Final = "kproto-fuzz"
 
 
 class InvalidFrameError(OSError):
-    """The size of a received frame is invalid."""
+    """The size field of a received frame is negative or too large."""
 
 
 class ConnectionSecurity(NamedTuple):
-    """Holds TLS and SASL for a broker, as `tls` and `sasl` of a client."""
+    """TLS and SASL of the connections to a broker; the same values as for a client."""
 
     tls: AnyTls = False
     sasl: Sasl | None = None
@@ -43,11 +43,11 @@ def connect(
     timeout_s: float,
     most: int,
 ) -> socket.socket:
-    """Returns an authenticated connection; each step may take `timeout_s`.
+    """Returns a connection after the TLS handshake and SASL.
 
-    `most` bounds a response, in bytes. Raises OSError for an unreachable broker,
-    AuthenticationError and BrokerConnectionError for one that refuses, ConfigurationError for
-    unusable files.
+    The connect and each response may take `timeout_s` seconds; a response may have `most` bytes.
+    Raises OSError if the broker is unreachable, AuthenticationError or BrokerConnectionError if a
+    handshake fails, and ConfigurationError for unusable TLS files.
     """
     connection = socket.create_connection(endpoint, timeout_s)
     try:
@@ -94,9 +94,10 @@ def _authenticate(
 
 
 def read_frame(connection: socket.socket, timeout_s: float, most: int) -> bytes | None:
-    """Returns one frame from the broker; None if it closes.
+    """Returns the next frame without its size field; None if the broker closes the connection.
 
-    Raises TimeoutError, and InvalidFrameError for an invalid size, or one above `most`.
+    Raises TimeoutError after `timeout_s` seconds, and InvalidFrameError for a size below 0 or above
+    `most`.
     """
     deadline = time.monotonic() + timeout_s
     head = _bytes(connection, 4, deadline)

@@ -1,6 +1,6 @@
-"""Defines the questions to an implementation and its answers, lines of JSON.
+"""Defines the cases that a command under test gets, and its answers, both as lines of JSON.
 
-See docs/how-to/fuzzing.md. Knows no process.
+docs/how-to/fuzzing.md describes the lines. `implementation` runs the command.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ __all__ = [
 
 
 class Operation(Enum):
-    """Names the task of an implementation.
+    """The operation that an implementation performs in a case.
 
-    DECODE: bytes to JSON. ENCODE: JSON to bytes. REWRITE: bytes to the bytes that it writes after
-    reading them.
+    DECODE converts bytes to JSON, ENCODE converts JSON to bytes. REWRITE decodes bytes and encodes
+    the message again.
     """
 
     DECODE = "decode"
@@ -43,7 +43,7 @@ class Operation(Enum):
 
 
 class Outcome(Enum):
-    """Names the outcome of a question; the first four are answers, the others replace an answer."""
+    """The outcome of a case: DONE to FAILED are answers, the others replace a missing answer."""
 
     DONE = "done"
     REFUSED = "refused"
@@ -56,9 +56,7 @@ class Outcome(Enum):
 
 
 class MessageVersion(NamedTuple):
-    """Identifies a message of the definitions and one of its versions, in the package of its
-    class.
-    """
+    """A message, one of its versions, and the name of the package that has its class."""
 
     name: str
     version: int
@@ -66,12 +64,12 @@ class MessageVersion(NamedTuple):
 
     @property
     def cls(self) -> type[Message]:
-        """Returns the class that reads and writes it."""
+        """Returns the generated class of the message."""
         return message_class(self.package, self.name)
 
     @property
     def shape(self) -> StructLayout:
-        """Returns the layout of the version."""
+        """Returns the layout of the message version."""
         return layout(self.cls._definition(), self.version)
 
     def __str__(self) -> str:
@@ -79,9 +77,9 @@ class MessageVersion(NamedTuple):
 
 
 def all_message_versions(package: ModuleType = messages) -> tuple[MessageVersion, ...]:
-    """Returns every message of a package's definitions at every version, by name and version.
+    """Returns all message versions of a generated package, sorted by name and version.
 
-    Raises ConfigurationError for any other package.
+    Raises ConfigurationError if `package` is not a generated package.
     """
     known = definitions_in(package)
     return tuple(
@@ -93,8 +91,9 @@ def all_message_versions(package: ModuleType = messages) -> tuple[MessageVersion
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Holds one question. `content` is bytes, or the JSON text of ENCODE; `kind` names its
-    origin.
+    """A message version with content to decode, encode or rewrite.
+
+    `content` is bytes, or for ENCODE a JSON string. `kind` is a key of `case_generation.KINDS`.
     """
 
     operation: Operation
@@ -103,11 +102,11 @@ class Case:
     kind: str
 
     def question(self, number: int) -> str:
-        """Returns the line that an implementation gets, without its end; `number` is its id."""
+        """Returns the line of JSON for an implementation, without line end; `number` is its id."""
         return json.dumps({"id": number, **self._body()}, ensure_ascii=True, separators=(",", ":"))
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the case as a report holds it, and as `from_json` reads it."""
+        """Returns the case as JSON data, which reports contain and `from_json` reads."""
         return {**self._body(), "kind": self.kind}
 
     def _body(self) -> dict[str, Any]:
@@ -122,9 +121,9 @@ class Case:
 
     @classmethod
     def from_json(cls, node: object, package: ModuleType = messages) -> Case:
-        """Reads the output of `to_json` for a message of `package`.
+        """Returns the case in the JSON data of `to_json`, for a message of `package`.
 
-        Raises ConfigurationError with the key that is wrong.
+        Raises ConfigurationError, which names the wrong key.
         """
         if not isinstance(node, dict):
             raise ConfigurationError("a case is a JSON object; copy one from a report")
@@ -147,7 +146,7 @@ class Case:
         return cls(operation, message_version, _content(operation, node), str(kind))
 
     def with_content(self, content: bytes | str) -> Case:
-        """Returns the same question with another content."""
+        """Returns a copy of the case with a new content."""
         return replace(self, content=content)
 
     def __str__(self) -> str:
@@ -171,11 +170,11 @@ def _bytes_of(value: object, otherwise: str) -> bytes:
 
 
 class Answer(NamedTuple):
-    """Holds the outcome of a question.
+    """The answer to a case, or the outcome if there is no answer.
 
-    `value` is bytes, or plain JSON data for DECODE, if the outcome is DONE. `taken` is how many
-    bytes were read, None if the implementation does not tell. `faults` lists other faults beside
-    the answer: a value of `Outcome` or `order`, and a description.
+    With the outcome DONE, `value` is bytes, or for DECODE JSON data. `taken` is the number of bytes
+    that were read, None if the answer does not tell. `faults` are faults beside the answer, such as
+    lines that are no answer: (`garbage` or `order`, description).
     """
 
     outcome: Outcome
@@ -186,7 +185,7 @@ class Answer(NamedTuple):
 
 
 def printable(text: str) -> str:
-    """Returns foreign text with its control characters escaped, except line ends."""
+    """Returns text with control characters escaped, except line ends, to print foreign text."""
     return "".join(
         each if each == "\n" or each.isprintable() else each.encode("unicode_escape").decode()
         for each in text
@@ -194,15 +193,15 @@ def printable(text: str) -> str:
 
 
 class InvalidAnswerError(Exception):
-    """A line is no answer to the question; the text gives the reason."""
+    """A line of the command is not a valid answer; the text of the error is the reason."""
 
 
-#: Characters of a line or reason that are kept.
+#: Most characters of a line or reason that are kept.
 SHOWN: Final = 200
 
 
 def parse_answer(node: dict[str, Any], operation: Operation) -> Answer:
-    """Reads an answer's object. Raises InvalidAnswerError."""
+    """Returns the answer in the JSON object of a line. Raises InvalidAnswerError."""
     keys = [key for key in ("hex", "json", "refused", "failed", "unsupported") if key in node]
     if len(keys) != 1:
         raise InvalidAnswerError(

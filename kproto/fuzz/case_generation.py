@@ -1,7 +1,7 @@
-"""Generates the cases of a run: endless for each message version, the same for the same seed.
+"""Generates cases for a message version without end, and the same cases for the same seed.
 
-The cases of a message version alternate by kind: valid values, bounds, each mutation by name, a mix
-of them, valid and invalid JSON.
+The kinds of cases (`KINDS`) alternate: valid values, valid encodings with a mutation, and corrupted
+JSON.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .mutations import mutate, mutations
 
 __all__ = ["KINDS", "generate_cases"]
 
-#: The kinds of cases in their order, each with a description.
+#: The kinds of cases, in the order in which they alternate, with a description each.
 KINDS: Final[dict[str, str]] = {
     "boundary": "bounds, nulls, empty and long values, unknown tagged fields",
     "value": "valid values at random",
@@ -35,7 +35,8 @@ KINDS: Final[dict[str, str]] = {
     "json": "JSON with a field that is missing, unknown, null, of another type or out of range",
 }
 
-#: Most valid encodings to mutate, and their most bytes: a mutation costs as much as its encoding.
+#: How many random encodings are added to those to mutate, and most bytes of an encoding. Long
+#: encodings are left out, because a mutation takes the longer the more bytes it copies.
 _SEEDS: Final = 12
 _SEED_BYTES: Final = 2000
 
@@ -43,7 +44,7 @@ _SEED_BYTES: Final = 2000
 def generate_cases(
     message_version: MessageVersion, seed: int, kinds: tuple[str, ...] = tuple(KINDS)
 ) -> Iterator[Case]:
-    """Yields cases of a message version without end, one of each kind after the other."""
+    """Yields cases of a message version without end: a case of each kind in turn."""
     makers = [
         _MAKERS.get(kind, _mutated)(message_version, kind, f"{seed} {message_version} {kind}")
         for kind in kinds
@@ -53,7 +54,7 @@ def generate_cases(
 
 
 def _value(message_version: MessageVersion, kind: str, seed: str) -> Iterator[Case]:
-    # `random_instances` takes a number: derived from the text, it is the same in every run.
+    # `random_instances` needs an int as its seed. `Random` derives the same int from `seed` always.
     number = random.Random(seed).getrandbits(32)  # noqa: S311 - values for tests, not secrets
     yield from _in_all_operations(
         random_instances(message_version.cls, message_version.version, seed=number),
@@ -71,7 +72,7 @@ def _boundary(message_version: MessageVersion, kind: str, seed: str) -> Iterator
 def _in_all_operations(
     values: Iterator[Message], message_version: MessageVersion, kind: str
 ) -> Iterator[Case]:
-    """Yields each value in all operations, one after the other."""
+    """Yields three cases for each message in `values`: REWRITE, DECODE and ENCODE."""
     for value in values:
         data = value.encode(message_version.version)
         yield Case(Operation.REWRITE, message_version, data, kind)
@@ -82,7 +83,10 @@ def _in_all_operations(
 
 
 def _valid_encodings(message_version: MessageVersion) -> list[bytes]:
-    """Returns valid encodings of `message_version` to mutate, the shortest first."""
+    """Returns the valid encodings of `message_version` to mutate, the shortest first.
+
+    Leaves out encodings of more than `_SEED_BYTES`, except the shortest if all are longer.
+    """
     built: list[Message] = [*instances(message_version.cls, message_version.version)]
     built.extend(islice(random_instances(message_version.cls, message_version.version), _SEEDS))
     found = sorted(
@@ -101,7 +105,7 @@ def _mutated(message_version: MessageVersion, kind: str, seed: str) -> Iterator[
         if kind != "mix":
             index = source.randrange(len(valid))
             mutated = mutate(kind, valid[index], length_fields[index], source)
-        # A message version without such a field gets a mutation of any kind instead.
+        # If no field of the encoding allows the mutation, a random mutation is used instead.
         data = next(anything) if mutated is None else mutated
         operation = Operation.DECODE if source.random() < 0.25 else Operation.REWRITE
         yield Case(operation, message_version, data, "mix" if mutated is None else kind)
@@ -125,7 +129,7 @@ _MAKERS: Final[dict[str, Callable[[MessageVersion, str, str], Iterator[Case]]]] 
     "json": _json,
 }
 
-#: Replacements of a value; those of its own type test the bounds.
+#: Replacements of a JSON value: values of a wrong type, and values out of range.
 _REPLACEMENTS: Final[tuple[Any, ...]] = (
     *(None, True, 0, 1, -1, 128, -129, 32768, 2**31, 2**32, 2**63, 0.5, 1.0, "", "16", "x"),
     *("====", "AAA", "\U0001f600", [], {}, [None], [[]]),
@@ -133,7 +137,7 @@ _REPLACEMENTS: Final[tuple[Any, ...]] = (
 
 
 def _corrupt(node: dict[str, Any], source: random.Random) -> None:
-    """Changes one thing in a JSON object, at any depth."""
+    """Removes, adds, duplicates or replaces a random value in a JSON object, at a random depth."""
     container: Any = node
     while True:
         keys = list(container) if isinstance(container, dict) else list(range(len(container)))

@@ -1,6 +1,6 @@
-"""Generates frames for a broker: valid requests, and requests with any kind of error.
+"""Generates frames for a broker without end: valid requests, broken requests, and other bytes.
 
-Endless, and the same for the same seed. Knows no socket.
+The frames are the same for the same seed. `broker` sends them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .mutations import MUTATIONS, mutate, mutations
 
 __all__ = ["CLIENT_ID", "FRAME_KINDS", "Frame", "generate_frames"]
 
-#: The kinds of frames, each with a description.
+#: The kinds of frames, in the order in which they alternate, with a description each.
 FRAME_KINDS: Final[dict[str, str]] = {
     "sound": "a valid request with values at random",
     "body": "a request with an error in its body",
@@ -35,10 +35,10 @@ FRAME_KINDS: Final[dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Holds the bytes to write to one connection.
+    """The bytes to write to a connection.
 
-    `api_key`, `version` and `correlation_id` are those of the request whose response is awaited, or
-    None if the bytes do not tell them.
+    `api_key`, `version` and `correlation_id` are those of the request in the bytes. They are None
+    if the request is too broken to expect a certain response. `name` is that of the request.
     """
 
     kind: str
@@ -49,10 +49,10 @@ class Frame:
     correlation_id: int | None = None
 
 
-#: The client's name in the headers of requests.
+#: The client id in the headers of requests.
 CLIENT_ID: Final = "kproto-fuzz"
 
-#: First bytes of clients of other protocols: HTTP, TLS, and an empty line.
+#: Bytes that clients of other protocols send first: HTTP, TLS, and an empty line.
 _NOISE: Final = (b"GET / HTTP/1.1\r\n\r\n", bytes.fromhex("160301020001000001fc0303"), b"\n")
 
 _SIZE: Final = struct.Struct(">i")
@@ -61,7 +61,10 @@ _SIZE: Final = struct.Struct(">i")
 def generate_frames(
     versions: dict[int, range], seed: int, kinds: tuple[str, ...]
 ) -> Iterator[Frame]:
-    """Yields frames without end for a broker that supports these versions by api key."""
+    """Yields frames without end, a frame of each of `kinds` in turn.
+
+    `versions` are the versions that the broker supports, by api key.
+    """
     source = random.Random(f"{seed} frames")  # noqa: S311 - values for tests, not secrets
     message_versions = [
         (MessageVersion(cls._definition().name, version), cls)
@@ -80,7 +83,7 @@ def generate_frames(
             number += 1
             value = next(values[message_version])
             if isinstance(value, ProduceRequest) and value.acks == 0:
-                value.acks = 1  # with 0 it has no response, and an error closes the connection
+                value.acks = 1  # with 0 there is no response, and an error closes the connection
             body = value.encode(message_version.version)
             header = encode_request_header(cls, message_version.version, number, CLIENT_ID)
             request = _Request(message_version, cls.API_KEY, number, header, body)

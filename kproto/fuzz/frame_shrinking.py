@@ -1,8 +1,8 @@
-"""Shrinks the frames that show a fault of a broker to as few and as short ones as possible.
+"""Makes the frames that cause a fault of a broker as few and as short as possible.
 
-Removes frames, then requests from a frame with several, then values from a request, then bytes; a
-size that was right is corrected. Knows no socket: a function of the caller tells whether a try
-shows the fault, and ends the search by returning False.
+Removes frames, then requests from a frame with several requests, then values from a request, then
+bytes. If the size field of a frame was right, it is kept right. A function of the caller sends the
+frames, and returns whether they cause the fault.
 """
 
 from __future__ import annotations
@@ -21,16 +21,14 @@ from .shrinking import fewer_bytes, fewer_values, minimize
 
 __all__ = ["smallest_frames"]
 
-#: Frames that are sent in this order, each on a connection of its own.
+#: Frames that are sent in this order, each on a new connection.
 Frames = tuple[Frame, ...]
 
 _SIZE: Final = struct.Struct(">i")
 
 
 def smallest_frames(frames: Frames, shows: Callable[[Frames], bool]) -> Frames:
-    """Returns the smallest frames for which `shows` is true; `frames` itself if none are
-    smaller.
-    """
+    """Returns the smallest frames that were found for which `shows` is true, perhaps `frames`."""
     for steps in (_fewer_frames, _shorter(_fewer_requests), _shorter(_values), _shorter(_bytes)):
         frames = minimize(frames, shows, steps, _rank)
     return frames
@@ -42,7 +40,7 @@ def _rank(frames: Frames) -> tuple[int, int, bytes]:
 
 
 def _fewer_frames(frames: Frames) -> Iterator[Frames]:
-    """Yields single frames, the last first; then half of them; then all except one."""
+    """Yields each single frame, the last first; then each half; then all frames except one."""
     if len(frames) == 1:
         return
     for frame in reversed(frames):
@@ -55,7 +53,7 @@ def _fewer_frames(frames: Frames) -> Iterator[Frames]:
 
 
 def _shorter(steps: Callable[[Frame], Iterator[Frame]]) -> Callable[[Frames], Iterator[Frames]]:
-    """Applies the steps for one frame to each of several frames."""
+    """Returns a function that applies `steps` to each frame in turn and keeps the others."""
 
     def of_each(frames: Frames) -> Iterator[Frames]:
         for index, frame in enumerate(frames):
@@ -66,7 +64,7 @@ def _shorter(steps: Callable[[Frame], Iterator[Frame]]) -> Callable[[Frames], It
 
 
 def _fewer_requests(frame: Frame) -> Iterator[Frame]:
-    """Yields a frame of several requests, with one less."""
+    """Yields a frame of several requests without one of them."""
     parts = []
     at = 0
     while at + _SIZE.size <= len(frame.data):
@@ -79,7 +77,7 @@ def _fewer_requests(frame: Frame) -> Iterator[Frame]:
 
 
 def _values(frame: Frame) -> Iterator[Frame]:
-    """Yields a request with one value less or simpler, or without the client's name."""
+    """Yields a request without its client id, and with one value removed or simplified."""
     cls, header, body = _parts(frame)
     if cls is None or frame.version is None or frame.correlation_id is None:
         return
@@ -91,9 +89,9 @@ def _values(frame: Frame) -> Iterator[Frame]:
 
 
 def _bytes(frame: Frame) -> Iterator[Frame]:
-    """Yields a frame without ever smaller parts, then with some of its bytes zero.
+    """Yields a frame without a part of its bytes, in ever smaller parts; then with a byte zeroed.
 
-    The header of a request whose response is awaited stays, and a valid header stays valid.
+    The header of a request with a known response is kept. A valid request stays valid.
     """
     cls, header, body = _parts(frame)
     if cls is not None:
@@ -111,7 +109,7 @@ def _bytes(frame: Frame) -> Iterator[Frame]:
 
 
 def _parts(frame: Frame) -> tuple[type[Message] | None, bytes, bytes]:
-    """Returns class, header and body of a request whose response is awaited; else no class."""
+    """Returns class, header and body of a request with a known response; else None as class."""
     if frame.api_key is None or frame.version is None or frame.correlation_id is None:
         return None, b"", b""
     cls = request_class(frame.api_key)
@@ -126,7 +124,7 @@ def _parts(frame: Frame) -> tuple[type[Message] | None, bytes, bytes]:
 
 
 def _is_sound(cls: type[Message], version: int | None, body: bytes) -> bool:
-    """Returns whether the bytes are exactly a message as kproto writes it."""
+    """Returns whether `body` is a valid message that kproto encodes to the same bytes."""
     assert version is not None
     try:
         return cls.decode(body, version).encode(version) == body

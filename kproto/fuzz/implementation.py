@@ -1,7 +1,8 @@
-"""Runs a command that answers questions, and handles every other behaviour of it.
+"""Runs a command that answers cases, and detects if it crashes, hangs or writes other lines.
 
-Owns the process: lines in and out, the time limit of an answer, restarts. Any other behaviour is an
-`Outcome`. Does not know whether an answer is right.
+`Implementation` writes cases to the process and reads answers from it, with a time limit, and
+restarts the process. A missing answer becomes an `Outcome`. `judging` decides whether answers are
+right.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ class ImplementationError(KprotoError):
 
 
 class TooManyRestartsError(ImplementationError):
-    """The command was restarted as often as the settings allow.
+    """The command was restarted more than `max_restarts` times.
 
-    `answers` are those until then, by the index of the case.
+    `answers` are the answers so far, by the index of the case.
     """
 
     def __init__(self, message: str) -> None:
@@ -42,17 +43,20 @@ class TooManyRestartsError(ImplementationError):
         self.answers: dict[int, Answer] = {}
 
 
-#: Bytes of the command's standard error that are kept, of its beginning and of its end.
+#: How many bytes of the command's standard error are kept, of its start and of its end.
 _ERROR_BYTES: Final = 4096
 
-#: Lines that may wait to be read; a faster command must wait.
+#: Most lines of output that are queued; if more are written, the command must wait.
 _WAITING_LINES: Final = 1024
 
 _END: Final = b""
 
 
 class _RunningCommand:
-    """Holds one process of the command: its lines, and its first and last error output."""
+    """A process of the command, with threads that write its input and read its output.
+
+    `lines` are the lines of its output. The first and last bytes of its error output are kept.
+    """
 
     def __init__(self, command: Sequence[str], folder: Path | None, max_line_bytes: int) -> None:
         try:
@@ -93,7 +97,7 @@ class _RunningCommand:
                     target.write(block)
                     target.flush()
         except OSError:
-            pass  # it ended, or closed its input; the missing answers show it
+            pass  # the command ended or closed its input, so that answers will be missing
 
     def _read(self, source: IO[bytes], max_line_bytes: int) -> None:
         with source:
@@ -119,14 +123,17 @@ class _RunningCommand:
                 self.stderr_tail.append(piece)
 
     def error_line(self) -> str:
-        """Returns the best line of its standard error: the first, or for Python the last."""
+        """Returns the first line of the error output, or the last line of a Python traceback."""
         lines = b"".join(self.stderr_head).decode(errors="replace").strip().splitlines()
         if lines and lines[0].startswith("Traceback"):
             lines = b"".join(self.stderr_tail).decode(errors="replace").strip().splitlines()[-1:]
         return lines[0][:SHOWN] if lines else ""
 
     def end(self) -> int | None:
-        """Ends the process and its children; returns the exit code, None if it was killed."""
+        """Ends the process and its process group.
+
+        Returns the exit code if the process ended by itself within 0.2 s, else None.
+        """
         self._ending.set()
         self.outgoing.put(None)
         try:
@@ -142,7 +149,7 @@ class _RunningCommand:
 
 
 class Implementation:
-    """Runs a command under test, or a judge; a context manager. The first question starts it.
+    """Runs a command under test or a judge; starts it at the first `respond`. A context manager.
 
     Raises ConfigurationError for a command that is empty or has an open quotation mark.
     """
@@ -177,17 +184,17 @@ class Implementation:
         self.close()
 
     def close(self) -> None:
-        """Ends the command."""
+        """Ends the process, if it is running."""
         if self._running is not None:
             self._running.end()
             self._running = None
 
     def respond(self, cases: Sequence[Case]) -> list[Answer]:
-        """Returns the outcome of each case, in their order.
+        """Returns the answer to each case, in the order of `cases`.
 
-        If the command ends or hangs, the open cases are asked again, one at a time. Raises
-        ImplementationError if it cannot be started or never answers, and TooManyRestartsError with
-        the answers until then after too many starts.
+        If the command ends or hangs, it is restarted, and gets the unanswered cases again, one at a
+        time. Raises ImplementationError if the command cannot be started or never answers, and
+        TooManyRestartsError after too many restarts.
         """
         found: dict[int, Answer] = {}
         try:
@@ -209,7 +216,7 @@ class Implementation:
                 if alone is not None:
                     found[index] = alone
                     failure = None
-            if failure is not None:  # only several cases together show it
+            if failure is not None:  # no case alone caused the failure
                 first_open = unanswered[0]
                 reason = failure.reason
                 if len(in_flight) > 1:
@@ -220,8 +227,9 @@ class Implementation:
     def _send_cases(
         self, cases: Sequence[Case], in_flight: list[int], found: dict[int, Answer]
     ) -> Answer | None:
-        """Asks the cases of `in_flight` at once; returns the outcome of the first open one at a
-        failure.
+        """Sends the cases with the indexes `in_flight` at once, and reads their answers to `found`.
+
+        If the command fails, restarts it and returns the failure; else returns None.
         """
         running = self._ensure_running()
         numbers = {self._next + offset: index for offset, index in enumerate(in_flight)}
@@ -241,11 +249,11 @@ class Implementation:
         return None
 
     def _receive_line(self, running: _RunningCommand, in_flight: _InFlightCases) -> Answer | None:
-        """Reads a line; returns the failure of the case that waits for it, if there is one."""
+        """Reads a line and handles it as an answer; returns a failure of the command or None."""
         settings = self.settings
         allowed = settings.answer_timeout_s
         if not running.answered:
-            # A restart may take as long as the start before it, times three.
+            # A restart may take three times as long as the first start, in addition.
             slowest = settings.start_timeout_s
             known = self._start_s
             allowed = slowest if known is None else min(slowest, allowed + 3 * known)
@@ -323,7 +331,10 @@ class Implementation:
 
 
 class _InFlightCases:
-    """Holds the questions in flight, by the numbers of their lines."""
+    """The cases that were sent at once, and their answers.
+
+    `numbers` has the index of each case by the id of its line; `open` those without an answer.
+    """
 
     def __init__(
         self, cases: Sequence[Case], numbers: dict[int, int], found: dict[int, Answer]
@@ -339,7 +350,7 @@ class _InFlightCases:
         self.answered = 0
 
     def add_line(self, line: bytes) -> None:
-        """Takes a line: an answer to an open question, or garbage."""
+        """Handles a line: an answer to an open case, or a line that is not an answer (garbage)."""
         try:
             number, node = self._parsed(line)
         except InvalidAnswerError as error:

@@ -1,7 +1,7 @@
-"""Chooses the judge: Kafka's Java classes if they can be run, else kproto's own codec.
+"""Chooses the judge, which gives the right answers: Kafka's Java classes or kproto's own codec.
 
-The Java classes are an implementation like any other, a command in a checkout of kproto. An
-installed kproto does not have it, and its codec is the judge.
+The Java classes run as a command, which only a checkout of kproto has. An installed kproto uses its
+own codec.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["JUDGES", "find_judge"]
 
 JUDGES: Final = ("auto", "java", "kproto")
 
-#: The folder of the package; in a checkout it is the root.
+#: The folder that contains the package `kproto`; in a checkout, the root.
 _ROOT: Final = Path(__file__).resolve().parents[2]
 
 _PROBE: Final = Case(Operation.REWRITE, MessageVersion("ApiVersionsRequest", 0), b"", "probe")
@@ -31,7 +31,8 @@ _PROBE: Final = Case(Operation.REWRITE, MessageVersion("ApiVersionsRequest", 0),
 def find_judge(name: str, settings: FuzzSettings) -> tuple[Responder, bool]:
     """Returns the judge, and whether it is kproto's codec; `name` is one of JUDGES.
 
-    Raises ConfigurationError if Java is required and not available.
+    `auto` chooses the Java classes if they answer. Raises ConfigurationError for `java` if they do
+    not answer.
     """
     if name == "kproto":
         return KprotoCodec(), True

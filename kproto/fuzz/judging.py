@@ -1,6 +1,6 @@
-"""Compares an answer with the right one, and classifies the difference.
+"""Compares the answer of an implementation with that of the judge, and classifies the difference.
 
-Plain functions on a case, the right answer and the given one. Knows no process.
+The judge's answer is called right, the implementation's given.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["BEYOND_INT8", "TRAILING_BYTES", "Fault", "Verdict", "judge", "withou
 
 
 class Fault(Enum):
-    """Names the faults of an answer; the value describes one."""
+    """A fault of an implementation; the value describes it."""
 
     LOOSER = "takes what the judge refuses"
     STRICTER = "refuses what the judge takes"
@@ -36,7 +36,7 @@ class Fault(Enum):
     STRICTER_ON_ODD = "refuses what is odd, which the judge takes and no writer makes"
 
 
-#: Faults without harm: no message of Kafka's writers is affected.
+#: Faults that do not affect messages as Kafka writes them.
 HARMLESS: Final = frozenset({Fault.STRICTER_ON_ODD})
 
 _BY_OUTCOME: Final = {
@@ -49,13 +49,14 @@ _BY_OUTCOME: Final = {
 
 _PROTOCOL_FAULTS: Final = {"garbage": Fault.GARBAGE, "order": Fault.ORDER}
 
-#: The trait of bytes that continue after the message.
+#: The trait of a case whose bytes continue after the message. A trait is a property of the case
+#: that may explain a fault.
 TRAILING_BYTES: Final = "bytes behind the message"
 
-#: The trait of JSON that Kafka's converter changes: 128 becomes 0.
+#: The trait of JSON whose numbers Kafka's converter changes: 128 becomes 0.
 BEYOND_INT8: Final = "a number from 128 to 256 for an int8"
 
-#: Describes the bytes of each deviation, independent of the reader.
+#: The trait of each deviation: a description of the bytes, without their effect on a reader.
 TRAITS: Final[dict[Deviation, str]] = {
     Deviation.LENGTH: "a length or count below -1",
     Deviation.TAG_COUNT: "a count of 2^31 tagged fields or more",
@@ -68,9 +69,9 @@ TRAITS: Final[dict[Deviation, str]] = {
 
 
 class Verdict(NamedTuple):
-    """Describes one fault: its kind, the oddity of the case (may be empty), and a cause in words.
+    """A fault, the trait of the case ("" if it has none), and the cause.
 
-    Faults with the same three values, in one operation, are one finding.
+    Faults with equal verdicts in the same operation are grouped as a finding.
     """
 
     fault: Fault
@@ -79,11 +80,13 @@ class Verdict(NamedTuple):
 
 
 def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[Verdict] | None:
-    """Returns the faults of an answer, an empty list if it is right; None if it is undecided.
+    """Returns the faults of the answer `given`; an empty list if it is right, None if undecided.
 
-    An answer is undecided if the judge has read a message and cannot write it again. With kproto as
-    the judge it is also undecided if kproto is stricter than Kafka's classes, which means that
-    kproto refuses and a lenient walk does not: then both a refusal and an answer are right.
+    An answer is undecided if the implementation does not support the case, and in two cases if the
+    judge refused and the implementation did not:
+    - The judge decoded the message and could not encode it again.
+    - `by_kproto` is True, so kproto is the judge, and `lenient_reader` finds a deviation in the
+      bytes, which Kafka's classes accept.
     """
     if given == right or (given.outcome is right.outcome is Outcome.REFUSED and not given.faults):
         return []
@@ -98,13 +101,13 @@ def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[
     refused = given.outcome is Outcome.REFUSED
     undecided = by_kproto and any(isinstance(each, Deviation) for each in traits)
     if right.outcome is Outcome.REFUSED:
-        # Other implementations may write a message that the judge read and cannot write.
+        # If the judge decoded the message but could not encode it, both answers are right.
         if (undecided or right.taken is not None) and not refused:
             return found or None
         return found if refused else [*found, Verdict(Fault.LOOSER, trait, _cause(right.reason))]
     has_trailing_bytes = _has_trailing_bytes(case, right, end)
     if refused:
-        if has_trailing_bytes:  # the code that splits frames decides whether they are refused
+        if has_trailing_bytes:  # an implementation may refuse bytes after the message
             return found
         oddities = sorted(words for each, words in traits.items() if isinstance(each, Deviation))
         if case.operation is Operation.ENCODE and _beyond_int8(case):
@@ -124,7 +127,7 @@ def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[
 
 
 def _has_trailing_bytes(case: Case, right: Answer, end: int | None) -> bool:
-    """Returns whether bytes follow the message in a case."""
+    """Returns whether bytes follow the message; `end` is its end if the judge does not tell."""
     if isinstance(case.content, str):
         return False
     taken = right.taken if right.taken is not None else end
@@ -145,8 +148,9 @@ def _difference(case: Case, right: Answer, given: Answer) -> tuple[Fault, str] |
 
 
 def _first_difference(right: Any, given: Any, path: str) -> str | None:
-    """Returns the path of the first difference of two JSON values, without indexes; None if
-    equal.
+    """Returns the path of the first difference between two JSON values; None if they are equal.
+
+    The path has no indexes, so that it is the same for all elements of an array.
     """
     if isinstance(right, dict) and isinstance(given, dict):
         for key in right:
@@ -168,7 +172,7 @@ def _first_difference(right: Any, given: Any, path: str) -> str | None:
 
 
 def without_records(shape: StructLayout, node: Any) -> Any:
-    """Returns JSON with `records` as Kafka's converter writes them: null, or an empty string."""
+    """Returns JSON with an empty string for `records` fields, as Kafka's converter writes them."""
     if not isinstance(node, dict):
         return node
     made = dict(node)
@@ -188,7 +192,7 @@ def without_records(shape: StructLayout, node: Any) -> Any:
 
 
 def _beyond_int8(case: Case) -> bool:
-    """Returns whether the JSON of a case has a number that Kafka's converter changes to an int8."""
+    """Returns whether the JSON has a number from 128 to 256 in an int8 field (BEYOND_INT8)."""
     try:
         node = json.loads(case.content)
     except (ValueError, RecursionError):
@@ -212,8 +216,9 @@ def _has_beyond_int8(shape: StructLayout, node: Any) -> bool:
 
 
 def _traits(case: Case) -> tuple[dict[Deviation | Oddity, str], int | None]:
-    """Returns the oddities in the bytes of a case, and where the message ends; None if it does
-    not.
+    """Returns the traits of the bytes of a case, and the end of the message.
+
+    The end is None if the content is JSON or cannot be read.
     """
     if isinstance(case.content, str):
         return {}, None
@@ -226,15 +231,15 @@ def _traits(case: Case) -> tuple[dict[Deviation | Oddity, str], int | None]:
     return traits, found.end
 
 
-#: A JSON line that is no answer; its content is no part of the cause.
+#: The reason for a JSON line that is not an answer. The content of the line varies between cases.
 _OTHER_LINE: Final = re.compile(r"(a second answer to one question|an id that was not asked): .*")
 
-#: Most characters of a cause.
+#: Most characters of a cause in a verdict.
 _CAUSE: Final = 90
 
 
 def _cause(reason: str) -> str:
-    """Returns a reason without the parts that vary between cases: numbers, names, quoted text."""
+    """Returns a reason without numbers, names and quoted text, so that it groups similar cases."""
     text = re.sub(r"^\w+ v\d+(?:, [^:]*)?: ", "", reason)
     text = re.sub(r"^(\w+): [A-Z]\w+: ", r"\1: ", text)  # Java's error, then its class
     text = _OTHER_LINE.sub(r"\1", text)

@@ -1,6 +1,6 @@
-"""Answers the questions of `case` by kproto's own codec, the judge if there is no other.
+"""Answers cases with kproto's own codec, which is the judge if Kafka's Java classes cannot be run.
 
-`answer` answers one case. `serve` answers lines, as any implementation under test does:
+`serve` answers lines of JSON, so that kproto itself can be the command under test:
 
     python -m kproto.fuzz.kproto_codec                # of Kafka's messages
     python -m kproto.fuzz.kproto_codec my_messages    # of a package that kproto-codegen generated
@@ -24,7 +24,7 @@ __all__ = ["KprotoCodec", "answer", "serve"]
 
 
 def answer(case: Case) -> Answer:
-    """Returns the answer of kproto's codec; DecodeError and EncodeError are refusals."""
+    """Returns the answer of kproto's codec; DecodeError and EncodeError become REFUSED."""
     cls, version = case.message_version.cls, case.message_version.version
     try:
         if isinstance(case.content, str):
@@ -39,12 +39,12 @@ def answer(case: Case) -> Answer:
 
 
 class KprotoCodec:
-    """Judges by kproto's codec."""
+    """A judge that answers with kproto's codec, in this process."""
 
     name = "kproto's codec"
 
     def respond(self, cases: Sequence[Case]) -> list[Answer]:
-        """Returns the answer to each case."""
+        """Returns the answer to each case, in the order of `cases`."""
         return [answer(case) for case in cases]
 
     def close(self) -> None:
@@ -52,7 +52,7 @@ class KprotoCodec:
 
 
 def serve(source: TextIO, target: TextIO, package: ModuleType = messages) -> None:
-    """Answers each line of `source`, about messages of `package`, with one on `target`."""
+    """Reads cases for messages of `package` from `source`, and writes an answer line for each."""
     for line in source:
         if line.strip():
             target.write(json.dumps(_answered(line, package), separators=(",", ":")) + "\n")

@@ -1,9 +1,9 @@
-"""Reads messages as leniently as Kafka's classes do, and reports oddities in their bytes.
+"""Reads messages as leniently as Kafka's classes do, and reports deviations and oddities.
 
-kproto is stricter than Kafka's readers in a few cases, and looser in none. This walk follows the
-layout of the definition, independent of kproto's codec, and detects these cases: it builds no
-message, and records each deviation. It also records bytes that no writer makes and every reader
-accepts, and the positions of lengths, counts and tags, which mutations change.
+kproto refuses some bytes that Kafka's readers accept (`Deviation`), and never the other way round.
+This reader detects such bytes. It follows the layout, shares no code with kproto's codec and builds
+no message. It also reports bytes that all readers accept and no writer creates (`Oddity`), and the
+positions of lengths, counts and tags, which `mutations` changes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class Deviation(Enum):
-    """Names cases that kproto refuses and Kafka's readers accept; the value describes one."""
+    """Bytes that kproto refuses and Kafka's readers accept; the value describes them."""
 
     LENGTH = "kproto refuses a length or count below -1, which Kafka takes for null"
     TAG_COUNT = "kproto refuses a count of 2^31 tagged fields or more, which Kafka 3.9 takes for 0"
@@ -41,10 +41,7 @@ class Deviation(Enum):
 
 
 class Oddity(Enum):
-    """Names bytes that Kafka's writers never make in a version, and its readers accept.
-
-    The value describes them.
-    """
+    """Bytes that all readers accept, and no writer creates; the value describes them."""
 
     UNKNOWN_TAGS = "unknown tagged fields"
     LONG_VARINT = "a varint longer than need be"
@@ -53,7 +50,7 @@ class Oddity(Enum):
 
 
 class Role(Enum):
-    """Names the purpose of a length field."""
+    """The unit of a length field: bytes, elements of an array, or tagged fields."""
 
     LENGTH = "length"
     COUNT = "count"
@@ -61,11 +58,11 @@ class Role(Enum):
 
 
 class LengthField(NamedTuple):
-    """Locates a length or count: its bytes are those from `begin` to `end`.
+    """A length or count, which is encoded in the bytes from `begin` to `end`.
 
-    `value` is the length that it means, -1 for null; `stop` is the offset after the bytes that it
-    measures; `width` is that of a plain number, 0 for an unsigned varint, which holds the value
-    plus one, except for TAGS.
+    `value` is the length or count, -1 for null. `stop` is the offset after the content that it
+    measures. `width` is its size in bytes, or 0 for an unsigned varint. A varint is encoded as the
+    value plus one, except for TAGS.
     """
 
     role: Role
@@ -77,7 +74,7 @@ class LengthField(NamedTuple):
 
 
 class WalkResult(NamedTuple):
-    """Holds the end of a message, its deviations and oddities, and its length fields."""
+    """The end of a message, its deviations and oddities without duplicates, its length fields."""
 
     end: int
     deviations: tuple[Deviation, ...]
@@ -86,7 +83,7 @@ class WalkResult(NamedTuple):
 
 
 class UnreadableMessageError(Exception):
-    """Kafka's readers refuse the bytes, and kproto too."""
+    """Raised for bytes that Kafka's readers and kproto refuse."""
 
 
 _SIZES: Final = {kind: struct.calcsize(">" + letter) for kind, letter in FORMATS.items()}
@@ -95,7 +92,7 @@ _MAX_STRING: Final = 0x7FFF
 
 
 def read_leniently(shape: StructLayout, data: bytes) -> tuple[int, list[Deviation]]:
-    """Returns the offset after the message at the start of `data`, and its deviations in order.
+    """Returns the end of the message at the start of `data`, and its deviations in order.
 
     Raises UnreadableMessageError if Kafka's readers refuse the message.
     """
@@ -105,7 +102,7 @@ def read_leniently(shape: StructLayout, data: bytes) -> tuple[int, list[Deviatio
 
 
 def walk_message(shape: StructLayout, data: bytes) -> WalkResult:
-    """Walks the message at the start of `data`. Raises UnreadableMessageError."""
+    """Reads the message at the start of `data`. Raises UnreadableMessageError."""
     reader = _Reader(data)
     end = reader.struct(shape, 0)
     oddities = tuple(dict.fromkeys(reader.oddities))
@@ -115,7 +112,7 @@ def walk_message(shape: StructLayout, data: bytes) -> WalkResult:
 
 
 def length_fields_in(shape: StructLayout, data: bytes) -> tuple[LengthField, ...]:
-    """Returns the length fields, as far as the bytes can be read."""
+    """Returns the length fields in `data`, up to the first unreadable byte."""
     reader = _Reader(data)
     with contextlib.suppress(UnreadableMessageError, RecursionError):
         reader.struct(shape, 0)
@@ -207,10 +204,10 @@ class _Reader:
         return end
 
     def length(self, kind: WireType, pos: int, width: int) -> tuple[int | None, int]:
-        """Returns a length, or None for null."""
+        """Returns a length, None for null, and the position after it."""
         if kind.compact:
             size, pos = self.uvarint(pos)
-            size = 0x7FFFFFFF if size == -0x80000000 else size - 1  # as Java overflows
+            size = 0x7FFFFFFF if size == -0x80000000 else size - 1  # overflows like a Java int
         else:
             size = self.number(pos, width)
             pos += width
@@ -256,7 +253,9 @@ class _Reader:
         return pos
 
     def uvarint(self, pos: int) -> tuple[int, int]:
-        """Returns an unsigned varint as Java holds it, in 32 bits with a sign."""
+        """Returns an unsigned varint as a signed 32-bit int, as Java reads it, and the position
+        after it.
+        """
         value = 0
         for index in range(5):
             byte = self.number(pos, 1) & 0xFF

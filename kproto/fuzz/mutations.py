@@ -1,8 +1,7 @@
-"""Mutates valid encodings, so that readers must decide between value and error.
+"""Changes valid encodings to test how readers handle broken bytes.
 
-There are two ways. `mutations` changes bytes at any position, one to three times. `mutate` makes
-one named change: of a length, a count, a varint, a tag. Both use a seeded source of random numbers,
-and know no message.
+`mutations` changes bytes at random positions. `mutate` makes a named change, such as that of a
+length, a count, a varint or a tag. Both use the random numbers of `source`, which the caller seeds.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ __all__ = ["MUTATIONS", "mutate", "mutations", "number_bytes"]
 
 
 def mutations(valid: list[bytes], source: random.Random) -> Iterator[bytes]:
-    """Yields encodings from `valid` with one to three mutations each, without end."""
+    """Yields encodings from `valid` with one to three random changes each, without end."""
     while True:
         data = bytearray(source.choice(valid))
         for _ in range(source.choice((1, 1, 1, 2, 3))):
@@ -27,11 +26,11 @@ def mutations(valid: list[bytes], source: random.Random) -> Iterator[bytes]:
         yield bytes(data)
 
 
-#: Bytes that are special in lengths, counts, tags and null marks.
+#: Bytes with a special meaning in lengths, counts, tags and null markers.
 _SPECIAL_BYTES: Final = (0x00, 0x01, 0x02, 0x7F, 0x80, 0xFE, 0xFF)
 
-#: Lengths and varints, in hexadecimal: null, below null, the longest, not minimal, too long, with
-#: all bits set; and bytes that are not UTF-8.
+#: Lengths and varints in hex: null, below null, the largest, varints that are longer than needed or
+#: allowed; and bytes that are not UTF-8.
 _RUNS_IN_HEX: Final = """
     ffff fffe 7fff 8000 0000 ffffffff fffffffe 7fffffff 80000000 00000000 00000001 8000 8100 808000
     818000 8080808000 8180808000 ffffffff07 ffffffff0f 8080808008 8080808010 808080808000
@@ -74,7 +73,7 @@ def _delete(data: bytearray, source: random.Random, valid: list[bytes]) -> None:
 def _write_run(data: bytearray, source: random.Random, valid: list[bytes]) -> None:
     run = source.choice(_SPECIAL_RUNS)
     at = source.randrange(len(data) + 1)
-    # Over as many bytes, over one, or between two.
+    # Replaces as many bytes, replaces one byte, or inserts.
     data[at : at + source.choice((len(run), 1, 0))] = run
 
 
@@ -95,7 +94,7 @@ def _splice(data: bytearray, source: random.Random, valid: list[bytes]) -> None:
 
 
 def _insert_tags(data: bytearray, source: random.Random, valid: list[bytes]) -> None:
-    """Replaces a zero, which may be the count of tagged fields, by one to three tagged fields."""
+    """Replaces a zero byte, perhaps a count of tagged fields, by one to three tagged fields."""
     zeroes = [at for at, byte in enumerate(data) if byte == 0]
     at = source.choice(zeroes[-8:]) if zeroes else len(data)
     count = source.randint(1, 3)
@@ -125,12 +124,12 @@ _MUTATIONS: Final[tuple[Callable[[bytearray, random.Random, list[bytes]], None],
 )
 
 
-#: A length below null in a varint is one that is far too large.
+#: Masks a negative length in a varint, which is then far too large.
 _UINT32: Final = 0xFFFFFFFF
 
 
 def number_bytes(length_field: LengthField, value: int) -> bytes:
-    """Returns a length or count, encoded like `length_field`."""
+    """Encodes `value` in the format of `length_field`; limits it to the range of its width."""
     if length_field.width == 0:
         return uvarint((value + (length_field.role is not Role.TAGS)) & _UINT32)
     low, high = -(1 << 8 * length_field.width - 1), (1 << 8 * length_field.width - 1) - 1
@@ -140,7 +139,7 @@ def number_bytes(length_field: LengthField, value: int) -> bytes:
 def _flip(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """Flips one bit."""
+    """Flips a random bit."""
     if not data:
         return None
     mutated = bytearray(data)
@@ -151,14 +150,14 @@ def _flip(
 def _cut(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """Truncates bytes at the end."""
+    """Removes a random number of bytes at the end."""
     return data[: source.randrange(len(data))] if data else None
 
 
 def _grow(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """Adds bytes, after the message or in it."""
+    """Inserts one to four random bytes, at the end or at a random position."""
     more = source.randbytes(source.randint(1, 4))
     at = len(data) if source.random() < 0.5 else source.randrange(len(data) + 1)
     return data[:at] + more + data[at:]
@@ -192,21 +191,21 @@ def _change_number(
 def _length(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """Changes a length: by one, to null, below null, or far beyond the end."""
+    """Changes a length: by one, to 0, to null, below null, or beyond the end of the data."""
     return _change_number(Role.LENGTH, data, length_fields, source)
 
 
 def _count(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """Changes a count of elements, as `_length` does a length."""
+    """Changes a count of elements, in the same way as `_length` changes a length."""
     return _change_number(Role.COUNT, data, length_fields, source)
 
 
 def _varint(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """Makes a varint longer than needed, by one to four bytes, or too long."""
+    """Makes a length in a varint longer by one to five bytes, which may be longer than allowed."""
     found = [length_field for length_field in length_fields if length_field.width == 0]
     if not found:
         return None
@@ -219,7 +218,7 @@ def _varint(
 def _tags(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """Adds a tagged field to a struct: unknown, duplicate, unordered, or of a wrong size."""
+    """Adds a tagged field: unknown, a duplicate, out of order, or with a wrong size."""
     found = [length_field for length_field in length_fields if length_field.role is Role.TAGS]
     if not found:
         return None
@@ -246,16 +245,16 @@ _NAMED: Final[
     "tags": _tags,
 }
 
-#: The names that `mutate` knows.
+#: The names of the changes that `mutate` makes.
 MUTATIONS: Final = tuple(_NAMED)
 
 
 def mutate(
     name: str, data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """Returns `data` with the change called `name`; None if there is nothing to change.
+    """Returns `data` with the change called `name`; None if `data` has no field for it.
 
-    `length_fields` locate the lengths, counts and tags in `data`. Raises KeyError for an unknown
-    name.
+    `length_fields` are the positions of the lengths, counts and tags in `data`. Raises KeyError for
+    an unknown name.
     """
     return _NAMED[name](data, length_fields, source)

@@ -1,6 +1,6 @@
-"""Looks up packages of messages: Kafka's own, and those generated from other definitions.
+"""Finds definitions and classes in a package of messages.
 
-Finds definitions and classes by the name of a package. Knows no case.
+It is Kafka's (`kproto.messages`), or a package that `kproto-codegen` generated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ KAFKA: Final = messages.__name__
 
 
 def definitions_in(package: ModuleType) -> Definitions:
-    """Returns the definitions of a package. Raises ConfigurationError for any other package."""
+    """Returns the definitions of a package of messages.
+
+    Raises ConfigurationError if `package` is not a generated package.
+    """
     if not isinstance(getattr(package, "MODULES", None), dict):
         raise ConfigurationError(
             f"{package.__name__} is no package of messages, as kproto-codegen generates them"
@@ -31,6 +34,6 @@ def definitions_in(package: ModuleType) -> Definitions:
 
 
 def message_class(package: str, name: str) -> type[Message]:
-    """Returns the class of the message called `name` in the definitions of an imported package."""
+    """Returns the class of the message `name` in the package called `package`."""
     found: type[Message] = getattr(import_module(package), class_name(name))
     return found

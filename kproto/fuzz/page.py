@@ -1,6 +1,6 @@
-"""Formats a report as one self-contained page of HTML, light and dark.
+"""Formats a report as an HTML page, which needs no other file.
 
-Foreign text (cases, reasons, names) is escaped.
+Text from cases, answers and names is escaped.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ details { border: 1px solid var(--line); border-radius: 6px; padding: .5rem .8re
 summary { cursor: pointer; } .bad { color: var(--bad); } .good { color: var(--good); }
 """
 
-#: Characters of one value that the page shows.
+#: Most characters of a value on the page.
 _SHOWN: Final = 4000
 
 
 def page(report: dict[str, Any]) -> str:
-    """Returns the page of a report, the plain data of `report.to_json`."""
+    """Returns the page for the JSON data of `report.to_json` or `BrokerResult.to_json`."""
     return "\n".join(_parts(report)) + "\n"
 
 

@@ -1,6 +1,6 @@
-"""Formats the findings of a run as plain data and as text, and the result of a replay.
+"""Formats the result of a run as JSON data and as text, and that of a replay as text.
 
-`page` formats the page of HTML.
+`page` formats the HTML page.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["broker_text", "locations", "replay_text", "shown", "text", "to_json"
 
 
 def to_json(result: Result) -> dict[str, Any]:
-    """Returns the result as plain data; docs/how-to/fuzzing.md describes its keys."""
+    """Returns the result as JSON data; docs/how-to/fuzzing.md describes the keys."""
     tried: dict[str, dict[str, dict[str, int]]] = {}
     for message_version in sorted(result.tried):
         counts = result.tried[message_version]
@@ -61,7 +61,7 @@ def _finding_to_json(finding: Finding) -> dict[str, Any]:
 
 
 def shown(answer: Answer) -> dict[str, Any]:
-    """Returns an answer as plain data."""
+    """Returns an answer as JSON data, with the keys of an answer line."""
     if answer.outcome is not Outcome.DONE:
         return {answer.outcome.value: answer.reason}
     value = answer.value
@@ -70,7 +70,7 @@ def shown(answer: Answer) -> dict[str, Any]:
 
 
 def _finite(node: Any) -> Any:
-    """Returns data with NaN and the infinities as text, because JSON does not have them."""
+    """Returns data with NaN and infinity as strings, because JSON has no such numbers."""
     match node:
         case dict():
             return {key: _finite(element) for key, element in node.items()}
@@ -81,12 +81,12 @@ def _finite(node: Any) -> Any:
     return node
 
 
-#: Characters of a case or an answer that the text shows.
+#: Most characters of an answer in the text.
 _SHOWN: Final = 300
 
 
 def text(result: Result) -> str:
-    """Returns the report for a terminal."""
+    """Returns the report as text for a terminal."""
     return printable("\n".join(_lines(result)) + "\n")
 
 
@@ -138,7 +138,7 @@ def _cut(node: dict[str, Any]) -> str:
 
 
 def locations(finding: Finding) -> str:
-    """Returns the messages and versions of a finding in words."""
+    """Returns the messages and versions of a finding, such as `FetchRequest 4-11,13`."""
     by_message: dict[str, list[int]] = {}
     for message_version in sorted(finding.message_versions):
         by_message.setdefault(message_version.name, []).append(message_version.version)
@@ -156,7 +156,7 @@ def _spans(versions: list[int]) -> str:
 
 
 def broker_text(report: dict[str, Any]) -> str:
-    """Returns the report of a run against a broker, from its plain data."""
+    """Returns the report of a run against a broker as text; `report` is its JSON data."""
     lines = [
         f"{report['implementation']}, seed {report['seed']}",
         f"{report['cases']} frames: "
@@ -179,7 +179,7 @@ def broker_text(report: dict[str, Any]) -> str:
 def replay_text(
     case: Case, right: Answer, given: Answer, verdicts: list[Verdict] | None, judge: str
 ) -> str:
-    """Returns the text of one replayed case."""
+    """Returns the text for a replayed case: the case, both answers, and the faults."""
     if given.outcome is Outcome.UNSUPPORTED:
         outcome_text = "the command does not support this"
     elif verdicts is None:

@@ -1,6 +1,6 @@
-"""Runs the cases of a seed through a judge and an implementation, and collects the differences.
+"""Sends generated cases to a judge and to an implementation, and collects the differences.
 
-`run` returns plain data (`Result`); `report` and `page` format it.
+`run` returns a `Result`; `report` and `page` format it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Finding", "JudgeError", "Plan", "Responder", "Result", "replay", "ru
 
 
 class JudgeError(KprotoError):
-    """The judge itself failed on a case, so that no answer can be judged."""
+    """The judge crashed, hung or failed on a case."""
 
 
 class Responder(Protocol):
@@ -34,7 +34,7 @@ class Responder(Protocol):
     name: str
 
     def respond(self, cases: Sequence[Case]) -> list[Answer]:
-        """Returns the answer to each case, in their order."""
+        """Returns the answer to each case, in the order of `cases`."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -43,8 +43,9 @@ class Responder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Plans a run: `cases` in all, spread over `message_versions` and `kinds`, in at most
-    `time_s`.
+    """The cases of a run: `cases` in total, of all `message_versions` and `kinds` in turn.
+
+    The run ends after `time_s` seconds (None: no limit). With `shrink` the examples are shrunk.
     """
 
     message_versions: tuple[MessageVersion, ...]
@@ -57,7 +58,10 @@ class Plan:
 
 @dataclass(slots=True)
 class Finding:
-    """Groups faults of one kind: their count, where they occur, and the smallest example."""
+    """The faults with the same verdict and operation: an example and their number.
+
+    `message_versions` counts them by message version.
+    """
 
     verdict: Verdict
     operation: Operation
@@ -69,18 +73,18 @@ class Finding:
 
     @property
     def harmless(self) -> bool:
-        """Returns whether no message of Kafka's writers is affected."""
+        """Returns whether messages as Kafka writes them are not affected."""
         return self.verdict.fault in HARMLESS
 
 
 @dataclass(slots=True)
 class Result:
-    """Holds the result of a run. `tried` counts cases by message version and kind, `outcomes` by
-    outcome.
+    """The result of a run.
 
-    Each case is agreed, differs, is undecided (kproto is the judge, and stricter than Kafka's
-    classes) or unsupported. `stopped` gives the reason if the run ended early; `restarts_exhausted`
-    is True if the command caused it, `interrupted` after Ctrl-C.
+    `tried` counts the cases by message version and kind. `outcomes` counts them by `agreed`,
+    `differs`, `undecided` (see `judging.judge`) and `unsupported`. `stopped` is the reason if the
+    run ended early, else "". `restarts_exhausted` is True if the command was restarted too often,
+    `interrupted` is True after Ctrl-C.
     """
 
     seed: int
@@ -106,7 +110,7 @@ class Result:
         return [finding for finding in self.findings if not finding.harmless]
 
 
-#: Reports progress: cases done, and all.
+#: Called with the number of cases that are done, and of all cases.
 Progress = Callable[[int, int], None]
 
 _BATCH = 256
@@ -123,12 +127,13 @@ def run(
     settings: FuzzSettings | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Runs the cases of `plan`, and shrinks differences. Deterministic for the same seed and
-    answers.
+    """Sends the cases of `plan` to both, compares the answers and shrinks the examples.
 
-    Ctrl-C ends the run early, with the findings until then. Raises ImplementationError if the
-    command never answers, JudgeError if the judge fails, and ConfigurationError if the plan shrinks
-    and hypothesis is not installed.
+    `right` is the judge, and `by_kproto` is whether it is kproto's codec. The result is the same
+    for the same seed and answers. Ctrl-C ends the run early, and the findings so far are returned.
+
+    Raises ImplementationError if the command never answers, JudgeError if the judge fails, and
+    ConfigurationError if the plan shrinks and hypothesis is not installed.
     """
     if plan.shrink:
         check_hypothesis()
@@ -166,7 +171,10 @@ def run(
 def replay(
     case: Case, implementation: Responder, right: Responder, *, by_kproto: bool
 ) -> tuple[Answer, Answer, list[Verdict] | None]:
-    """Returns the right answer to one case, the given answer, and the faults; see `judge`."""
+    """Returns the judge's answer to a case, the implementation's answer, and the faults.
+
+    The faults are as `judging.judge` returns them.
+    """
     (expected,) = _expected_answers(right, [case])
     (given,) = implementation.respond([case])
     return expected, given, judge(case, expected, given, by_kproto=by_kproto)
@@ -175,7 +183,7 @@ def replay(
 def _answered_cases(
     implementation: Responder, batch: list[Case]
 ) -> tuple[list[Case], list[Answer], TooManyRestartsError | None]:
-    """Returns the answered cases of a batch, their answers, and the error that ended them."""
+    """Returns the answered cases of a batch, their answers, and the error if it ended early."""
     try:
         return batch, implementation.respond(batch), None
     except TooManyRestartsError as error:
@@ -194,9 +202,12 @@ def _batches(cases: Iterator[Case], count: int) -> Iterator[list[Case]]:
 
 
 def _cases(plan: Plan, unsupported: set[tuple[Operation, MessageVersion]]) -> Iterator[Case]:
-    """Yields one case for each message version, then the next, without unsupported operations."""
+    """Yields a case of each message version in turn.
+
+    Skips operations that are unsupported for a message version; `unsupported` grows during the run.
+    """
     streams: dict[MessageVersion, Iterator[Case]] = {}
-    # Shuffled, because a short run shall cover many messages.
+    # Shuffled, so that a short run covers many messages.
     message_versions = list(plan.message_versions)
     random.Random(plan.seed).shuffle(message_versions)  # noqa: S311 - an order for tests, not a secret
     operations = tuple(Operation)
@@ -224,7 +235,7 @@ def _expected_answers(right: Responder, cases: Iterable[Case]) -> list[Answer]:
 
 
 class _FindingCollector:
-    """Counts the outcomes of cases, and groups the differences."""
+    """Adds the outcomes of cases to `result`, and groups their faults to findings."""
 
     def __init__(self, result: Result, settings: FuzzSettings) -> None:
         self.result = result
@@ -233,7 +244,7 @@ class _FindingCollector:
         self.unsupported: set[tuple[Operation, MessageVersion]] = set()
 
     def add_case(self, case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> None:
-        """Counts one case."""
+        """Counts the outcome of a case, and adds its faults."""
         result = self.result
         result.tried.setdefault(case.message_version, Counter())[case.kind] += 1
         if Outcome.UNSUPPORTED in (right.outcome, given.outcome):
@@ -254,7 +265,10 @@ class _FindingCollector:
             self.add(verdict, case, right, given)
 
     def add(self, verdict: Verdict, case: Case, right: Answer, given: Answer) -> None:
-        """Counts a fault."""
+        """Adds a fault to its finding, and keeps the shortest example.
+
+        After `max_findings` findings, faults of new causes are put together in one for each fault.
+        """
         key = (verdict, case.operation)
         if key not in self.groups and len(self.groups) >= self.settings.max_findings:
             key = (verdict._replace(trait="", cause="causes beyond max_findings"), case.operation)
@@ -267,7 +281,7 @@ class _FindingCollector:
         finding.message_versions[case.message_version] += 1
 
 
-#: Faults of which each attempt may take a timeout, or a start.
+#: Faults that take a timeout or a restart each time they occur.
 _WAITING = frozenset({Fault.CRASHED, Fault.HUNG, Fault.LATE, Fault.GARBAGE})
 
 
@@ -280,7 +294,7 @@ def _shrink(
     *,
     by_kproto: bool,
 ) -> None:
-    """Replaces the example of a finding by the smallest case that shows its fault."""
+    """Replaces the example of a finding by the smallest case found that has the same fault."""
     known: dict[bytes | str, tuple[Verdict | None, Answer, Answer]] = {
         finding.example.content: (finding.verdict, finding.right, finding.given)
     }
@@ -308,28 +322,27 @@ def _shrink(
     finding.verdict = verdict or finding.verdict
 
 
-#: Faults with a cause in words, for which oddities of the bytes may not matter: an example with
-#: fewer oddities shows the same fault.
+#: Faults whose cause identifies them, so that a smaller example may have none of the traits.
 _WITH_CAUSE = frozenset(
     {Fault.LOOSER, Fault.STRICTER, Fault.STRICTER_ON_ODD, Fault.JSON, Fault.FAILED}
 )
 
 
 def _is_same_kind(verdict: Verdict, expected: Verdict) -> bool:
-    """Returns whether a verdict is of the same kind as the one that is being shrunk."""
+    """Returns whether a smaller case with `verdict` shows the same fault as `expected`."""
     if expected.fault in _WAITING:  # the cause of a crash may quote the case
         return verdict.fault is expected.fault
     if verdict[::2] != expected[::2]:
         return False
     traits = set(verdict.trait.split(", ")) - {""}
-    # Bytes without oddities are another kind than bytes with them.
+    # Bytes without traits may have another fault than bytes with traits.
     return traits <= set(expected.trait.split(", ")) and (
         expected.fault in _WITH_CAUSE or bool(traits) == bool(expected.trait)
     )
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
-    """Merges findings that have become equal; returns them, the gravest first."""
+    """Merges findings with equal verdict and operation, and sorts them in the order of `Fault`."""
     found: dict[_GroupKey, Finding] = {}
     for finding in findings:
         merged = found.setdefault((finding.verdict, finding.operation), finding)

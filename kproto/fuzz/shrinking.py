@@ -1,9 +1,9 @@
-"""Shrinks a case that shows a fault to the smallest example.
+"""Shrinks a case that causes a fault to the smallest example.
 
-Values are removed from the message as long as the fault stays. Then hypothesis draws messages of
-the same version, beginning at their defaults, with the same kind of change, and shrinks them. Bytes
-are removed from the shorter of the two. The result is the same for the same seed, and the attempts
-are bounded: after the last one `shows` returns False.
+First, values are removed from the message as long as the case causes the fault. Then hypothesis
+draws messages of the same version, with a change of the same kind, and shrinks them. From the
+shorter result, bytes are removed. The result is the same for the same seed. The caller limits the
+attempts: its function `shows` returns False after the last.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ __all__ = ["check_hypothesis", "fewer_bytes", "fewer_values", "minimize", "small
 
 T = TypeVar("T")
 
-#: Returns whether a case shows the fault that is being shrunk.
+#: Returns whether a case causes the fault of the finding.
 Shows = Callable[[Case], bool]
 
-#: Messages that hypothesis draws before it stops; shrinking a found one needs more.
+#: Most messages that hypothesis draws to find one with the fault; shrinking it draws more.
 _DRAWN: Final = 60
 
 
 def check_hypothesis() -> None:
     """Raises ConfigurationError if hypothesis is not installed."""
     try:
-        import hypothesis  # noqa: F401 - only whether it is installed
+        import hypothesis  # noqa: F401 - only tests whether it is installed
     except ImportError:
         raise ConfigurationError(
             "finding the smallest cases needs hypothesis, which is part of the extra "
@@ -44,9 +44,7 @@ def check_hypothesis() -> None:
 
 
 def smallest_case(case: Case, shows: Shows, *, seed: int) -> Case:
-    """Returns the smallest case found for which `shows` is true; `case` itself if none is
-    smaller.
-    """
+    """Returns the smallest case that was found for which `shows` is true, perhaps `case`."""
     steps = _less_json if isinstance(case.content, str) else _case_of_fewer_values
     found = minimize(case, shows, steps, _rank)
     drawn = _drawn(found, shows, seed)
@@ -64,7 +62,10 @@ def _rank(case: Case) -> tuple[int, bytes]:
 def minimize(
     case: T, shows: Callable[[T], bool], steps: Callable[[T], Iterator[T]], rank: Callable[[T], Any]
 ) -> T:
-    """Applies `steps` to `case` as long as one has a lower rank and shows the fault."""
+    """Replaces `case` by a result of `steps` with a lower rank for which `shows` is true.
+
+    Repeats that until there is none, and returns the last case.
+    """
     shrunk = True
     while shrunk:
         shrunk = False
@@ -85,7 +86,10 @@ def _case_of_fewer_bytes(case: Case) -> Iterator[Case]:
 
 
 def fewer_values(message_version: MessageVersion, data: bytes) -> Iterator[bytes]:
-    """Yields the message in the bytes with one value less or simpler, if kproto can read it."""
+    """Yields encodings of the message with one value removed or simplified.
+
+    Yields them without and with the bytes after the message, and nothing if kproto cannot read it.
+    """
     try:
         read, end = message_version.cls.decode_from(data, 0, message_version.version)
     except DecodeError:
@@ -104,11 +108,10 @@ def _less_bytes(case: Case) -> Iterator[Case]:
 
 
 def _shorter_values(case: Case) -> Iterator[Case]:
-    """Yields the bytes with one string or bytes field emptied or halved, as far as they can be
-    read.
+    """Yields the bytes with a string or bytes field emptied or halved, and its length corrected.
 
-    This is the only way to shorten a value that kproto cannot read to the end: without a part of
-    it, its length field would be wrong.
+    It also works for a message that kproto cannot read, up to the first unreadable byte. Removing
+    only bytes of the content would make the length field wrong.
     """
     data = cast("bytes", case.content)
     lengths = [
@@ -123,7 +126,7 @@ def _shorter_values(case: Case) -> Iterator[Case]:
 
 
 def fewer_bytes(data: bytes) -> Iterator[bytes]:
-    """Yields the bytes without ever smaller parts, then with some of them zero."""
+    """Yields the bytes without a part of them, in ever smaller parts; then with a byte zeroed."""
     size = len(data)
     while size:
         for first in range(0, len(data), size):
@@ -140,7 +143,7 @@ def _less_json(case: Case) -> Iterator[Case]:
 
 
 def _less(node: Any) -> Iterator[Any]:
-    """Yields a message or JSON value with one part less or simpler; the largest steps first."""
+    """Yields a message or JSON value with one part removed or simplified; larger steps first."""
     match node:
         case dict():
             for key in node:
@@ -181,7 +184,7 @@ def _less(node: Any) -> Iterator[Any]:
 
 
 def _drawn(case: Case, shows: Shows, seed: int) -> Case | None:
-    """Returns a case that hypothesis draws and shrinks, if it finds one that shows the fault."""
+    """Returns a case that hypothesis drew and shrank; None if it found none with the fault."""
     from hypothesis import HealthCheck, Phase, find, settings
     from hypothesis import strategies as st
     from hypothesis.errors import HypothesisException
@@ -208,7 +211,7 @@ def _drawn(case: Case, shows: Shows, seed: int) -> Case | None:
         database=None,
         deadline=None,
         phases=(Phase.generate, Phase.shrink),
-        # Each example asks a question or two, which may be slow.
+        # Each example sends a case to the command and the judge, which may be slow.
         suppress_health_check=(
             HealthCheck.too_slow,
             HealthCheck.data_too_large,
@@ -220,5 +223,5 @@ def _drawn(case: Case, shows: Shows, seed: int) -> Case | None:
     cases = st.tuples(messages(message_version.cls, version), changes).map(made)
     try:
         return find(cases, shows, settings=limits, random=random.Random(seed))  # noqa: S311
-    except HypothesisException:  # it found none, or results were flaky
+    except HypothesisException:  # hypothesis found no such case, or the results were flaky
         return None

@@ -1,7 +1,7 @@
-"""Writes golden vectors: messages as JSON and as bytes, to test a codec in any language.
+"""Creates golden vectors: messages as JSON and as bytes, to test codecs in other languages.
 
-Chooses their values and formats the lines, which tests/vectors/README.md describes; for Kafka's
-messages, or those of any package that kproto-codegen generated.
+The messages are Kafka's, or those of a package that kproto-codegen generated.
+tests/vectors/README.md describes the lines.
 """
 
 from __future__ import annotations
@@ -21,28 +21,27 @@ from .packages import definitions_in, message_class
 
 __all__ = ["introduced_by", "vector_line", "vector_lines", "vector_messages"]
 
-#: The ways to choose a vector's values, beside the instances with nulls.
+#: The fills of the vectors (see `Fill`), besides the instances with nulls.
 _FILLS: Final = (Fill.LEAST, Fill.FULL, Fill.LOW)
 
 
 def vector_messages(message: type[Message], version: int) -> Iterator[Message]:
-    """Yields the messages of the vectors: defaults, every field set, the smallest numbers,
-    nulls.
+    """Yields the messages of the vectors: with defaults, with all fields set, with the smallest
+    numbers, and with nulls.
     """
     for fill in _FILLS:
         yield instance(message, version, fill, unknown_tags=False)
-    # After one instance of each fill follow those with nulls, one for each depth of nesting.
+    # `instances` returns an instance of each fill except LONG, then those with nulls.
     built = instances(message, version, unknown_tags=False)
     yield from built[len(Fill) - 1 :]
 
 
 def introduced_by(message: type[Message], version: int) -> dict[str, tuple[str, int]]:
-    """Returns the first release with a version of one of Kafka's messages: its name and version
-    there.
+    """Returns the first Kafka release, from 0.8.2.0 on, in which a message version is final.
 
-    Releases are those of `kproto.schema.study`, from 0.8.2.0 on, and count if the version is final
-    there. Empty for messages without an API, such as headers and records, and for a version that is
-    final in no release.
+    The value has the name of the message in that release, and the version. Returns an empty dict
+    for a message without an API, such as a header or a record, and if no release has the version as
+    final.
     """
     spec = message._definition()
     if spec.type not in {"request", "response"} or spec.api_key is None:
@@ -57,9 +56,7 @@ def introduced_by(message: type[Message], version: int) -> dict[str, tuple[str, 
 def vector_line(
     message: Message, version: int, releases: Mapping[str, tuple[str, int]] | None = None
 ) -> str:
-    """Returns one vector as a line of JSON; `releases` are names and versions by release, if
-    known.
-    """
+    """Returns a vector as a line of JSON; `releases` has the name and version by release."""
     known = releases or {}
     content: dict[str, Any] = {
         "message": message._definition().name,
@@ -78,12 +75,12 @@ def vector_line(
 def vector_lines(
     package: ModuleType = messages, names: frozenset[str] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yields every vector of a generated package: the module of its definition, and the line.
+    """Yields the vectors of a generated package: the Kafka module of the message, and the line.
 
-    With Kafka's own messages each line names the release that brought the version
-    (`introduced_by`).    The order is by message, version and choice of values; no two of a version
-    have the same bytes. `names` selects definitions. Raises ConfigurationError for any other
-    package, and for an unknown name.
+    The vectors are ordered by message and version; duplicates are left out. For Kafka's own
+    messages, a line names the release that introduced the version (`introduced_by`). `names`
+    selects messages. Raises ConfigurationError if `package` is not generated, and for an unknown
+    name.
     """
     known = definitions_in(package)
     for name in sorted(known if names is None else names):
