@@ -1,1 +1,1 @@
-"""Generates Python from Kafka's message definitions: imports, checks and unites releases first."""
+"""Generates Python classes from Kafka's message definitions, merged over several releases."""

@@ -1,8 +1,8 @@
-"""The command `kproto-codegen`: imports a release, generates code, checks two releases.
+"""Implements the command `kproto-codegen`: imports releases, generates code, compares releases.
 
 Parses the arguments and prints the results; `releases`, `union` and `emit` do the work. The exit
-code is 0; 2 for wrong arguments; and 1 if `import` or `generate` could not read or write something.
-`check` exits with 1 for a breaking change, and with 2 if it could not read a release.
+code is 0 for success, and 2 for wrong arguments. It is 1 if `import` or `generate` cannot read or
+write a file, or if `check` finds a breaking change. It is 2 if `check` cannot read a release.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .union.release_union import load_union
 
 __all__ = ["main"]
 
-#: The package inside kproto itself: it uses relative imports, and its definitions are those of
-#: `kproto.schema`.
+#: The package of Kafka's messages inside kproto. It has relative imports, and its definitions file
+#: is written to `kproto/schema`.
 OWN_PACKAGE: Final = "kproto.messages"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit code."""
+    """Runs the command in `arguments` (default: `sys.argv[1:]`) and returns its exit code."""
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
@@ -45,9 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MissingPackageError as error:
         print(f"kproto-codegen: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # the reader of the output ended, as `head` does
+    except BrokenPipeError:  # the reader closed the pipe, as `head` does
         return 1
-    except OSError as error:  # from writing; an error from reading is a DefinitionError
+    except OSError as error:  # a write failed; a failed read is a DefinitionError
         print(f"could not write {error.filename}: {error.strerror}", file=sys.stderr)
         return 1
 
@@ -133,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _package_name(text: str) -> str:
-    """Returns the dotted name of a package that can be imported."""
+    """Returns `text` if it is a valid package name. Raises ArgumentTypeError."""
     parts = text.split(".")
     if not all(part.isascii() and part.isidentifier() for part in parts) or any(
         keyword.iskeyword(part) for part in parts
@@ -168,7 +168,7 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _report(imported: ImportedRelease) -> None:
-    """Prints the counts of a release, its oddities, and the errors."""
+    """Prints how many definitions and error codes a release has, and its notes and errors."""
     release = imported.release
     print(f"Kafka {release.name}: {len(release.messages)} definitions")
     for module, messages in release.modules().items():
@@ -189,7 +189,7 @@ def _complain(errors: Sequence[DefinitionError]) -> None:
 
 
 def _generate(options: argparse.Namespace) -> int:
-    check_installed()  # fails before it reads all releases
+    check_installed()  # raises an error before the releases are read, which is slow
     package: str = options.package
     out: Path = options.out or Path(*package.split("."))
     own = package == OWN_PACKAGE
@@ -215,7 +215,7 @@ def _generate(options: argparse.Namespace) -> int:
 
 
 def _copy_table(source: Path, target: Path) -> None:
-    """Copies the table of releases, if it is in the same folder as the releases."""
+    """Copies the table of version ranges, if `source` exists and differs from `target`."""
     if source.is_file():
         text = source.read_text(encoding="utf-8")
         if not target.is_file() or target.read_text(encoding="utf-8") != text:

@@ -1,7 +1,4 @@
-"""One error code of Kafka as plain data, from a release to a generated package.
-
-Knows neither its source nor the code generated from it.
-"""
+"""Defines an error code of Kafka, as `releases` reads it and `emit` writes it."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ __all__ = ["ErrorCode"]
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
-    """One error code; `message` explains it in our own words, None if there is none."""
+    """An error code; `message` is kproto's explanation, None if there is none."""
 
     name: str
     code: int
@@ -21,7 +18,7 @@ class ErrorCode:
     message: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Returns this code as plain data."""
+        """Returns this code as JSON data."""
         return {
             "name": self.name,
             "code": self.code,

@@ -1,7 +1,4 @@
-"""The errors of the generator: an invalid definition or source, and a missing package.
-
-Knows nothing of the content of a definition; has its place (file, line, field) and the reason.
-"""
+"""Defines the errors of the generator: an invalid definition or source, and a missing package."""
 
 from __future__ import annotations
 
@@ -11,15 +8,15 @@ __all__ = ["DefinitionError", "MissingPackageError"]
 
 
 class MissingPackageError(Exception):
-    """Raised if a package that only some commands need is missing; the message names its extra."""
+    """Raised if an optional package is missing; the text names the extra that installs it."""
 
 
 class DefinitionError(Exception):
-    """Raised for an invalid definition, or an unreadable place of definitions.
+    """Raised for an invalid definition, or for a source that cannot be read.
 
-    `file` is the file as the user knows it (`kafka-clients-4.4.0.jar!common/message/X.json` for a
-    file in a jar), `line` counts from 1, `field` is a path such as `Topics.Partitions.Index`.
-    `others` are further errors, if several were found at once.
+    `file` is the path of the file; for a file in a jar, it is such as
+    `kafka-clients-4.4.0.jar!common/message/X.json`. `line` counts from 1. `field` is a path such as
+    `Topics.Partitions.Index`. `others` are further errors that were found at the same time.
     """
 
     def __init__(
@@ -40,12 +37,15 @@ class DefinitionError(Exception):
 
     @classmethod
     def of(cls, errors: Sequence[DefinitionError]) -> DefinitionError:
-        """Returns one error with the texts of all `errors`, which must not be empty."""
+        """Returns the first error, with all further errors as its `others`.
+
+        `errors` must not be empty.
+        """
         first, *others = (entry for error in errors for entry in error.each())
         return cls(first.reason, file=first.file, line=first.line, field=first.field, others=others)
 
     def each(self) -> Iterator[DefinitionError]:
-        """Yields this error without the others, then each of the others, however deeply nested."""
+        """Yields this error without its `others`, then each of the others in the same way."""
         if self.others:
             yield DefinitionError(self.reason, file=self.file, line=self.line, field=self.field)
         else:
@@ -61,6 +61,6 @@ def _describe(reason: str, file: str | None, line: int | None, field: str | None
         parts.append(file if line is None else f"{file}:{line}")
     elif line is not None:
         parts.append(f"line {line}")
-    if field:  # a name may be anything; what a terminal would act upon is escaped
+    if field:  # a field name is untrusted, so control characters are escaped
         parts.append(f"field {field if field.isprintable() else ascii(field)}")
     return ": ".join([*parts, reason])

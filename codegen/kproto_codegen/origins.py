@@ -1,6 +1,6 @@
-"""The files from which definitions were read, as plain data that accompanies them.
+"""Defines `Origins`, the names of the files from which definitions were read.
 
-`releases` fills it, `union` merges it, and `emit` writes it into the heads of files.
+`emit` writes them into the heads of generated files.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ __all__ = ["NO_ORIGINS", "Origins"]
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """Names of files, the newest release first: `schemas/4.4.0/clients/FetchRequest.json`.
+    """Names of files such as `schemas/4.4.0/clients/FetchRequest.json`, the newest release first.
 
-    They begin with the folder that the user named, without its parents. `folders` contain all
-    files, `messages` has the files of each message by its name, `error_codes` those of the error
-    codes.
+    Each begins with the last part of the path that the user named. `folders` are the folders of the
+    releases, `messages` has the files of each message by its name, `error_codes` are the files of
+    the error codes.
     """
 
     folders: tuple[str, ...] = ()

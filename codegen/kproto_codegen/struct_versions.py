@@ -1,7 +1,6 @@
-"""The versions in which the structs of a message are written, and in which they have bytes.
+"""Computes in which versions the structs of a message are written, and in which they have bytes.
 
-Plain functions on specs, which may break rules, except that nesting must not exceed the stack.
-Knows no rule and no file.
+The specs may violate rules, but must not be recursive.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ __all__ = ["first_gap", "versions_in_use", "versions_with_bytes"]
 
 
 def versions_with_bytes(message: MessageSpec) -> dict[str, list[Versions]]:
-    """Returns by struct the versions in which it has at least one byte: ascending, with gaps.
+    """Returns, by struct, the versions in which it has at least one byte, as ascending ranges.
 
-    In flexible versions it has at least the count of its tagged fields. A struct by itself has only
-    its fields, and a marker if it is nullable.
+    In a flexible version a struct has at least the count of its tagged fields. A struct inside it
+    adds a byte if the inner struct has one, or if the inner struct is nullable (its null marker).
     """
     found: dict[str, list[Versions]] = {}
     for struct in message.structs():
@@ -34,7 +33,7 @@ def versions_with_bytes(message: MessageSpec) -> dict[str, list[Versions]]:
 
 
 def versions_in_use(message: MessageSpec) -> dict[str, Versions]:
-    """Returns by struct, and for the message itself, the range of versions that write it."""
+    """Returns, by struct and for the message itself, the range of versions that write it."""
     used = {message.name: message.valid_versions}
     holders = [(message.name, message.fields)]
     holders += reversed([(struct.name, struct.fields) for struct in message.structs()])
@@ -46,7 +45,10 @@ def versions_in_use(message: MessageSpec) -> dict[str, Versions]:
 
 
 def first_gap(required: Versions, available: Sequence[Versions]) -> int | None:
-    """Returns the lowest required version that is in none of the ascending `available`, or None."""
+    """Returns the lowest version in `required` that is in none of `available`, else None.
+
+    The ranges in `available` must be ascending.
+    """
     version = required.lowest
     for part in available:
         if part.lowest > version:
@@ -56,7 +58,7 @@ def first_gap(required: Versions, available: Sequence[Versions]) -> int | None:
 
 
 def _united(parts: Iterable[Versions]) -> list[Versions]:
-    """Returns the same versions in as few ranges as possible, ascending."""
+    """Returns the union of the ranges as ascending ranges; merges ranges without a gap."""
     united: list[Versions] = []
     for part in sorted(filter(None, parts)):
         if united and part.lowest <= united[-1].highest + 1:

@@ -1,4 +1,4 @@
-"""Turns specs into a package with one module per message, and writes its files.
+"""Generates a package with a module for each message spec, and writes its files.
 
-Does not know the source of the specs; the caller passes the names of the files they came from.
+Messages are planned (`plan`), emitted as code (`readers`, `writers`, `classes`), and rendered.
 """

@@ -1,7 +1,7 @@
-"""Emits the statements of one layout of a struct; readers and writers share this order.
+"""Defines the base class of the emitters that read and write a layout of a struct.
 
-Emits each item in its place, and collects neighbouring numbers until one Struct takes them all.
-`readers` and `writers` emit the statements of each item.
+`Block` calls a method for each field in wire order; `readers` and `writers` implement the methods.
+Neighbouring numbers are collected, so that a single `struct.Struct` reads or writes them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .plan import FieldPlan, Form, Kind, Run, StructEnd, StructPlan
 
 __all__ = ["Block", "elements_function", "value_function"]
 
-#: The plural of each kind in the names of functions for many values.
+#: The last word in the names of functions that read or write many values, by kind.
 _PLURALS: Final = {
     Kind.BOOL: "numbers",
     Kind.NUMBER: "numbers",
@@ -27,18 +27,18 @@ _PLURALS: Final = {
 
 
 class Block(ABC):
-    """Emits the statements that read or write one struct, `target`, in one layout."""
+    """Emits the statements that read or write the struct in the variable `target`, in a layout."""
 
     def __init__(self, plan: StructPlan, target: str, imports: Imports) -> None:
         self.plan = plan
         self.target = target
         self.imports = imports
         self.code: list[Statement] = []
-        #: The type and the source of each number that waits for the next Struct.
+        #: The type and the source of each collected number.
         self.numbers: list[tuple[str, str]] = []
 
     def struct(self, run: Run, forms: tuple[Form, ...]) -> Code:
-        """Returns the code of a whole run."""
+        """Returns the code for the items of a run with the given forms."""
         for item, form in zip(run.items, forms, strict=True):
             if isinstance(form, StructEnd):
                 self.end(form)
@@ -46,9 +46,9 @@ class Block(ABC):
             assert item is not None
             expr = f"{self.target}.{item.slot}"
             match form.presence:
-                case Presence.PLAIN if item.packed:  # whether bytes or a list
+                case Presence.PLAIN if item.packed:  # uses the slot, which has bytes or a list
                     self._take(item, form, expr)
-                case Presence.PLAIN:  # through the property, if there is one: to write it
+                case Presence.PLAIN:  # uses the property if there is one
                     self._take(item, form, f"{self.target}.{item.attribute}")
                 case Presence.TAGGED:
                     self.tagged(item, expr)
@@ -58,7 +58,7 @@ class Block(ABC):
         return self.code
 
     def value(self, field: FieldPlan, form: FieldForm) -> Code:
-        """Returns the code of one value by itself, in a tag."""
+        """Returns the code for the value of a tagged field."""
         self._take(field, form, f"{self.target}.{field.slot}")
         self.flush()
         return self.code
@@ -81,15 +81,15 @@ class Block(ABC):
 
     @abstractmethod
     def flush(self) -> None:
-        """Emits one Struct for the collected numbers."""
+        """Emits the code that reads or writes the collected numbers with a single Struct."""
 
     @abstractmethod
     def number(self, field: FieldPlan, expr: str) -> None:
-        """Emits a number or a bool."""
+        """Emits or collects a number or a bool."""
 
     @abstractmethod
     def uuid(self, field: FieldPlan, expr: str) -> None:
-        """Emits a uuid."""
+        """Emits or collects a uuid."""
 
     @abstractmethod
     def string(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
@@ -101,7 +101,7 @@ class Block(ABC):
 
     @abstractmethod
     def nested(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
-        """Emits a struct by itself; no number is collected."""
+        """Emits a struct that is not in an array; `flush` was called before."""
 
     @abstractmethod
     def array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
@@ -109,15 +109,15 @@ class Block(ABC):
 
     @abstractmethod
     def absent(self, field: FieldPlan, expr: str) -> None:
-        """Emits a field that the layout does not have."""
+        """Emits code for a field that the layout lacks."""
 
     @abstractmethod
     def tagged(self, field: FieldPlan, expr: str) -> None:
-        """Emits the place of a tagged field."""
+        """Emits code for a tagged field before the tagged fields are read or written."""
 
     @abstractmethod
     def end(self, form: StructEnd) -> None:
-        """Emits the end of the struct, behind its fields."""
+        """Emits code for the end of the struct: its tagged fields, if the layout is flexible."""
 
 
 def value_function(verb: str, kind: str, form: FieldForm) -> str:
@@ -128,9 +128,10 @@ def value_function(verb: str, kind: str, form: FieldForm) -> str:
 
 
 def elements_function(verb: str, field: FieldPlan, form: FieldForm) -> tuple[str, str] | None:
-    """Returns a name such as `read_compact_strings`, with the source of a further argument.
+    """Returns a name such as `read_compact_strings`, and the source of a further argument or "".
 
-    Returns None if each element needs its own call: for bytes, of which Kafka has no array.
+    Returns None for structs, and for bytes: no function reads or writes an array of bytes, because
+    Kafka has no such field.
     """
     plural = _PLURALS.get(field.element_kind)
     if plural is None:

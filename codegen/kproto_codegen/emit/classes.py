@@ -1,6 +1,6 @@
-"""Emits the class of a struct: slots, constructor, properties, and the look-up in a list.
+"""Emits the class of a struct: slots, constructor, properties, and the methods of a keyed list.
 
-These are plain Python for users; `functions` emits the code that reads and writes the bytes.
+`functions` emits the code that reads and writes the bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["class_names", "class_parts", "quoted_tuple"]
 def class_parts(
     message: MessageSpec, plan: StructPlan, secrets: Collection[str], imports: Imports
 ) -> dict[str, object]:
-    """Returns the template's values for a struct; `secrets` are fields that are never printed."""
+    """Returns the template values for a struct; the repr hides the fields in `secrets`."""
     for field in plan.fields:
         imports.default(field)
         if field.element_kind is Kind.UUID:
@@ -46,14 +46,14 @@ def class_parts(
 
 
 def class_names(plan: StructPlan) -> list[str]:
-    """Returns the names of the classes that a module has for a struct."""
+    """Returns the names of the generated classes for a struct: its class, and its keyed list."""
     if plan.keys and not plan.is_message:
         return [plan.class_name, f"{plan.class_name}Collection"]
     return [plan.class_name]
 
 
 def _init(plan: StructPlan) -> list[str]:
-    """Returns `__init__` with a keyword for each field."""
+    """Returns the lines of `__init__`, which has a keyword argument for each field."""
     if not plan.fields:
         return ["def __init__(self) -> None:", "    self._unknown_tags = None"]
     parameters = [
@@ -61,7 +61,7 @@ def _init(plan: StructPlan) -> list[str]:
     ]
     body = [line for field in plan.fields for line in _assignment(field)]
     body.append("self._unknown_tags = None")
-    # One argument per line, always: releases add and remove fields, and a diff shows just those.
+    # Always one argument per line, so that a diff shows only the fields that a release changed.
     head = ["def __init__(", "    self,", "    *,"]
     return [*head, *(f"    {text}," for text in parameters), ") -> None:", *indent(body)]
 
@@ -87,7 +87,7 @@ def _assignment(field: FieldPlan) -> list[str]:
 
 
 def _lazy(field: FieldPlan) -> list[str]:
-    """Returns the property for a slot that is created at its first access."""
+    """Returns the lines of the property whose value is created at the first access."""
     name, expr = field.attribute, f"self.{field.slot}"
     return [
         "@property",
@@ -104,7 +104,7 @@ def _lazy(field: FieldPlan) -> list[str]:
 
 
 def _packed(field: FieldPlan, imports: Imports) -> list[str]:
-    """Returns the property for a slot of numbers that may still hold their undecoded bytes."""
+    """Returns the lines of the property whose numbers are decoded at the first access."""
     name, expr = field.attribute, f"self.{field.slot}"
     shapes, size = imports.array_shapes(field.spec.element_type)
     return [
@@ -123,7 +123,7 @@ def _packed(field: FieldPlan, imports: Imports) -> list[str]:
 
 
 def _finders(plan: StructPlan) -> list[str]:
-    """Returns `find` and `find_all`, with the names and types of the key."""
+    """Returns the lines of `find` and `find_all` of a keyed list, with its key fields."""
     several = len(plan.keys) > 1
     parameters = ["self", "*"]
     for key in plan.keys:
@@ -154,7 +154,7 @@ def _slots(names: Sequence[str]) -> str:
 
 
 def quoted_tuple(names: Sequence[str]) -> str:
-    """Returns the source of a tuple of names."""
+    """Returns the source of a tuple of strings."""
     if len(names) == 1:
         return f'("{names[0]}",)'
     return "(" + ", ".join(f'"{name}"' for name in names) + ")"

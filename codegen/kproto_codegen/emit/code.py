@@ -1,7 +1,7 @@
-"""Python code as data: conditions, statements, and chains of version tests.
+"""Represents Python code as data: conditions, statements, and chains of version tests.
 
-Emitters inspect these data, never source text; `lines` makes the text once, at the end. Knows no
-field and no message; `wrapping` breaks long lines.
+The emitters build and compare these data; `lines` converts them to source. `wrapping` breaks long
+lines.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The source of tests that must all hold; with `either`, one of them is enough.
+    """The source of tests, which are joined with `and`, or with `or` if `either`.
 
     The comment is written at the end of the line.
     """
@@ -48,14 +48,14 @@ class Condition:
 
     @property
     def alone(self) -> str:
-        """Returns the source in a form that can be combined with other conditions."""
+        """Returns the source, in parentheses if needed, to join it to other tests with `and`."""
         return f"({self})" if self.either and len(self.parts) > 1 else str(self)
 
 
 def opposites(*pairs: tuple[str, str], either: bool = False) -> tuple[Condition, Condition]:
-    """Returns the condition made of the first tests of the pairs, and its opposite.
+    """Returns the condition of the first tests of all pairs, and its opposite.
 
-    A pair is the source of a test and of its opposite.
+    Each pair is the source of a test and of its opposite.
     """
     holds, fails = zip(*pairs, strict=True)
     return Condition(holds, either), Condition(fails, not either)
@@ -71,7 +71,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """Runs the first branch whose condition holds, else `otherwise`; omits empty branches."""
+    """An `if` statement: `branches` are `if` and `elif`, `otherwise` is `else`."""
 
     branches: tuple[Branch, ...]
     otherwise: tuple[Statement, ...] = ()
@@ -79,26 +79,26 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """A loop, such as `entry in entries`."""
+    """A `for` statement; `each` is its head, such as `entry in entries`."""
 
     each: str
     body: tuple[Statement, ...]
 
 
-#: A line without nested statements, or a statement with some.
+#: A line of code, or a statement that contains statements.
 Statement: TypeAlias = str | If | For
 Code: TypeAlias = Sequence[Statement]
-#: Ranges of versions, ascending and without gaps, each with its code.
+#: Version ranges, ascending and without gaps, each with its code.
 Layouts: TypeAlias = Sequence[tuple[Versions, Code]]
 
 
 def when(test: str | Condition, then: Code, otherwise: Code = ()) -> If:
-    """Returns `if`, with an `else` unless that is empty."""
+    """Returns an `if` statement, with `else` unless `otherwise` is empty."""
     return choose([(test, then)], otherwise)
 
 
 def choose(branches: Iterable[tuple[str | Condition, Code]], otherwise: Code = ()) -> If:
-    """Returns `if`, an `elif` for each further branch, and `else` unless that is empty."""
+    """Returns an `if` statement with an `elif` for each further branch, and `else` unless empty."""
     made = (
         Branch(Condition((test,)) if isinstance(test, str) else test, tuple(body))
         for test, body in branches
@@ -107,7 +107,7 @@ def choose(branches: Iterable[tuple[str | Condition, Code]], otherwise: Code = (
 
 
 def lines(code: Code) -> list[str]:
-    """Returns the lines of the source."""
+    """Returns the source lines of the code."""
     out: list[str] = []
     for statement in code:
         if isinstance(statement, str):
@@ -126,27 +126,28 @@ def lines(code: Code) -> list[str]:
 
 
 def indent(texts: Iterable[str], by: int = 4) -> list[str]:
-    """Returns the lines, indented."""
+    """Returns the lines indented by `by` spaces; empty lines stay empty."""
     return [" " * by + text if text else text for text in texts]
 
 
 def function(name: str, parameters: str, result: str, body: Code) -> list[str]:
-    """Returns the lines of a function."""
+    """Returns the source lines of a function."""
     return [f"def {name}({parameters}) -> {result}:", *indent(lines(body))]
 
 
 def chain(layouts: Layouts, context: Versions) -> Code:
-    """Returns if, elif and else over versions, newest first; merges equal neighbours.
+    """Returns `if`, `elif` and `else` over versions, the newest first.
 
-    `layouts` cover `context` in ascending order without gaps. Empty branches are left out.
+    `layouts` must cover the versions `context`. Neighbours with equal code are merged, and empty
+    branches left out.
     """
     return _chain(_merged(layouts), context)
 
 
 def chains(parts: Iterable[Layouts], context: Versions) -> Code:
-    """Returns several chains in a row; neighbours with the same tests become one.
+    """Returns a chain for each of `parts`; merges neighbouring chains with the same version ranges.
 
-    Statements with which all layouts of a chain begin or end are written once, before or after it.
+    Statements with which all branches of a chain begin or end are moved before or after the chain.
     """
     joined: list[list[_Layout]] = []
     for layouts in parts:
@@ -172,7 +173,7 @@ class _Layout(NamedTuple):
 
 
 def _merged(layouts: Layouts) -> list[_Layout]:
-    """Returns the layouts with equal neighbours merged."""
+    """Returns the layouts; merges neighbours with equal code."""
     merged: list[_Layout] = []
     for versions, code in layouts:
         body = tuple(code)
@@ -183,7 +184,9 @@ def _merged(layouts: Layouts) -> list[_Layout]:
 
 
 def _shared(merged: list[_Layout]) -> tuple[Code, list[_Layout], Code]:
-    """Returns the common first statements of all layouts, their rest, and the common last ones."""
+    """Returns the first statements that all layouts share, the layouts without shared statements,
+    and the last statements that all layouts share.
+    """
     if len(merged) == 1:
         return (), merged, ()
     bodies = [layout.code for layout in merged]
@@ -198,7 +201,7 @@ def _shared(merged: list[_Layout]) -> tuple[Code, list[_Layout], Code]:
 
 
 def _count(most: int, holds: Callable[[int], bool]) -> int:
-    """Returns how many numbers from 0 on fulfil `holds`, at most `most`."""
+    """Returns for how many numbers from 0 on `holds` is true without a gap, at most `most`."""
     return next((at for at in range(most) if not holds(at)), most)
 
 
@@ -214,19 +217,19 @@ def _chain(merged: list[_Layout], context: Versions) -> Code:
 
 
 def _split(layouts: list[_Layout]) -> Code:
-    """Returns a chain in which every version has code, the newest first."""
+    """Returns a chain of layouts that all have code; `layouts` begins with the newest."""
     *newer, oldest = layouts
     branches = tuple(
         Branch(Condition((f"version >= {versions.lowest}",)), code) for versions, code in newer
     )
     match oldest.code:
-        case (If() as inner,):  # continues the chain after the version tests
+        case (If() as inner,):  # appends the inner branches instead of nesting them in `else`
             return [If(branches + inner.branches, inner.otherwise)]
     return [If(branches, oldest.code)]
 
 
 def _only_in(layout: _Layout, context: Versions) -> If:
-    """Returns code for some versions only; merges the version test into a single inner `if`."""
+    """Returns the code after a test of its versions, joined to the test of an inner `if`."""
     versions = version_test(layout.versions, context)
     match layout.code:
         case (If((branch,), ()),):
@@ -236,7 +239,7 @@ def _only_in(layout: _Layout, context: Versions) -> If:
 
 
 def version_test(versions: Versions, context: Versions) -> str:
-    """Returns the source of the test that a version in `context` is in `versions`."""
+    """Returns the source that tests whether `version`, which is in `context`, is in `versions`."""
     low, high = versions.lowest, versions.highest
     if low == high:
         return f"version == {low}"

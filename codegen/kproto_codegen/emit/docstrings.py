@@ -1,6 +1,6 @@
-"""Writes the docstring of a generated class: sentences, versions, and one line per field.
+"""Writes the docstring of a generated class: a sentence, the versions, and a line for each field.
 
-Text from definitions is untrusted: it cannot end a docstring or escape from it.
+Text from definitions is untrusted; it is changed so that it cannot end the docstring.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["class_docstring"]
 
 
 def class_docstring(message: MessageSpec, plan: StructPlan) -> list[str]:
-    """Returns the docstring of the class of a struct, or of the message itself."""
+    """Returns the lines of the docstring for the class of a struct or message."""
     glossary, name = load_glossary(), message.name
     if plan.is_message:
         about = glossary.message(name)
@@ -65,7 +65,7 @@ def _versions(versions: Versions) -> str:
 
 
 def _flexible(plan: StructPlan) -> str:
-    """Returns the flexible versions of a message in words."""
+    """Describes which versions of a message are flexible."""
     flexible = plan.flexible_versions
     if flexible == plan.versions:
         return "flexible" if len(plan.versions) == 1 else "all flexible"
@@ -75,9 +75,9 @@ def _flexible(plan: StructPlan) -> str:
 
 
 def _laid_out(paragraphs: Sequence[str | Sequence[str]], *, margin: int) -> list[str]:
-    """Returns a docstring of paragraphs; a sequence is a list of hanging entries.
+    """Returns the lines of a docstring; a paragraph is text or a list of entries, each wrapped.
 
-    Text from definitions is untrusted, so quotes and backslashes in it are escaped.
+    In untrusted text, quotes and backslashes are replaced.
     """
     lines: list[str] = []
     width = WIDTH - margin

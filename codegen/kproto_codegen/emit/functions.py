@@ -1,7 +1,7 @@
 """Emits the functions that read and write a message, its structs and their tagged fields.
 
-Emits the code around the values: function heads, loops and version tests. `readers` and `writers`
-emit the code of each value.
+This module emits function heads, loops and version tests; `readers` and `writers` emit the code for
+each value.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Lines: TypeAlias = list[str]
 
 
 def read_method(plan: StructPlan, imports: Imports) -> Lines:
-    """Returns `_read_fields` of a message."""
+    """Returns the lines of the method `_read_fields` of a message."""
     body = [
         "message = cls.__new__(cls)",
         *_layouts(plan, lambda: READERS[plan.style](plan, "message", imports)),
@@ -50,14 +50,14 @@ def read_method(plan: StructPlan, imports: Imports) -> Lines:
 
 
 def write_method(plan: StructPlan, imports: Imports) -> Lines:
-    """Returns `_write_fields` of a message."""
+    """Returns the lines of the method `_write_fields` of a message."""
     imports.wire("writing", "Append")
     body = _layouts(plan, lambda: WRITERS[plan.style](plan, "self", imports))
     return function("_write_fields", "self, append: Append, version: int", "None", body)
 
 
 def struct_functions(plan: StructPlan, imports: Imports) -> list[Lines]:
-    """Returns the functions that read and write any number of a struct."""
+    """Returns the functions that read and write an array of a struct, and its tagged fields."""
     read, write = _read_structs(plan, imports), _write_structs(plan, imports)
     tags = tags_functions(plan, imports)
     return [read, *tags[:1], write, *tags[1:]]
@@ -105,11 +105,10 @@ def _layouts(
     loop: Callable[[Code], Code] = lambda code: code,
     together: Callable[[Run, tuple[Form, ...], Code], Code] = lambda run, forms, code: code,
 ) -> Code:
-    """Returns the code of each run in each of its layouts, after version tests.
+    """Returns the code of all runs for all versions, with version tests and in a `loop`.
 
-    In straight-line code every layout is separate and has the `loop` inside; `together` may replace
-    the whole loop by faster code. Otherwise the code that layouts share is written once, inside one
-    loop.
+    In STRAIGHT style each layout has its own code with its own loop, which `together` may replace
+    by faster code. In BRANCHING style all versions share a loop, and version tests are inside it.
     """
     if plan.style is Style.STRAIGHT:
         (run,) = plan.runs
@@ -126,7 +125,7 @@ def _layouts(
 
 
 def tags_functions(plan: StructPlan, imports: Imports) -> list[Lines]:
-    """Returns the functions that read and write the tagged fields of a struct that has some."""
+    """Returns the functions that read and write the tagged fields of a struct, if it has any."""
     if not plan.tagged:
         return []
     imports.wire("tags", "RawTaggedField")
@@ -169,7 +168,7 @@ def _write_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
     imports.wire("writing", "write_tags")
 
     def value(field: FieldPlan, form: FieldForm) -> Code:
-        known = field.spec.default_value() is None  # then `is_set` excludes None
+        known = field.spec.default_value() is None  # a set value is then not None
         writer = PresentWriter if known else Writer
         return writer(plan, target, imports).value(field, form)
 
@@ -197,7 +196,7 @@ def _write_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
 
 
 def _tag_tests(plan: StructPlan, field: FieldPlan) -> tuple[str, ...]:
-    """Returns the test that the version tags `field`; nothing if every flexible version does."""
+    """Returns the test whether the version tags `field`; empty if all flexible versions do."""
     if plan.always_tagged(field):
         return ()
     return (version_test(plan.tagged_versions(field), plan.flexible_versions),)
@@ -206,7 +205,7 @@ def _tag_tests(plan: StructPlan, field: FieldPlan) -> tuple[str, ...]:
 def _by_version(
     plan: StructPlan, field: FieldPlan, value: Callable[[FieldPlan, FieldForm], Code]
 ) -> Code:
-    """Returns the code of a tagged value by version, because its form may depend on the version."""
+    """Returns the code for a tagged value, with version tests if its encoding changes."""
     versions = plan.tagged_versions(field)
     layouts = [
         (Versions.single(version), value(field, field_form(field.spec, version, flexible=True)))
@@ -216,12 +215,13 @@ def _by_version(
 
 
 def default_functions(plans: Sequence[StructPlan], imports: Imports) -> list[Lines]:
-    """Returns functions that check whether a struct has only defaults, for structs that need it.
+    """Returns the functions that test whether a struct has only defaults, where one is called.
 
-    Comparing field by field costs a twentieth of building a struct of defaults for a comparison.
+    The functions compare field by field, which takes a twentieth of the time of creating a struct
+    with defaults and comparing with it.
     """
     made = []
-    for plan in reversed(plans):  # inner structs first, because outer ones call their functions
+    for plan in reversed(plans):  # outer structs first: they register the inner structs they test
         if plan.name not in imports.tested_structs:
             continue
         tests = []
@@ -236,7 +236,7 @@ def default_functions(plans: Sequence[StructPlan], imports: Imports) -> list[Lin
 
 
 def _returned(tests: Sequence[str]) -> Lines:
-    """Returns the `return` of tests that must all hold, with a formatter's line breaks."""
+    """Returns the lines of a `return` of all tests joined with `and`, broken as ruff does."""
     whole = str(Condition(tuple(tests)))
     if len(f"    return {whole}") <= WIDTH:
         return [f"return {whole}"]

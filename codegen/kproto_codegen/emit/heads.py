@@ -1,6 +1,6 @@
 """Writes the head of each generated file: docstring, the generator's mark, style, source files.
 
-The names of files are untrusted: they cannot leave the comment.
+File names are untrusted; they are escaped, so that they cannot end the comment.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ __all__ = ["head"]
 
 
 def head(about: str, made_from: Sequence[str], style: Style | None = None) -> list[str]:
-    """Returns the lines before the code; `about` is the docstring, whose words were checked.
+    """Returns the lines before the code: the docstring `about`, and comments.
 
-    All other lines are comments, which cost nothing at import.
+    `about` must contain no untrusted text.
     """
     lines = [f'"""{about}"""', "", MARK]
     if style is not None:

@@ -1,6 +1,6 @@
-"""Collects the imports, Structs and default tests that one generated module needs.
+"""Collects the imports, Structs and default tests that a generated module needs.
 
-Each emitter registers a name here when it emits it. Knows nothing of the code itself.
+The emitters register each name when they emit code that uses it.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from .wrapping import WIDTH
 
 __all__ = ["Imports", "import_lines", "sorted_names"]
 
-#: A "skip" is a byte that is not read.
+#: The `struct` format character by type; `skip` is a byte that is not read.
 _LETTERS: Final = {**FORMATS, "uint8": "B", "skip": "x"}
 
 
 class Imports:
-    """Collects the names that the emitted lines use, so that a module imports just those."""
+    """The names that the emitted code of a module uses, so that it imports no others."""
 
     def __init__(self) -> None:
         self._wire: dict[str, set[str]] = {}
         self._shapes: dict[str, str] = {}
         self._tables: dict[str, str] = {}
-        #: Whether `operator.index` is needed.
+        #: Whether the module imports `operator.index`.
         self.index = False
-        #: The structs that need a function which tells whether they have only defaults.
+        #: The structs that need a function to test whether they have only defaults.
         self.tested_structs: set[str] = set()
 
     def wire(self, module: str, name: str) -> None:
-        """Registers a name of `kproto.wire`."""
+        """Registers a name to import from a module of `kproto.wire`."""
         self._wire.setdefault(module, set()).add(name)
 
     def default(self, field: FieldPlan) -> None:
@@ -43,7 +43,7 @@ class Imports:
             self.wire("uuid", name)
 
     def default_tests(self, field: FieldPlan) -> None:
-        """Registers the names in the tests that `field` is at its default."""
+        """Registers the names in the test whether `field` has its default."""
         self.default(field)
         for name in field.test_names:
             if name == "index":
@@ -54,7 +54,7 @@ class Imports:
             self.tested_structs.add(field.spec.type)
 
     def shape(self, types: list[str]) -> tuple[str, int]:
-        """Returns the name and the size in bytes of the Struct for neighbouring numbers."""
+        """Registers the Struct for numbers of these types; returns its name and size in bytes."""
         words = []
         for kind, group in groupby(types):
             count = len(list(group))
@@ -65,7 +65,10 @@ class Imports:
         return name, struct.calcsize(letters)
 
     def uniform_shapes(self, types: list[str]) -> str:
-        """Returns the name of the UniformStructs for a layout; `int32[]` is an array of numbers."""
+        """Registers the UniformStructs for a layout, and returns its name.
+
+        A type such as `int32[]` is an array of numbers.
+        """
         words, parts = [], [""]
         for kind, group in groupby(types):
             element = kind.removesuffix("[]")
@@ -83,7 +86,10 @@ class Imports:
         return name
 
     def array_shapes(self, element: str) -> tuple[str, int]:
-        """Returns the name of the table of Structs for 0 to 127 numbers, and a number's bytes."""
+        """Registers the list of Structs for 0 to 127 numbers of a type.
+
+        Returns its name, and the size of a number in bytes.
+        """
         name = f"_{element.upper()}_ARRAYS"
         letter = _LETTERS[element]
         self.wire("reading", "ARRAY_STRUCTS")
@@ -91,24 +97,24 @@ class Imports:
         return name, struct.calcsize(f">{letter}")
 
     def counted_shapes(self, count: str, element: str) -> str:
-        """Returns the name of the table of Structs for a count and that many numbers."""
+        """Registers the list of Structs for a count and 0 to 126 numbers; returns its name."""
         name = f"_{count.upper()}_AND_{element.upper()}_ARRAYS"
         self.wire("writing", "COUNTED_ARRAY_STRUCTS")
         self._tables[name] = f'COUNTED_ARRAY_STRUCTS["{_LETTERS[count]}{_LETTERS[element]}"]'
         return name
 
     def shapes(self) -> list[tuple[str, str]]:
-        """Returns name and source of the Structs and their tables."""
+        """Returns the name and the source of each registered Struct and list, sorted by name."""
         made = {name: f'struct.Struct("{letters}")' for name, letters in self._shapes.items()}
         return sorted({**made, **self._tables}.items())
 
     def wire_imports(self) -> list[tuple[str, list[str]]]:
-        """Returns the modules of `kproto.wire`, each with the names to import."""
+        """Returns each module of `kproto.wire` with the names to import from it, sorted."""
         return [(module, sorted_names(names)) for module, names in sorted(self._wire.items())]
 
 
 def import_lines(module: str, names: Sequence[str], *, margin: int = 0) -> list[str]:
-    """Returns the import of `names`, one per line if they are too many for one line."""
+    """Returns the lines that import `names`, with one name per line if a line is too long."""
     line = f"from {module} import {', '.join(names)}"
     if margin + len(line) <= WIDTH:
         return [line]
@@ -116,7 +122,7 @@ def import_lines(module: str, names: Sequence[str], *, margin: int = 0) -> list[
 
 
 def sorted_names(names: Iterable[str]) -> list[str]:
-    """Sorts names as import sorters do: constants, then classes, then functions."""
+    """Sorts names as ruff sorts imports: constants, then classes, then functions."""
 
     def rank(name: str) -> tuple[int, str]:
         if name.isupper():

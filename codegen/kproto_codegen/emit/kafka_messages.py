@@ -1,7 +1,4 @@
-"""Tables about Kafka's own messages: the data path, and the structs that are mostly uniform.
-
-Contains tables only.
-"""
+"""Lists Kafka's messages and structs for which faster code is generated."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from typing import Final
 
 __all__ = ["DATA_PATH", "UNIFORM_STRUCTS"]
 
-#: Messages on the data path: every layout of a struct gets its own straight-line code.
+#: Messages on the data path; their code has Style.STRAIGHT, which is faster and longer.
 DATA_PATH: Final = frozenset(
     {
         "ApiVersionsResponse",
@@ -29,6 +26,6 @@ DATA_PATH: Final = frozenset(
     }
 )
 
-#: Structs on the data path, as (message, struct), whose arrays of numbers mostly have equal counts:
-#: the replicas of the partitions of a topic.
+#: Structs of these messages, as (message, struct), that are mostly uniform: their arrays of
+#: numbers, such as the replicas of the partitions of a topic, have equal counts.
 UNIFORM_STRUCTS: Final = frozenset({("MetadataResponse", "MetadataResponsePartition")})

@@ -1,6 +1,6 @@
-"""Emits the module of one message: its classes, its functions and their imports.
+"""Emits the module of a message: its imports, classes and functions.
 
-Decides the order of a module; `classes` and `functions` emit the parts.
+`classes` and `functions` emit the parts; the template `message.py.j2` has their order.
 """
 
 from __future__ import annotations
@@ -30,25 +30,28 @@ from .rendering import block, rendered
 
 __all__ = ["BASES", "Runtime", "module_source"]
 
-#: The base class of each type of message; all others derive from `Message`.
+#: The base class by message type; it is `Message` for all other types.
 BASES: Final = {"request": "Request", "response": "Response"}
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The package `name` from which generated code imports its runtime, or relative imports."""
+    """The package from which generated code imports its runtime (`wire`, `messages.base`).
+
+    With `relative`, the generated package is inside it, and has relative imports.
+    """
 
     name: str = "kproto"
     relative: bool = False
 
     @property
     def root(self) -> str:
-        """Returns the prefix of the runtime's packages in an import."""
+        """Returns the prefix of the runtime's subpackages in an import: `..` or `kproto.`."""
         return ".." if self.relative else f"{self.name}."
 
     @property
     def base_module(self) -> str:
-        """Returns the module of the base classes."""
+        """Returns the module of the base classes, as an import names it."""
         return ".base" if self.relative else f"{self.name}.messages.base"
 
 
@@ -61,17 +64,17 @@ def module_source(
 ) -> str:
     """Returns the source of the module of `message`; `messages` are all messages of the package.
 
-    `secrets` are the names of fields that are never printed, `made_from` the names of the files
-    that contain the definition.
+    `secrets` are the names of fields that the repr hides. `made_from` are the names of the files
+    with the definition.
     """
-    # Only Kafka's own messages are on its data path: other packages may use the same names.
+    # Only in `kproto.messages`, because other packages may use the same names for other messages.
     style = Style.STRAIGHT if message.name in DATA_PATH and runtime.relative else Style.BRANCHING
     plans = plan_structs(message, style)
     imports = Imports()
     *inner, own = plans
     functions = []
     for plan in inner:
-        if plan.versions:  # otherwise it is never read or written
+        if plan.versions:  # a struct that no version uses is never read or written
             functions += struct_functions(plan, imports)
     functions += tags_functions(own, imports)
     read, write = read_method(own, imports), write_method(own, imports)
@@ -102,7 +105,7 @@ def _about(message: MessageSpec) -> str:
 
 
 def _response_to(message: MessageSpec, messages: Sequence[MessageSpec]) -> str | None:
-    """Returns the name of the response if the message is a request."""
+    """Returns the name of the response to a request; None for other messages."""
     if message.type != "request":
         return None
     expected = ("response", message.api_key, message.module)

@@ -1,7 +1,7 @@
-"""Writes a package from specs: one module per message, the lazy `__init__`, the definitions file.
+"""Generates a package from specs: a module per message, `__init__`, and the definitions file.
 
-Checks the rules between the messages of one package. Renders every file before it writes any;
-`output` writes them.
+Checks that module names and api keys are unique in the package. Renders all files before `output`
+writes the first.
 """
 
 from __future__ import annotations
@@ -39,15 +39,16 @@ def generate(
     secrets: Collection[tuple[str, str]] = (),
     origins: Origins = NO_ORIGINS,
 ) -> GenerateReport:
-    """Writes the package called `package` with the classes of `messages` into the folder `out`.
+    """Writes the package called `package` with the classes of `messages` to the folder `out`.
 
-    `definitions` is the path of the definitions file, `error_table` that of the module with the
-    error codes. The runtime is imported relatively with `relative` (for `kproto.messages` itself),
-    else from the package called `runtime`. `secrets` are further fields, as (message, field), that
-    are never printed. The heads of the files name their `origins`. Raises DefinitionError if two
-    messages have the same module name or two requests the same api key, if a secret names no field,
-    or if a file that the generator did not make is in the way; nothing is written then. Raises
-    MissingPackageError if the template engine is not installed.
+    `definitions` is the path of the definitions file, `error_table` the path of the module with the
+    error codes (None: no module). Generated code imports its runtime from the package `runtime`;
+    with `relative`, for `kproto.messages`, it has relative imports. `secrets` are (message, field)
+    that the repr hides, besides those of Kafka. The heads of the files name their `origins`.
+
+    Raises DefinitionError, and writes nothing, if two messages have the same module name, if two
+    requests have the same api key, if a field in `secrets` does not exist, or if a file that was
+    not generated would be overwritten. Raises MissingPackageError if jinja2 is not installed.
     """
     check_installed()
     _check_secrets(messages, secrets)
@@ -87,7 +88,10 @@ def _check_secrets(messages: Sequence[MessageSpec], secrets: Collection[tuple[st
 
 
 def _check_api_keys(messages: Sequence[MessageSpec]) -> None:
-    """Checks that api keys identify the requests of a package, which Kafka's modules need not."""
+    """Raises DefinitionError if two requests have the same api key.
+
+    Kafka allows that for requests of different modules or releases, but not a generated package.
+    """
     first: dict[int, MessageSpec] = {}
     for message in messages:
         if message.type != "request" or message.api_key is None:

@@ -1,9 +1,9 @@
-"""Plans what the generated code of one message must do, version by version, as plain data.
+"""Plans the generated code of a message: the encoding of each field in each version, and names.
 
-The generated code branches on versions only where the wire layout changes: a *segment* is a range
-of versions in which an item (a field in its place, or the tagged fields behind a struct) has one
-form, and a *run* is a group of neighbouring items whose segments begin at the same versions. Every
-decision about a field is made here, once; readers and writers turn it into statements.
+Generated code tests the version only if the wire layout changes. An *item* is a field, or the
+tagged fields at the end of a struct. The *form* of an item is its encoding. A *segment* is a range
+of versions in which an item has the same form. A *run* is a group of neighbouring items whose
+segments begin at the same versions. `readers` and `writers` emit the code for each run.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ __all__ = [
 
 
 class Style(Enum):
-    """How a module is written; the values are the words in its head."""
+    """The style of a module's code; the value is written in the head of the module."""
 
     BRANCHING = "branches on the version where the layout changes"
     STRAIGHT = "straight-line code for each layout"
 
 
 class Kind(Enum):
-    """The kind of a value for the code that reads or writes it."""
+    """The kinds of values that need different code to read and write."""
 
     BOOL = "bool"
     NUMBER = "number"
@@ -55,7 +55,7 @@ class Kind(Enum):
     ARRAY = "array"
 
 
-#: The kind of each primitive type; all others are numbers.
+#: The kind by primitive type; all other primitive types are numbers.
 _KINDS: Final = {
     "bool": Kind.BOOL,
     "uuid": Kind.UUID,
@@ -64,10 +64,10 @@ _KINDS: Final = {
     "records": Kind.OCTETS,
 }
 
-#: Kinds whose values all have the same number of bytes.
+#: The kinds whose values have a fixed size.
 _FIXED_WIDTH: Final = frozenset({Kind.BOOL, Kind.NUMBER, Kind.UUID})
 
-#: The Python type of each primitive type; all others are int.
+#: The Python type by primitive type; it is int for all other primitive types.
 _PYTHON_TYPES: Final = {
     "bool": "bool",
     "float64": "float",
@@ -78,8 +78,8 @@ _PYTHON_TYPES: Final = {
 }
 
 
-#: Attributes that cannot be properties: in a class body the property would hide a builtin that
-#: annotations and decorators use, or its slot an attribute that every struct inherits.
+#: Attributes that cannot be properties. The property would hide a builtin that the class body uses,
+#: or its slot, with an underscore before, would hide an attribute that structs inherit.
 NEVER_LAZY = frozenset(
     {
         *("bool", "bytes", "classmethod", "float", "frozenset"),
@@ -89,7 +89,7 @@ NEVER_LAZY = frozenset(
     }
 )
 
-#: Numbers that are easier to read as powers.
+#: The source of numbers that are easier to read as powers of 2.
 _BOUNDS = {
     2**31 - 1: "2**31 - 1",
     -(2**31): "-(2**31)",
@@ -100,73 +100,79 @@ _BOUNDS = {
 
 
 class StructEnd(NamedTuple):
-    """The end of a struct in one version: whether it has tagged fields."""
+    """The form of the tagged fields at the end of a struct: they exist if it is flexible."""
 
     flexible: bool
 
 
 @dataclass(frozen=True, slots=True)
 class FieldPlan:
-    """One field of a struct as Python code sees it."""
+    """A field of a struct, with the names and types of its Python code.
+
+    `collection` is whether the attribute is a keyed list.
+    """
 
     spec: FieldSpec
     attribute: str
     collection: bool
-    #: Whether no current layout has it, for a message on the data path.
+    #: Whether only versions that are not flexible have the field, in STRAIGHT style.
     obsolete: bool = False
-    #: Whether it is an array of numbers whose slot may hold their bytes until the first access.
+    #: Whether the field is an array of numbers that are kept as bytes until the first access.
     packed: bool = False
 
     @property
     def kind(self) -> Kind:
-        """Returns the kind of the value."""
+        """Returns the kind of the field."""
         return Kind.ARRAY if self.spec.is_array else self.element_kind
 
     @property
     def element_kind(self) -> Kind:
-        """Returns the kind of the value, or of its elements."""
+        """Returns the kind of the field, or of its elements if it is an array."""
         name = self.spec.element_type
         return _KINDS.get(name, Kind.NUMBER) if name in PRIMITIVE_TYPES else Kind.STRUCT
 
     @property
     def of_strings(self) -> bool:
-        """Returns whether this is an array of strings, for which callers easily pass a string."""
+        """Returns whether the field is an array of strings.
+
+        The generated `__init__` checks such an argument, because users may pass a string.
+        """
         return self.spec.is_array and self.element_kind is Kind.STRING
 
     @property
     def struct_snake(self) -> str:
-        """Returns the name of the struct, or of the elements' struct, for function names."""
+        """Returns the name of the struct (or of the elements' struct) in snake_case."""
         return snake_case(self.spec.element_type)
 
     @property
     def mostly_long(self) -> bool:
-        """Returns whether its length mostly needs more than a one-byte varint."""
+        """Returns whether the field is mostly too long for a length of one byte: records."""
         return self.spec.type == "records"
 
     @property
     def mostly_empty(self) -> bool:
-        """Returns whether it is mostly null or empty, like nullable arrays of structs."""
+        """Returns whether the field is mostly null or empty: a nullable array of structs."""
         return self.spec.is_struct_array and bool(self.spec.nullable_versions)
 
     @property
     def nullable(self) -> bool:
-        """Returns whether the attribute may be None in some version."""
+        """Returns whether the attribute may be None in at least one version."""
         return self.spec.default_value() is None or (
             bool(self.spec.nullable_versions) and self.spec.type not in FORMATS
         )
 
     @property
     def null_is_not_default(self) -> bool:
-        """Returns whether this is a nullable struct whose default is a struct of defaults."""
+        """Returns whether the field is a nullable struct whose default is not null."""
         return self.spec.is_struct and self.nullable and self.spec.default_value() is not None
 
     @property
     def lazy(self) -> bool:
-        """Returns whether it is an always tagged struct, or an array that current layouts lack.
+        """Returns whether the slot has DEFAULT until the attribute is first read.
 
-        Such a field is mostly absent. Its slot holds DEFAULT until the first access, which saves
-        reading and writing three objects for each partition of a fetch. A field whose property or
-        slot would break the class is not lazy.
+        That is so for a struct that all versions tag, and for an obsolete array, because such
+        fields are mostly absent. It saves the creation of three objects for each partition of a
+        fetch. Nullable fields, and attributes in NEVER_LAZY, are not lazy.
         """
         spec = self.spec
         tagged = bool(spec.tagged_versions) and spec.tagged_versions.covers(spec.versions)
@@ -175,12 +181,12 @@ class FieldPlan:
 
     @property
     def slot(self) -> str:
-        """Returns the name of the slot with the value."""
+        """Returns the name of the slot, which begins with an underscore if there is a property."""
         return f"_{self.attribute}" if self.lazy or self.packed else self.attribute
 
     @property
     def element(self) -> str:
-        """Returns the Python type of the field, or of its elements."""
+        """Returns the Python type of the field, or of its elements if it is an array."""
         name = self.spec.element_type
         if name in PRIMITIVE_TYPES:
             return _PYTHON_TYPES.get(name, "int")
@@ -188,7 +194,7 @@ class FieldPlan:
 
     @property
     def annotation(self) -> str:
-        """Returns the type of the attribute."""
+        """Returns the source of the attribute's type."""
         made = self.element
         if self.collection:
             made = f"{made}Collection"
@@ -198,13 +204,13 @@ class FieldPlan:
 
     @property
     def parameter(self) -> str:
-        """Returns the type of the parameter of `__init__`."""
+        """Returns the source of the type of the `__init__` parameter."""
         made = f"Iterable[{self.element}]" if self.spec.is_array else self.element
         return f"{made} | None" if self.nullable or self.spec.is_struct else made
 
     @property
     def default(self) -> str:
-        """Returns the source of the default of the parameter of `__init__`."""
+        """Returns the source of the default of the `__init__` parameter."""
         value = self.spec.default_value()
         if self.null_is_not_default:
             return "DEFAULT"
@@ -215,9 +221,9 @@ class FieldPlan:
         return self._scalar(value)
 
     def default_tests(self, value: str) -> tuple[Condition, Condition]:
-        """Returns the tests that `value`, an attribute's source, is the default, and is not.
+        """Returns the condition that the expression `value` is the default, and its opposite.
 
-        They never mistake None for an empty default: null must not vanish.
+        None never counts as an empty default, because encoding would then lose a null.
         """
         default = self.spec.default_value()
         if default is None:
@@ -244,12 +250,15 @@ class FieldPlan:
 
     @property
     def calls_struct_test(self) -> bool:
-        """Returns whether the tests of the default call a function of the struct."""
+        """Returns whether `default_tests` calls the function that tests the struct."""
         return self.spec.is_struct and self.spec.default_value() is not None
 
     @property
     def test_names(self) -> frozenset[str]:
-        """Returns the names that the tests of the default call: 1.0 equals 1, but is no int."""
+        """Returns the names that `default_tests` calls.
+
+        They refuse a value of a wrong type that equals the default, such as 0.0 for an int.
+        """
         if self.spec.default_value() is None:
             return frozenset()
         match self.kind:
@@ -263,17 +272,17 @@ class FieldPlan:
 
     @property
     def default_names(self) -> frozenset[str]:
-        """Returns the names in the source of the default."""
+        """Returns the names to import for the source of the default."""
         if self.kind is not Kind.UUID:
             return frozenset()
         return frozenset({"ZERO_UUID" if self.spec.default_value() == bytes(16) else "Uuid"})
 
     def first_value(self) -> str:
-        """Returns the source of the slot's value when the layout does not have the field."""
+        """Returns the source of the slot's value if the layout lacks the field."""
         return "DEFAULT" if self.lazy else self.new_default()
 
     def new_default(self) -> str:
-        """Returns the source of a new default of the attribute, never a shared list or struct."""
+        """Returns the source that creates a default value, such as a new list or struct."""
         value = self.spec.default_value()
         if value is None:
             return "None"
@@ -303,16 +312,16 @@ Form: TypeAlias = FieldForm | StructEnd
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Neighbouring items that change at the same versions, with their forms in each segment."""
+    """Neighbouring items whose forms change at the same versions, and their forms by segment."""
 
-    items: tuple[FieldPlan | None, ...]  # None stands for the tagged fields
+    items: tuple[FieldPlan | None, ...]  # None is the tagged fields
     segments: tuple[tuple[Versions, tuple[Form, ...]], ...]
 
     def is_fixed_size(self, forms: tuple[Form, ...]) -> bool:
-        """Returns whether structs of that layout have one size if they have no tagged fields.
+        """Returns whether all structs with these forms have the same size, without tagged fields.
 
-        Used for flexible layouts only: few clients send older ones, so that the gain is not worth
-        the code.
+        Returns False for layouts that are not flexible: few clients use them, so that faster code
+        is not worth its length.
         """
         written = set()
         for item, form in zip(self.items, forms, strict=True):
@@ -324,9 +333,9 @@ class Run:
         return bool(written) and written <= _FIXED_WIDTH
 
     def is_uniform(self, forms: tuple[Form, ...]) -> bool:
-        """Returns whether structs of that layout have one size if their arrays have equal counts.
+        """Returns whether structs with these forms have the same size if arrays have equal counts.
 
-        Used for flexible layouts only, like `is_fixed_size`.
+        Returns False for layouts that are not flexible, as `is_fixed_size` does.
         """
         written = [
             (item.packed, item.kind)
@@ -343,11 +352,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class StructPlan:
-    """A struct of a message, or the message itself, over the versions that use it."""
+    """A struct of a message, or the message itself, in the versions that use it."""
 
     name: str
     is_message: bool
-    #: Whether some array contains it.
+    #: Whether the struct is the element of an array.
     of_array: bool
     style: Style
     versions: Versions
@@ -357,25 +366,24 @@ class StructPlan:
 
     @property
     def class_name(self) -> str:
-        """Returns the name of the class."""
+        """Returns the name of the generated class."""
         return class_name(self.name)
 
     @property
     def snake_name(self) -> str:
-        """Returns the name for function names."""
+        """Returns the name in snake_case, for function names."""
         return snake_case(self.name)
 
     @property
     def keys(self) -> tuple[FieldPlan, ...]:
-        """Returns the key fields of the elements of a keyed list."""
+        """Returns the key fields (`mapKey`) if arrays of the struct are keyed lists."""
         return tuple(field for field in self.fields if field.spec.map_key)
 
     @property
     def tagged(self) -> tuple[FieldPlan, ...]:
-        """Returns the fields that are tagged in some version, by number.
+        """Returns the fields that at least one version tags, ordered by tag.
 
-        Their numbers are reserved in all flexible versions: a version without the field refuses the
-        tag, as Kafka does.
+        A flexible version that lacks such a field refuses its tag, as Kafka does.
         """
         if not self.flexible_versions:
             return ()
@@ -384,7 +392,7 @@ class StructPlan:
 
     @property
     def flexible_versions(self) -> Versions:
-        """Returns the flexible versions among those in use."""
+        """Returns the versions in use that are flexible."""
         return self.versions.intersect(self.flexible)
 
     def tagged_versions(self, field: FieldPlan) -> Versions:
@@ -393,15 +401,15 @@ class StructPlan:
         return self.versions.intersect(spec.versions).intersect(spec.tagged_versions)
 
     def always_tagged(self, field: FieldPlan) -> bool:
-        """Returns whether every flexible version in use tags `field`."""
+        """Returns whether all flexible versions in use tag `field`."""
         return self.tagged_versions(field).covers(self.flexible_versions)
 
 
 def plan_structs(message: MessageSpec, style: Style) -> list[StructPlan]:
-    """Returns every struct of `message`, inner ones first, the message itself last.
+    """Returns the plans of the structs of `message`, inner structs first, the message last.
 
-    In STRAIGHT style all items of a struct form one run, so that every layout has its own
-    straight-line code; otherwise only neighbours with equal segments do.
+    In STRAIGHT style all items of a struct are in a single run, so that each layout gets its own
+    code. In BRANCHING style a run has neighbouring items with the same segments.
     """
     uses = versions_in_use(message)
     structs = list(message.structs())
@@ -459,7 +467,7 @@ def _plan(
         numbered = groupby(range(len(items)), key=lambda index: _changes(forms[index]))
         groups = [list(group) for _, group in numbered]
     runs = []
-    for group in groups if versions else []:  # a field of no valid version may hold a struct
+    for group in groups if versions else []:  # no version may use the struct
         columns = tuple(zip(*(forms[index] for index in group), strict=True))
         segments = tuple(
             (Versions(versions.lowest + low, versions.lowest + high), columns[low])
@@ -490,12 +498,12 @@ def _may_pack(field: FieldSpec) -> bool:
 
 
 def _changes(forms: tuple[Form, ...]) -> tuple[int, ...]:
-    """Returns the indexes at which the form differs from the one before."""
+    """Returns the indexes at which the form differs from the previous form."""
     return tuple(index for index in range(1, len(forms)) if forms[index] != forms[index - 1])
 
 
 def _segments(columns: tuple[tuple[Form, ...], ...]) -> list[tuple[int, int]]:
-    """Returns the index ranges, both ends included, in which the columns stay equal."""
+    """Returns the ranges of indexes (first, last) in which the columns are equal."""
     starts = [0] + [i for i in range(1, len(columns)) if columns[i] != columns[i - 1]]
     ends = [start - 1 for start in starts[1:]] + [len(columns) - 1]
     return list(zip(starts, ends, strict=True))
@@ -507,7 +515,7 @@ def _uuid_text(value: object) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Returns an ASCII str literal in double quotes."""
+    """Returns the source of a string: an ASCII literal in double quotes."""
     inner = ascii(text)[1:-1]
     if ascii(text).startswith("'"):
         inner = inner.replace('"', '\\"').replace("\\'", "'")

@@ -1,10 +1,10 @@
-"""Emits the code that reads each value, in both styles: by calls, and inline.
+"""Emits the code that reads each value: with calls (BRANCHING style) or inline (STRAIGHT style).
 
-Inline reading is fast for three reasons. One Struct reads neighbouring numbers together with the
-length or count that follows them, and skips an array that is mostly empty. One Struct reads all
-structs of an array if they have one size. Short strings, bytes and arrays are read without a call.
-For a long, unexpectedly null or invalid value, the code calls the functions of
-`kproto.wire.reading` at the same position.
+Inline code is fast for three reasons. A single Struct reads neighbouring numbers together with the
+length or count after them, and skips an array that is mostly empty. A single Struct reads all
+structs of an array if they have the same size. Short strings, bytes and arrays are read without a
+call. For a long or invalid value, the code calls the functions of `kproto.wire.reading` at the same
+position.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .plan import FieldPlan, Form, Kind, Run, StructEnd, StructPlan, Style
 
 __all__ = ["READERS", "Reader", "fixed_size_elements", "uniform_elements"]
 
-#: From this many elements on, one Struct for all is faster than one call for each.
+#: From this many elements on, a single Struct for all is faster than reading each.
 _SEVERAL: Final = 5
 
 
 class Reader(Block):
-    """Emits calls of `kproto.wire.reading` that read from `pos` on."""
+    """Emits calls of `kproto.wire.reading`. The emitted code reads at `pos` and advances it."""
 
     def flush(self) -> None:
         if self.numbers:
@@ -88,20 +88,20 @@ class Reader(Block):
             self.code.append(none)
 
     def function(self, kind: str, form: FieldForm) -> str:
-        """Returns the name of the function that reads such a value."""
+        """Registers and returns the name of the function that reads a value of this kind."""
         name = value_function("read", kind, form)
         self.imports.wire("reading", name)
         return name
 
     def tags(self, start: str) -> str:
-        """Returns the code that reads the tagged fields, at least one, from `start` on."""
+        """Returns the code that reads the tagged fields at `start`."""
         if self.plan.tagged:
             return f"pos = _read_{self.plan.snake_name}_tags({self.target}, data, {start}, version)"
         self.imports.wire("reading", "read_unknown_tags")
         return f"{self.target}._unknown_tags, pos = read_unknown_tags(data, {start})"
 
     def elements(self, field: FieldPlan, form: FieldForm, expr: str) -> Code:
-        """Returns the code that reads `length` elements, or null for a length below 0."""
+        """Returns the code that reads `length` elements; a negative length means null."""
         read: Code
         several = elements_function("read", field, form)
         if field.element_kind is Kind.STRUCT:
@@ -120,7 +120,7 @@ class Reader(Block):
 
 
 class _BranchingReader(Reader):
-    """Emits calls; a bool by itself is one byte."""
+    """Emits calls; reads a single bool without a Struct."""
 
     def flush(self) -> None:
         match self.numbers:
@@ -132,9 +132,9 @@ class _BranchingReader(Reader):
 
 
 class _DeferredArray(NamedTuple):
-    """An array whose elements are read only after the numbers that follow it."""
+    """A mostly empty array, so that the numbers after it are read together with its count."""
 
-    #: The index of its count among the collected numbers.
+    #: The index of the array's count among the collected numbers.
     count_index: int
     array: tuple[FieldPlan, FieldForm, str]
 
@@ -160,15 +160,14 @@ class _StraightReader(Reader):
     def _flush_deferred(self, deferred: _DeferredArray) -> None:
         """Emits code that reads numbers as if the array between them were empty or null.
 
-        If the array has elements, the code reads the numbers after it again. There are enough bytes
-        in both cases.
+        If the array has elements, the code reads the array, then the numbers after it again.
         """
         field, form, expr = deferred.array
         following = self.numbers[deferred.count_index + 1 :]
         _, size = self.imports.shape([kind for kind, _ in following])
         super().flush()
         before = len(self.code)
-        if form.compact:  # a non-minimal varint may encode null in two bytes, too
+        if form.compact:  # keeps null, because an unnecessarily long varint may encode it
             present, start = form, f"pos - {size + 1}"
         else:
             present, start = form._replace(nullable=False), f"pos - {size + 4}"
@@ -210,11 +209,11 @@ class _StraightReader(Reader):
             self._general_array(field, form, expr)
 
     def _general_array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
-        """Emits an array; only a large count is checked against the number of remaining bytes."""
+        """Emits an array. A count of 128 or more is read by a function, which also checks it."""
         function = self.function("array_length", form)
         if form.compact:
             self._take_byte("length")
-            # Null is 0, so that subtracting 1 gives -1, as in the form that is not compact.
+            # A compact count is encoded as count plus 1, so that null, 0, becomes -1.
             test = "length < 128" if form.nullable else "0 < length < 128"
             slow = f"length, pos = {function}(data, pos - 1)"
             self.code.append(when(test, ["length -= 1"], [slow]))
@@ -226,7 +225,7 @@ class _StraightReader(Reader):
         self.code += self.elements(field, form, expr)
 
     def end(self, form: StructEnd) -> None:
-        """Emits the reading of the tagged fields at the end, which are mostly one byte, 0."""
+        """Emits code that reads the tagged fields; calls a function only if there are any."""
         if not form.flexible:
             super().end(form)
             return
@@ -235,19 +234,19 @@ class _StraightReader(Reader):
         self.code.append(when("tags", [self.tags("pos - 1")], [none]))
 
     def _take_length(self, kind: str, local: str) -> None:
-        """Emits a length, which is read along with the numbers before it."""
+        """Emits code that reads a length to `local`, together with the collected numbers."""
         self.numbers.append((kind, local))
         self.flush()
 
     def _take_byte(self, local: str) -> None:
-        """Emits the reading of one byte; afterwards `pos` is after that byte."""
+        """Emits code that reads a byte to `local`, together with the collected numbers if any."""
         if self.numbers:
             self._take_length("uint8", local)
         else:
             self.code += [f"{local} = data[pos]", "pos += 1"]
 
     def _sized(self, kind: str, length: str, decoded: str, form: FieldForm, expr: str) -> None:
-        """Emits a string or bytes; `decoded` is the source for the part from `pos` to `end`."""
+        """Emits a string or bytes; `decoded` is the source that decodes `data[pos:end]`."""
         null = [f"{expr} = None"]
         if form.compact:
             self._take_byte("size")
@@ -265,8 +264,8 @@ class _StraightReader(Reader):
     def _long_octets(self, form: FieldForm, expr: str) -> None:
         """Emits bytes whose length is mostly a varint of two bytes.
 
-        Both bytes can be read for any length, because the tagged fields after the fields take at
-        least one byte.
+        The code always reads two bytes. They exist even if the length has one byte, because the
+        tagged fields at the end of the struct have at least one.
         """
         self.numbers.append(("uint8", "size"))
         self._take_length("uint8", "more")
@@ -302,7 +301,7 @@ class _StraightReader(Reader):
 
 
 class _FixedSizeReader(_StraightReader):
-    """Emits the assignment of a whole struct from a tuple, `fields`."""
+    """Emits code that sets all fields of a struct from the tuple `fields`."""
 
     def __init__(self, plan: StructPlan, imports: Imports) -> None:
         super().__init__(plan, "entry", imports)
@@ -330,10 +329,10 @@ class _FixedSizeReader(_StraightReader):
 def fixed_size_elements(
     plan: StructPlan, imports: Imports, run: Run, forms: tuple[Form, ...], each: Code
 ) -> Code:
-    """Returns code that reads `count` structs of one size with one Struct, or by `each`.
+    """Returns code that reads `count` structs of the same size with a single Struct.
 
-    The code uses `each` for few structs, if a struct has tagged fields (which move the bytes after
-    them), and if bytes are missing.
+    The code runs `each` instead if there are few structs, if a struct has tagged fields, or if the
+    data ends early.
     """
     reader = _FixedSizeReader(plan, imports)
     code = reader.struct(run, forms)
@@ -355,10 +354,10 @@ def fixed_size_elements(
 
 
 class _UniformReader(_FixedSizeReader):
-    """Emits the same for structs with arrays of numbers, which are left as bytes."""
+    """Emits code like `_FixedSizeReader`, for structs with arrays of numbers, which stay bytes."""
 
     def _take_shape(self, kinds: list[str]) -> None:
-        *fields, _ = kinds  # the last is the byte of the tagged fields
+        *fields, _ = kinds  # the last is the number of tagged fields
         self.shape = self.imports.uniform_shapes(fields)
 
     def array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
@@ -368,9 +367,10 @@ class _UniformReader(_FixedSizeReader):
 def uniform_elements(
     plan: StructPlan, imports: Imports, run: Run, forms: tuple[Form, ...], each: Code
 ) -> Code:
-    """Returns code that reads `count` structs with one Struct, their arrays as bytes, or by `each`.
+    """Returns code that reads `count` uniform structs with a single Struct, their arrays as bytes.
 
-    The code also uses `each` if the arrays of the structs have different counts.
+    The code runs `each` instead if there are few structs, or if `UniformStructs` refuses them, such
+    as for arrays with different counts.
     """
     reader = _UniformReader(plan, imports)
     code = reader.struct(run, forms)
@@ -386,7 +386,7 @@ def uniform_elements(
     ]
 
 
-#: The emitter of whole structs, by style.
+#: The emitter of the reading code, by style.
 READERS: Final[dict[Style, type[Reader]]] = {
     Style.BRANCHING: _BranchingReader,
     Style.STRAIGHT: _StraightReader,

@@ -1,7 +1,7 @@
-"""Renders the templates, and post-processes the result.
+"""Renders the templates, and breaks long lines.
 
-Text of a definition reaches a template only as a checked identifier, a quoted literal, or an
-escaped docstring.
+Text from a definition must be a checked identifier, a quoted literal or an escaped docstring before
+it is passed to a template.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["block", "check_installed", "rendered"]
 @cache
 def _environment() -> jinja2.Environment:
     try:
-        import jinja2  # an extra, wanted to generate alone: releases are read without it
+        import jinja2  # an extra, which only `generate` needs
     except ModuleNotFoundError as error:
         raise MissingPackageError(
             f"generating needs {error.name}, which is not installed; it comes with the extra "
@@ -38,16 +38,16 @@ def _environment() -> jinja2.Environment:
 
 
 def check_installed() -> None:
-    """Raises MissingPackageError if the template engine is not installed."""
+    """Raises MissingPackageError if jinja2 is not installed."""
     _environment()
 
 
 def rendered(template: str, head: Sequence[str], **values: object) -> str:
-    """Returns a whole file: its head, and the template with long lines broken."""
+    """Returns the content of a file: its head, and the rendered template with long lines broken."""
     body = _environment().get_template(template).render(values)
     return "\n".join([*head, *fitted(body.rstrip("\n").split("\n"))]) + "\n"
 
 
 def block(lines: Sequence[str], *, inside: bool = False) -> str:
-    """Returns lines for a template, indented `inside` a class."""
+    """Joins lines for a template; indents them if they are `inside` a class."""
     return "\n".join(indent(lines) if inside else lines)

@@ -1,7 +1,6 @@
-"""Breaks lines of Python at 100 columns.
+"""Breaks lines of generated Python at 100 columns.
 
-The generated code must look as after a formatter, without a formatter installed. Only this module
-works on text: it adds, removes and decides nothing.
+The lines are broken as ruff would break them, because generating must not need ruff.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ __all__ = ["WIDTH", "fitted"]
 
 WIDTH = 100
 
-#: A string literal on one line.
+#: Matches a string literal.
 _LITERAL = re.compile(r"""(["'])(?:\\.|(?!\1)[^\\])*\1""")
 
 
 def fitted(lines: Iterable[str]) -> list[str]:
-    """Returns the lines, with long ones broken at their outermost brackets like a formatter."""
+    """Returns the lines; breaks long lines at their outermost brackets or at operators."""
     return [part for line in lines for part in (_fit(line) if len(line) > WIDTH else [line])]
 
 
 def _fit(line: str) -> list[str]:
-    """Breaks a long line if it has brackets; brackets in literals are text of a definition."""
+    """Breaks a long line, but not inside string literals, which may contain brackets."""
     plain = _LITERAL.sub(lambda found: f'"{"_" * (len(found[0]) - 2)}"', line)
     if not any(part in plain for part in ("(", " else ", " and ", ", ")):
         return [line]
@@ -34,7 +33,7 @@ def _fit(line: str) -> list[str]:
 def _broken(line: str) -> list[str]:
     margin = line[: len(line) - len(line.lstrip())]
     word, _, tests = line.strip().rstrip(":").partition(" ")
-    # A single test that ends with a call is broken inside the call; others at their operators.
+    # A single test that ends with a call is broken inside the call, other tests at `and` or `or`.
     if word == "if" and (tests.count(" and ") > 1 or not tests.endswith(")")):
         joint = " and " if " and " in tests else " or "
         conditions = tests.replace(joint, f"\n{margin}   {joint}").split("\n")
@@ -54,7 +53,7 @@ def _broken(line: str) -> list[str]:
             parts = [f"{inner}{then}", f"{inner}if {test}", f"{inner}else {otherwise}"]
         return [f"{margin}{targets} = (", *parts, f"{margin})"]
     if "(" not in line:
-        return [line]  # one comparison, of a name of such length
+        return [line]  # a comparison of long names, which cannot be broken
     opening = line.index("(", line.index(" = ") if equals else 0)
     closing = _matching(line, opening)
     head, inner, tail = line[: opening + 1], line[opening + 1 : closing], margin + line[closing:]
@@ -77,7 +76,7 @@ def _matching(line: str, opening: int) -> int:
 
 
 def _split(inner: str) -> list[str]:
-    """Returns the arguments of a call, split at the commas outside any bracket."""
+    """Returns the arguments of a call, split at the commas outside brackets."""
     parts, depth, start = [], 0, 0
     for index, char in enumerate(inner):
         depth += (char in "([{") - (char in ")]}")

@@ -1,8 +1,8 @@
-"""Emits the code that writes each value, in both styles: by calls, and inline.
+"""Emits the code that writes each value: with calls (BRANCHING style) or inline (STRAIGHT style).
 
-Inline writing is fast because one Struct writes neighbouring numbers together with the length or
-count that follows them, and arrays of numbers together with their count; and because short strings
-are written without a call.
+Inline code is fast for two reasons. A single Struct writes neighbouring numbers together with the
+length or count after them, and arrays of numbers together with their count. Strings are written
+without a call.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from .plan import FieldPlan, Kind, StructEnd, Style
 
 __all__ = ["WRITERS", "PresentWriter", "Writer"]
 
-#: The bytes of null in forms that are not compact; compact forms write 0.
+#: The bytes of null if the type is not compact; a compact null is 0.
 _NULL_STRUCT: Final = r"\xff"
 _NULL_STRING: Final = r"\xff\xff"
 _NULL_INT32: Final = r"\xff\xff\xff\xff"
 
 
 class Writer(Block):
-    """Emits calls of `kproto.wire.writing`, to `append`."""
+    """Emits calls of `kproto.wire.writing`. The emitted code passes all bytes to `append`."""
 
     def flush(self) -> None:
         match self.numbers:
             case []:
                 return
-            case [("uuid", value)]:  # as it is, needing no Struct
+            case [("uuid", value)]:  # bytes, which need no Struct
                 self.code.append(f"append({value})")
             case _:
                 name, _ = self.imports.shape([kind for kind, _ in self.numbers])
@@ -79,10 +79,13 @@ class Writer(Block):
             self.code.append(when(is_set, ["raise WireFault"]))
 
     def tagged(self, field: FieldPlan, expr: str) -> None:
-        pass  # it follows at the end
+        pass  # `end` writes the tagged fields
 
     def end(self, form: StructEnd) -> None:
-        """Emits the end, which is mostly one byte, 0."""
+        """Emits code that writes the tagged fields, mostly the byte 0.
+
+        If the layout is not flexible, the code raises WireFault for unknown tagged fields.
+        """
         self.flush()
         tags = f"{self.target}._unknown_tags"
         if not form.flexible:
@@ -96,28 +99,31 @@ class Writer(Block):
             self.code.append(when(tags, [write], ['append(b"\\0")']))
 
     def call(self, function: str, value: str) -> str:
-        """Returns a call of a function of `kproto.wire.writing`."""
+        """Returns the source of a call of a function in `kproto.wire.writing`."""
         self.imports.wire("writing", function)
         return f"{function}(append, {value})"
 
     def bool_value(self, expr: str) -> str:
-        """Returns the source of a bool as an argument of a Struct."""
+        """Returns the source that converts a bool for a Struct; raises KeyError for other types."""
         self.imports.wire("writing", "BOOLS")
         return f"BOOLS[{expr}]"
 
     def uuid_value(self, expr: str) -> str:
-        """Returns the source of a uuid as an argument of a Struct."""
+        """Returns the source that converts a uuid to 16 bytes, for a Struct."""
         self.imports.wire("writing", "uuid_bytes")
         return f"uuid_bytes({expr})"
 
     def refuse_null(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
-        """Emits the check for null in a field that only other versions allow to be null."""
+        """Emits a check that raises WireFault for None, if only other versions allow null."""
         if field.nullable and not form.nullable:
             self.imports.wire("faults", "WireFault")
             self.code.append(when(f"{expr} is None", ["raise WireFault"]))
 
     def or_null(self, form: FieldForm, expr: str, null: str, write: Code) -> None:
-        """Emits `write`, or null if the layout allows it; `null` are its bytes if not compact."""
+        """Emits `write`, and before it a test for None that writes null if the layout allows it.
+
+        `null` has the bytes of null if the type is not compact.
+        """
         self.flush()
         if form.nullable:
             empty = r"\0" if form.compact else null
@@ -126,7 +132,7 @@ class Writer(Block):
             self.code += write
 
     def elements(self, field: FieldPlan, form: FieldForm, expr: str) -> Code:
-        """Returns the code that writes the elements behind the count of an array."""
+        """Returns the code that writes the elements of an array, without its count."""
         if field.element_kind is Kind.STRUCT:
             return [f"_write_{field.struct_snake}(append, {expr}, version)"]
         several = elements_function("write", field, form)
@@ -142,7 +148,7 @@ class Writer(Block):
 
 
 class PresentWriter(Writer):
-    """Emits calls for a value that is known not to be null."""
+    """Emits calls for a value that is never None, without tests for None."""
 
     def refuse_null(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         pass
@@ -179,7 +185,7 @@ class _StraightWriter(Writer):
             self.code.append("append(text)")
 
     def octets(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
-        """Emits calls, because the functions also accept buffers other than bytes."""
+        """Emits a call, because the function also accepts buffers other than bytes."""
         self.refuse_null(field, form, expr)
         function = _function_of_present("bytes", form)
         self.or_null(form, expr, _NULL_INT32, [self.call(function, expr)])
@@ -236,11 +242,11 @@ class _StraightWriter(Writer):
 
 
 def _function_of_present(kind: str, form: FieldForm) -> str:
-    """Returns the function that writes a value that is not null."""
+    """Returns the name of the function that writes a value that is not null."""
     return value_function("write", kind, form._replace(nullable=False))
 
 
-#: The emitter of whole structs, by style.
+#: The emitter of the writing code, by style.
 WRITERS: Final[dict[Style, type[Writer]]] = {
     Style.BRANCHING: Writer,
     Style.STRAIGHT: _StraightWriter,

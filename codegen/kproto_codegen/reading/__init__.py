@@ -1,5 +1,5 @@
-"""Parses the text of one definition file into a spec, with the line of every part.
+"""Parses the text of a definition file into a spec, and keeps the line numbers for errors.
 
-Owns the syntax of a definition: JSON with comments (`json_text`), and the keys with their types
-(`parser`). Does not know the rules of definitions, the source of files, or the use of the specs.
+`json_text` reads JSON with comments; `parser` checks the keys and the types of their values. The
+package `rules` checks the definition itself.
 """

@@ -1,8 +1,8 @@
-"""A strict JSON reader that keeps line numbers, for definition files.
+"""Reads JSON strictly, with the line number of each value, for definition files.
 
-Reads RFC 8259 JSON plus `//` and `/* */` comments, which Kafka's files use. The standard library's
-reader allows no comments, accepts duplicate keys, NaN and Infinity, and reports no line of a value;
-here each node has its own. Knows nothing of messages and fields.
+Accepts RFC 8259 JSON with `//` and `/* */` comments, which Kafka's files have. The standard
+library's reader cannot be used: it refuses comments, accepts duplicate keys, NaN and Infinity, and
+does not return line numbers.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ..errors import DefinitionError
 
 __all__ = ["MAX_DEPTH", "JsonNode", "JsonText", "JsonValue", "read_json"]
 
-#: The deepest nesting of objects and arrays. Kafka's deepest definition needs 10; the bound keeps a
-#: hostile file from exhausting the interpreter's stack.
+#: Most levels of nested objects and arrays, so that a hostile file cannot exhaust the stack.
+#: Kafka's definitions have at most 10.
 MAX_DEPTH = 64
 
 JsonValue: TypeAlias = "dict[str, JsonNode] | list[JsonNode] | str | int | float | bool | None"
@@ -24,7 +24,10 @@ JsonValue: TypeAlias = "dict[str, JsonNode] | list[JsonNode] | str | int | float
 
 @dataclass(frozen=True, slots=True)
 class JsonNode:
-    """A value, its line (in an object, that of its key), and the text of a scalar."""
+    """A JSON value and its line. The line of a value in an object is that of its key.
+
+    `text` is the source of a scalar, and the content of a string.
+    """
 
     value: JsonValue
     line: int
@@ -32,7 +35,7 @@ class JsonNode:
 
     @property
     def kind(self) -> str:
-        """Describes the value for an error message."""
+        """Describes the value as error text."""
         match self.value:
             case dict():
                 return "an object"
@@ -65,10 +68,11 @@ _ESCAPES = {
 
 @dataclass(frozen=True, slots=True)
 class JsonText:
-    """A parsed text: its value and its oddities.
+    """The result of parsing a file.
 
-    `repeated` lists the keys that stand twice in one object with the same scalar (with different
-    values they are an error); `trailing_line` is the line of content behind the end, or None.
+    `repeated` has an error for each key that an object has twice with the same scalar value; with
+    different values the key is refused. `trailing_line` is the line of content after the value,
+    None if there is none.
     """
 
     root: JsonNode
@@ -77,10 +81,10 @@ class JsonText:
 
 
 def read_json(text: str, *, file: str, allow_trailing: bool = False) -> JsonText:
-    """Reads one JSON value.
+    """Parses a JSON value.
 
-    Content behind the value is an error unless `allow_trailing`. Raises DefinitionError with file
-    and line.
+    Content after the value is an error unless `allow_trailing`. Raises DefinitionError, which names
+    file and line.
     """
     reader = _Reader(text, file)
     node = reader.value(0)
@@ -92,7 +96,7 @@ def read_json(text: str, *, file: str, allow_trailing: bool = False) -> JsonText
 
 
 class _Reader:
-    """The text, and the position of the reader."""
+    """Parses `text` from the current position on."""
 
     def __init__(self, text: str, file: str) -> None:
         self.text = text
@@ -103,13 +107,13 @@ class _Reader:
         self._counted = 0
 
     def line(self) -> int:
-        """Returns the line of the current position; counts from the last call on."""
+        """Returns the line number of the current position."""
         self._line += self.text.count("\n", self._counted, self.position)
         self._counted = self.position
         return self._line
 
     def error(self, reason: str) -> DefinitionError:
-        """Returns an error at the current position."""
+        """Returns a DefinitionError at the current position."""
         return DefinitionError(reason, file=self.file, line=self.line())
 
     def skip(self) -> None:
@@ -121,12 +125,12 @@ class _Reader:
             raise self.error("a /* comment has no end")
 
     def peek(self) -> str:
-        """Returns the next character behind white space and comments; "" at the end."""
+        """Skips white space and comments; returns the next character, "" at the end."""
         self.skip()
         return self.text[self.position : self.position + 1]
 
     def value(self, depth: int) -> JsonNode:
-        """Reads any value."""
+        """Reads the value at the current position."""
         if depth > MAX_DEPTH:
             raise self.error(f"nested more than {MAX_DEPTH} deep")
         match self.peek():
@@ -185,7 +189,7 @@ class _Reader:
                 return JsonNode(members, start)
 
     def _check_duplicate(self, key: str, line: int, first: JsonNode, second: JsonNode) -> None:
-        """Records a duplicate key with the same scalar; refuses one with another value."""
+        """Records a duplicate key with the same scalar value. Raises DefinitionError otherwise."""
         reason = f"the key {key!r} stands twice, first on line {first.line}"
         error = DefinitionError(reason, file=self.file, line=line)
         same = type(first.value) is type(second.value) and first.text == second.text
@@ -206,7 +210,7 @@ class _Reader:
                 return JsonNode(elements, start)
 
     def _goes_on(self, end: str, what: str) -> bool:
-        """Skips the comma or the end; returns whether another member follows."""
+        """Skips a comma or the end character; returns whether it was a comma."""
         found = self.peek()
         if found not in {",", end} or not found:
             missing = "the text ends inside" if not found else f"{found!r} stands inside"

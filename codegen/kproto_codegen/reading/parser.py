@@ -1,7 +1,7 @@
-"""Parses one definition file: JSON with comments becomes a MessageSpec with the line of each part.
+"""Parses a definition file to a MessageSpec, and keeps the line of each field and key.
 
-Checks the syntax: the known keys, the required ones, and the type of each value. `rules` checks the
-meaning. Knows no jar and no release.
+Reports syntax errors: unknown or missing keys, and values of a wrong type. The package `rules`
+checks the definition itself.
 """
 
 from __future__ import annotations
@@ -76,11 +76,13 @@ _STRUCT_KEYS: Final = frozenset({"name", "versions", "deprecatedVersions", "fiel
 
 @dataclass(frozen=True, slots=True)
 class LocatedSpec:
-    """A field or a struct of a definition, with its path.
+    """A field or a common struct of a definition, with its path and its JSON.
 
-    `path` is the path that a person looks for (`Topics.Partitions.Index`), `spec` the field itself,
-    or the common struct. `parents` are the fields around it, outermost first, or its common struct;
-    `holder` is the object in the file that lists it among its fields.
+    - `path`: such as `Topics.Partitions.Index`, or `commonStructs.Name` for a common struct.
+    - `spec`: the field or the common struct. `node`: its JSON object.
+    - `holder`: the JSON object that has it in its `fields` or `commonStructs`.
+    - `parents`: the fields that contain it, outermost first. In a common struct, the first parent
+      is the common struct.
     """
 
     path: str
@@ -91,24 +93,25 @@ class LocatedSpec:
 
     @property
     def line(self) -> int:
-        """Returns the line of its name."""
+        """Returns the line of the key `name`, or of the object if it has no name."""
         return _named_line(self.node)
 
     def key_line(self, key: str) -> int:
-        """Returns the line of one of its keys; that of its name if the key is missing."""
+        """Returns the line of `key`, or `line` if the key is missing."""
         member = _members(self.node).get(key)
         return self.line if member is None else member.line
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A message as one file defines it, with the place of each part in the file.
+    """A message as a file defines it, with the lines of its keys.
 
-    `repeated` lists the keys that stand twice with the same value; `trailing_line` is the line of
-    content behind the end of the definition, or None. `faults` are the syntax errors. Each of
-    `guesses` has another value in their places, so that a finding in the spec and in all guesses
-    does not follow from a syntax error. `lacks_structs` is True if the fields or the name of a
-    struct could not be read.
+    - `repeated`: an error for each key that an object has twice with the same value.
+    - `trailing_line`: the line of content after the definition, None if there is none.
+    - `faults`: the syntax errors.
+    - `guesses`: specs that have different values wherever a value could not be read. If a rule
+      fails for the spec and for all guesses, the failure does not follow from a syntax error.
+    - `lacks_structs`: whether the fields or the name of a struct could not be read.
     """
 
     spec: MessageSpec
@@ -121,17 +124,17 @@ class Definition:
     lacks_structs: bool = False
 
     def states(self, key: str) -> bool:
-        """Returns whether the message itself has this key with a value other than null."""
+        """Returns whether the message object has `key` with a value other than null."""
         member = _members(self.node).get(key)
         return member is not None and member.value is not None
 
     def key_line(self, key: str) -> int:
-        """Returns the line of one of the message's own keys; that of its name without it."""
+        """Returns the line of `key` in the message object, or of its name if `key` is missing."""
         member = _members(self.node).get(key)
         return _named_line(self.node) if member is None else member.line
 
     def fields(self) -> Iterator[LocatedSpec]:
-        """Yields every field, also of common structs, each before the fields inside it."""
+        """Yields all fields, then those of common structs; a struct comes before its fields."""
         yield from _locate_fields(self.spec.fields, self.node, (), "")
         for struct in self.structs():
             assert isinstance(struct.spec, StructSpec)
@@ -140,7 +143,7 @@ class Definition:
             )
 
     def structs(self) -> Iterator[LocatedSpec]:
-        """Yields every common struct."""
+        """Yields the common structs."""
         for spec, node in zip(
             self.spec.common_structs, _elements(self.node, "commonStructs"), strict=True
         ):
@@ -148,12 +151,15 @@ class Definition:
 
 
 def read_definition(path: Path, *, module: str = "", lenient: bool = False) -> Definition:
-    """Reads the definition in a file like `read_form`. Raises DefinitionError."""
+    """Reads the definition in the file `path`, as `read_form` does for a text.
+
+    Raises DefinitionError if the file cannot be read or is not JSON.
+    """
     return read_form(read_text(path), file=str(path), module=module, lenient=lenient)
 
 
 def read_text(path: Path) -> str:
-    """Returns the text of a UTF-8 file. Raises DefinitionError if it cannot be read."""
+    """Returns the content of a UTF-8 file. Raises DefinitionError if it cannot be read."""
     try:
         return decode_text(path.read_bytes(), file=str(path))
     except OSError as error:
@@ -161,7 +167,10 @@ def read_text(path: Path) -> str:
 
 
 def decode_text(data: bytes, *, file: str) -> str:
-    """Decodes UTF-8. Raises DefinitionError that names the line of the first invalid byte."""
+    """Decodes UTF-8 and removes a byte order mark.
+
+    Raises DefinitionError, which names the line of the first invalid byte.
+    """
     try:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -172,10 +181,9 @@ def decode_text(data: bytes, *, file: str) -> str:
 def parse_definition(
     text: str, *, file: str, module: str = "", lenient: bool = False
 ) -> Definition:
-    """Parses one definition.
+    """Parses a definition, as `read_form` does, but raises DefinitionError for syntax errors.
 
-    `lenient` accepts content behind the end, which `Definition.trailing_line` records. Raises
-    DefinitionError with file, line and field, and with every syntax error.
+    The error has all syntax errors, each with file, line and field.
     """
     definition = read_form(text, file=file, module=module, lenient=lenient)
     if definition.faults:
@@ -184,9 +192,11 @@ def parse_definition(
 
 
 def read_form(text: str, *, file: str, module: str = "", lenient: bool = False) -> Definition:
-    """Reads one definition, and collects its syntax errors in `Definition.faults`.
+    """Parses a definition, and collects its syntax errors in `Definition.faults`.
 
-    Raises DefinitionError if the text is not JSON.
+    `module` is the Kafka module of the message. With `lenient`, content after the definition is
+    not an error; `Definition.trailing_line` is its line. Raises DefinitionError if the text is not
+    JSON.
     """
     read = read_json(text, file=file, allow_trailing=True)
     reader = _FormReader(file)
@@ -235,7 +245,7 @@ def _locate_fields(
 
 @dataclass(frozen=True, slots=True)
 class _Guess:
-    """The value to assume for a required value that is missing or unreadable."""
+    """The values that replace values that are missing or could not be read."""
 
     name: str = ""
     message_type: str = ""
@@ -245,7 +255,8 @@ class _Guess:
     flag: bool = False
 
 
-#: Other values than those of the first reading, so that no rule fails for all of them.
+#: Replacement values that differ from each other and from the default `_Guess`, so that no rule
+#: fails for all of them.
 _GUESSES: Final = (
     _Guess("UnreadRequest", "request", "int32", Versions.parse("0+"), 0, True),
     _Guess("UnreadResponse", "response", "string", Versions.single(0), 1, False),
@@ -253,9 +264,9 @@ _GUESSES: Final = (
 
 
 class _FormReader:
-    """Reads the nodes of one file into specs; every fault names the file, the line and the field.
+    """Converts the JSON of a definition to specs, and collects the syntax errors.
 
-    Continues behind a fault with a guess, so that it finds all faults.
+    After an error it continues with a value of `guess`, so that it finds all errors.
     """
 
     def __init__(self, file: str, guess: _Guess = _Guess()) -> None:
@@ -301,7 +312,7 @@ class _FormReader:
         name = self.text(members, "name", "commonStructs")
         self.lacks_structs = self.lacks_structs or not name
         path = f"commonStructs.{name}"
-        self.versions(members, "deprecatedVersions", path)  # the reference reads it for nothing
+        self.versions(members, "deprecatedVersions", path)  # Kafka checks the key and ignores it
         return StructSpec(
             name=name or self.guess.name,
             versions=self.versions(members, "versions", path, needed=True),
@@ -355,9 +366,10 @@ class _FormReader:
     def object(
         self, node: JsonNode, path: str, what: str, keys: frozenset[str]
     ) -> Mapping[str, JsonNode]:
-        """Returns the members of an object; a null member counts as missing, as in the reference.
+        """Returns the members of an object, without null members, which Kafka takes for missing.
 
-        Returns none for anything that is not an object, which is one fault without further ones.
+        Adds a fault for each key that is not in `keys`. If `node` is not an object, adds a single
+        fault and returns no members.
         """
         if not isinstance(node.value, dict):
             self.fault(f"{node.kind} stands where {what} in braces should", node.line, path)
@@ -432,7 +444,7 @@ class _FormReader:
             return self.guess.versions
 
     def default(self, members: Mapping[str, JsonNode], path: str) -> str | None:
-        """Returns the default as text; JSON null means that none is stated, as in Kafka."""
+        """Returns the default as text; None if it is missing or JSON null, as in Kafka."""
         node = members.get("default")
         if node is None:
             return None

@@ -1,4 +1,5 @@
-"""Imports one release of Kafka from its jars or sources, and stores it as a folder of facts.
+"""Imports a release of Kafka from its jars or sources, and stores it in a folder of facts.
 
-Does not know other releases: `union` combines releases.
+The facts of a release are its message definitions without their `about` sentences, and its error
+codes. `union` combines several releases.
 """

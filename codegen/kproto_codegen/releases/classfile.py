@@ -1,8 +1,8 @@
-"""Reads enough of a Java class file to see the enum constants that its static initialiser builds.
+"""Reads the constants of an enum from its Java class file; needs no Java.
 
-Owns the class file format (JVM specification, chapter 4): constant pool, superclass, methods,
-bootstrap methods, and the few instructions with which a compiler fills an enum. Knows nothing
-of Kafka; needs no Java.
+Parses the class file format (JVM specification, chapter 4): constant pool, superclass, methods and
+bootstrap methods. Then follows the instructions of the static initialiser that create the
+constants.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ __all__ = ["ClassFile", "ClassFileError", "ConstructorReference", "EnumConstant"
 
 
 class ClassFileError(Exception):
-    """Raised for bytes that are not a class file, or whose initialiser has an unknown form."""
+    """Raised for bytes that are not a class file, and for an unknown static initialiser."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConstructorReference:
-    """`SomeException::new`, by the internal name of the class (`org/…/SomeException`)."""
+    """A constructor reference, `SomeException::new`; `class_name` is `org/…/SomeException`."""
 
     class_name: str
 
 
-#: An argument of an enum's constructor in a static initialiser; None for any other kind.
+#: An argument of an enum constructor: an int, a string or a constructor reference; None for others.
 Argument: TypeAlias = int | str | ConstructorReference | None
 
 
 @dataclass(frozen=True, slots=True)
 class EnumConstant:
-    """One constant of an enum: its name, and the arguments of its constructor."""
+    """A constant of an enum: its name, and the arguments of its constructor."""
 
     name: str
     arguments: tuple[Argument, ...]
@@ -40,18 +40,18 @@ class EnumConstant:
 
 _MAGIC: Final = 0xCAFEBABE
 _UTF8, _INTEGER, _LONG, _DOUBLE, _STRING, _METHOD_HANDLE = 1, 3, 5, 6, 8, 15
-#: The number of bytes behind the tag of a constant, by tag; Utf8 (1) has its own length.
+#: The size of a constant in bytes, without its tag, by tag. The size of Utf8 (1) varies.
 _CONSTANT_SIZES: Final = {
     3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4,
     15: 3, 16: 2, 17: 4, 18: 4, 19: 2, 20: 2,
 }  # fmt: skip
-_ACC_ENUM: Final = 0x4000  # the flag of a field that holds a constant of its enum
-_NEW_INVOKE_SPECIAL: Final = 8  # the kind of method handle that is a constructor
+_ACC_ENUM: Final = 0x4000  # the flag of the fields that are the constants of an enum
+_NEW_INVOKE_SPECIAL: Final = 8  # the kind of a method handle for a constructor
 
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A field or a method."""
+    """A field or a method of the class."""
 
     name: str
     flags: int
@@ -59,7 +59,10 @@ class _Member:
 
 
 class ClassFile:
-    """A parsed class file. Raises ClassFileError for other bytes."""
+    """A parsed class file; `superclass` is None for java.lang.Object.
+
+    Raises ClassFileError if the bytes are not a class file.
+    """
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -92,7 +95,7 @@ class ClassFile:
         return int(struct.unpack_from(">I", self._data, at)[0])
 
     def _read_constants(self, position: int, count: int) -> int:
-        """Records where each constant begins; returns the end of the pool."""
+        """Records the position of each constant; returns the end of the constant pool."""
         self._constants: dict[int, int] = {}
         index = 1
         while index < count:
@@ -104,7 +107,7 @@ class ClassFile:
         return position
 
     def _read_members(self, position: int) -> tuple[int, list[_Member]]:
-        """Returns all fields, or all methods, and the position behind them."""
+        """Returns the position after the fields, or methods, that begin at `position`; and them."""
         members: list[_Member] = []
         count = self._u2(position)
         position += 2
@@ -136,12 +139,12 @@ class ClassFile:
         return self._text(self._u2(at + 1)), self._text(self._u2(at + 3))
 
     def _method(self, index: int) -> tuple[str, str, str]:
-        """Returns class, name and descriptor of a method reference."""
+        """Returns class, name and descriptor of the method reference at `index`."""
         at = self._constants[index]
         return self._class_name(self._u2(at + 1)), *self._name_and_type(self._u2(at + 3))
 
     def _loaded(self, index: int) -> Argument:
-        """Returns the value that `ldc` of this constant pushes."""
+        """Returns the value that the instruction `ldc` pushes for the constant at `index`."""
         at = self._constants[index]
         tag = self._u1(at)
         if tag == _INTEGER:
@@ -149,7 +152,7 @@ class ClassFile:
         return self._text(self._u2(at + 1)) if tag == _STRING else None
 
     def _lambda(self, index: int) -> ConstructorReference | None:
-        """Returns the constructor reference that an `invokedynamic` makes, or None."""
+        """Returns the constructor reference that an `invokedynamic` creates; None for others."""
         table = self._attributes["BootstrapMethods"]
         reference = self._u2(self._constants[index] + 1)
         position = 2
@@ -164,10 +167,10 @@ class ClassFile:
         return None
 
     def enum_constants(self) -> list[EnumConstant]:
-        """Returns the constants of this enum, in order, with the arguments of their constructors.
+        """Returns the constants of this enum in order.
 
-        The arguments exclude name and ordinal. Raises ClassFileError if the initialiser does not
-        build every constant of the enum in the way that compilers do.
+        Their arguments do not include name and ordinal. Raises ClassFileError if the static
+        initialiser does not create all constants with the instructions that compilers emit.
         """
         try:
             constants = list(self._made_constants())
@@ -181,7 +184,10 @@ class ClassFile:
         return constants
 
     def _made_constants(self) -> Iterator[EnumConstant]:
-        """Follows the initialiser until it builds something else, such as the values array."""
+        """Yields the constants that the static initialiser creates.
+
+        Stops at the first instruction for anything else, such as the array of values.
+        """
         if "Code" not in self._methods.get("<clinit>", {}):
             raise ClassFileError(f"{self.name} has no static initialiser")
         attribute = self._methods["<clinit>"]["Code"]

@@ -1,7 +1,6 @@
-"""Reads Kafka's error codes from the enum of a release: its class file, or its source.
+"""Reads Kafka's error codes from the enum `Errors` of a release: its class file, or its source.
 
-Message definitions do not contain them. A code is retriable if the exception that Kafka's clients
-raise for it descends from RetriableException.
+A code is retriable if the exception that Kafka's clients throw for it is a RetriableException.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ __all__ = [
     "error_codes_of_sources",
 ]
 
-#: The path of the enum in a jar, and in a source tree.
+#: The path of the enum `Errors` in a jar, and in a source tree.
 ERRORS_CLASS: Final = "org/apache/kafka/common/protocol/Errors.class"
 ERRORS_SOURCE: Final = "clients/src/main/java/org/apache/kafka/common/protocol/Errors.java"
 
@@ -30,10 +29,10 @@ _RETRIABLE: Final = "org/apache/kafka/common/errors/RetriableException"
 
 
 def error_codes_of_classes(read: Callable[[str], bytes | None], *, file: str) -> list[ErrorCode]:
-    """Returns the error codes of a jar, by ascending code.
+    """Returns the error codes of a jar, sorted by code.
 
-    `read` returns the bytes of a class file by its path in the jar, or None. Raises DefinitionError
-    if the enum cannot be read.
+    `read` returns the bytes of a class file by its path in the jar, or None. `file` names the jar
+    in errors. Raises DefinitionError if the enum cannot be read.
     """
     data = read(ERRORS_CLASS)
     if data is None:
@@ -57,7 +56,7 @@ def error_codes_of_classes(read: Callable[[str], bytes | None], *, file: str) ->
     return _checked(codes, f"{file}!{ERRORS_CLASS}")
 
 
-# A constant: NAME(code, "text" + "text", Exception::new) or, for NONE, a lambda.
+# A constant: NAME(code, "text" + "text", Exception::new); NONE has a lambda instead of ::new.
 _CONSTANT = re.compile(
     r"^\s*([A-Z][A-Z0-9_]*)\(\s*(-?\d+)\s*,\s*"
     r"(?:null|\"(?:[^\"\\]|\\.)*\"(?:\s*\+\s*\"(?:[^\"\\]|\\.)*\")*)\s*,\s*"
@@ -69,10 +68,10 @@ _EXTENDS = re.compile(r"\bclass\s+\w+\s+extends\s+(\w+)")
 
 
 def error_codes_of_sources(read: Callable[[str], str | None], *, file: str) -> list[ErrorCode]:
-    """Returns the error codes of a source tree, by ascending code.
+    """Returns the error codes of a source tree, sorted by code.
 
-    `read` returns the text of a source by its path in the tree, or None. Raises DefinitionError if
-    the enum cannot be read.
+    `read` returns the content of a source file by its path in the tree, or None. `file` names the
+    tree in errors. Raises DefinitionError if the enum cannot be read.
     """
     text = read(ERRORS_SOURCE)
     if text is None:
@@ -93,7 +92,7 @@ def error_codes_of_sources(read: Callable[[str], str | None], *, file: str) -> l
 
 
 def _descends(name: str, parent: Callable[[str], str | None]) -> bool:
-    """Returns whether a class is, or descends from, RetriableException."""
+    """Returns whether a class is a RetriableException; `parent` returns its superclass."""
     current: str | None = name
     seen: set[str] = set()
     while current is not None and current not in seen:
@@ -105,7 +104,7 @@ def _descends(name: str, parent: Callable[[str], str | None]) -> bool:
 
 
 def _checked(codes: list[ErrorCode], file: str) -> list[ErrorCode]:
-    """Sorts the codes; raises DefinitionError without NONE, or if a number occurs twice."""
+    """Returns the codes sorted. Raises DefinitionError if 0 is missing or a code occurs twice."""
     numbers = [entry.code for entry in codes]
     if 0 not in numbers or len(set(numbers)) != len(numbers):
         raise DefinitionError(

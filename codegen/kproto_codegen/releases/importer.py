@@ -1,7 +1,7 @@
-"""Imports a Kafka release, from jars or a source tree, into the facts of `schemas/<release>/`.
+"""Reads the definitions and error codes of a Kafka release from jars or a source tree.
 
-Knows where Kafka keeps its definitions, and how a jar or tree tells its release. `parser` and
-`rules` read a definition, `release` writes the folder.
+Finds the definition files, and the number of the release. `parser` parses a definition, `rules`
+checks it, and `release.write_release` stores the result.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .release import ERRORS_FILE, Release, load_error_codes, load_release, relea
 
 __all__ = ["Imported", "ImportedRelease", "read_release_at", "read_releases"]
 
-#: Folders, in jars and under `resources/`, in which Kafka keeps its definitions.
+#: The names of the folders, in jars and under `resources/`, that contain definitions.
 DEFINITION_FOLDERS: Final = frozenset({"message", "metadata"})
 
 _VERSION_FILE: Final = "kafka/kafka-version.properties"
@@ -40,15 +40,16 @@ _JAR_NAME = re.compile(
 )
 _TREE_DEFINITION = re.compile(r"(?P<module>.+?)/src/main/resources/(?:.+/)?(?:message|metadata)")
 
-#: A jar entry larger than this is not a definition; the largest of Kafka's has 30 kB.
+#: Most bytes of a definition or class file that is read; Kafka's largest definition has 30 kB.
 MAX_DEFINITION_BYTES: Final = 1 << 20
 
 
 @dataclass(slots=True)
 class ImportedRelease:
-    """The result of reading one release.
+    """The result of reading a release.
 
-    `errors` are the parts that could not be read, `notes` the oddities that were accepted.
+    `errors` has an error for each part that could not be read. `notes` has an error for each rule
+    that a definition breaks and that is not enforced (`Finding.accepted`).
     """
 
     release: Release
@@ -58,7 +59,7 @@ class ImportedRelease:
 
 @dataclass(frozen=True, slots=True)
 class _SourceFile:
-    """A definition that was found and not yet read."""
+    """A definition file that was found, with the function that reads it."""
 
     module: str
     file: str
@@ -67,7 +68,7 @@ class _SourceFile:
 
 @dataclass(slots=True)
 class _Source:
-    """A jar, a source tree or a folder of definitions, of one release."""
+    """A jar, a source tree or a folder of definitions; `error_codes` reads its error codes."""
 
     release: str
     definitions: list[_SourceFile]
@@ -78,8 +79,8 @@ class _Source:
 class Imported:
     """The result of reading all sources.
 
-    `unopened` are the errors of sources that could not be opened, `empty` the sources without
-    Kafka's definitions.
+    `unopened` has the errors of sources that could not be opened. `empty` are the sources without
+    definitions.
     """
 
     releases: list[ImportedRelease] = field(default_factory=list)
@@ -87,15 +88,15 @@ class Imported:
     empty: list[Path] = field(default_factory=list)
 
     def errors(self) -> list[DefinitionError]:
-        """Returns all errors of all sources."""
+        """Returns the errors of all sources and releases."""
         return [*self.unopened, *(error for entry in self.releases for error in entry.errors)]
 
 
 def read_releases(paths: Sequence[Path], *, release: str | None = None) -> Imported:
     """Reads jars, folders of jars, source trees and folders of definitions.
 
-    `release` names the release of all sources that do not tell it. Finding nothing at all is an
-    error too.
+    `release` replaces the release that the sources name. Collects errors instead of raising them,
+    and adds an error for each path if no source has a definition.
     """
     imported = Imported()
     by_release: dict[str, list[_Source]] = {}
@@ -122,9 +123,9 @@ def read_releases(paths: Sequence[Path], *, release: str | None = None) -> Impor
 
 
 def read_release_at(path: Path) -> Release:
-    """Reads the one release at `path`: a folder of facts, a jar, a folder of jars or a source tree.
+    """Reads the release at `path`: a folder of facts, a jar, a folder of jars or a source tree.
 
-    Raises DefinitionError with every part that could not be read.
+    Raises DefinitionError for all parts that could not be read, and if `path` has several releases.
     """
     is_tree = (path / "gradle.properties").is_file()
     if path.is_dir() and not is_tree and next(path.rglob("*.jar"), None) is None:
@@ -161,7 +162,7 @@ def _read_release(name: str, sources: Sequence[_Source]) -> ImportedRelease:
             faults = [finding.error for finding in found if not finding.accepted]
             imported.errors += faults
             is_duplicate = any(definition.spec == other.spec for other in definitions)
-            if not faults and not is_duplicate:  # a jar may be there twice
+            if not faults and not is_duplicate:  # a folder may have the same jar twice
                 definitions.append(definition)
         if source.error_codes is not None:
             try:
@@ -202,7 +203,7 @@ def _open_folder(
 
 
 def _is_kafka_jar(path: Path) -> bool:
-    """Returns whether a jar in a folder may be Kafka's; other jars are not opened."""
+    """Returns whether the name of a jar is that of a Kafka artefact, without a classifier."""
     match = _JAR_NAME.fullmatch(path.name)
     kafka = match is not None and match["artefact"].split("-")[0] in {"kafka", "connect"}
     return kafka and match is not None and match["classifier"] is None
@@ -259,7 +260,9 @@ def _entry_reader(jar: zipfile.ZipFile, path: Path) -> Callable[[str], bytes]:
 
 
 def _module_of_artefact(artefact: str) -> str:
-    """Returns the module: `kafka-group-coordinator` is group-coordinator, `kafka_2.13` is core."""
+    """Returns the module of a jar: `group-coordinator` for the artefact `kafka-group-coordinator`,
+    and `core` for `kafka`.
+    """
     return "core" if artefact == "kafka" else artefact.removeprefix("kafka-")
 
 
@@ -290,7 +293,7 @@ def _open_tree(path: Path, release: str | None) -> _Source:
 
 
 def _open_definitions(path: Path, release: str | None) -> _Source:
-    """Opens a folder of extracted JSON files; a subfolder that is not Kafka's own is a module."""
+    """Opens a folder of extracted definition files, whose subfolders are modules."""
     if release is None:
         version = path / _VERSION_FILE
         release = _property(_read_file(version), "version") if version.is_file() else None
@@ -310,7 +313,11 @@ def _open_definitions(path: Path, release: str | None) -> _Source:
 
 
 def _module_of_folder(path: Path, folder: Path) -> str:
-    """Returns the module of a folder below `path`: its own name, without Kafka's subfolders."""
+    """Returns the module of `folder`: its path below `path`, joined by dashes.
+
+    A last part `common/message`, `common/metadata` or `message` is left out. If nothing is left,
+    returns the name of `path`.
+    """
     inner = folder.relative_to(path).as_posix()
     module = re.sub(r"(^|/)(common/(message|metadata)|message)$", "", inner)
     return module.replace("/", "-") or path.resolve().name
@@ -330,7 +337,7 @@ def _read_file(path: Path) -> bytes:
 
 
 def _property(data: bytes, key: str) -> str | None:
-    """Returns the value of a key in a Java properties file."""
+    """Returns the value of a key in a Java properties file; None if missing or empty."""
     for line in data.decode("utf-8", "replace").splitlines():
         name, _, value = line.partition("=")
         if name.strip() == key and value.strip():
@@ -339,7 +346,7 @@ def _property(data: bytes, key: str) -> str | None:
 
 
 def _safe_release(name: str, path: Path) -> str:
-    """Returns the release if it is safe as the name of a folder."""
+    """Returns the release `name`. Raises DefinitionError if it is not safe as a folder name."""
     if re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z._+-]*", name, re.ASCII) is None:
         raise DefinitionError(f"{name!r} cannot be the name of a release", file=str(path))
     return name

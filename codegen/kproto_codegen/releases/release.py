@@ -1,7 +1,7 @@
-"""A release in `schemas/<release>/`: the facts of every module, and the error codes.
+"""Reads and writes the folder of a release, `schemas/<release>/`.
 
-Owns the folder: its layout, the form of its files, and its atomic replacement. `importer` finds
-a release, `release_union` combines several.
+The folder has a subfolder for each module with a JSON file for each message, and a file of error
+codes. `importer` reads a release from jars or sources, `release_union` combines several releases.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
     "write_release",
 ]
 
-#: The file of a release's error codes, next to the folders of its modules.
+#: The name of the file with the error codes of a release, in the folder of the release.
 ERRORS_FILE: Final = "errors.json"
 
 _ERROR_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*", re.ASCII)
@@ -45,10 +45,10 @@ _ERROR_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One release: its messages, each with its module, and its error codes.
+    """A release: its messages, each with its module, and its error codes.
 
-    `error_codes` is empty if the release was imported without the module that has them. `origins`
-    are known for a folder of facts, and do not count for equality.
+    `error_codes` is empty if the release was imported without kafka-clients, which has them.
+    `origins` is set only for a release that was read from its folder, and is not compared.
     """
 
     name: str
@@ -57,14 +57,14 @@ class Release:
     origins: Origins = field(default=NO_ORIGINS, compare=False)
 
     def message(self, name: str) -> MessageSpec:
-        """Returns the message called `name`. Raises KeyError if the release has none."""
+        """Returns the message called `name`. Raises KeyError if the release lacks it."""
         for message in self.messages:
             if message.name == name:
                 return message
         raise KeyError(f"{self.name} has no message {name}")
 
     def modules(self) -> dict[str, tuple[MessageSpec, ...]]:
-        """Returns the messages by module, modules and messages in alphabetical order."""
+        """Returns the messages by module; modules and messages are sorted by name."""
         found: dict[str, list[MessageSpec]] = {}
         for message in sorted(self.messages, key=lambda spec: (spec.module, spec.name)):
             found.setdefault(message.module, []).append(message)
@@ -72,11 +72,11 @@ class Release:
 
 
 def load_release(path: Path, *, root: Path | None = None) -> Release:
-    """Reads `schemas/<release>`: a folder per module, a file per message, and errors.json.
+    """Reads the folder of a release: a subfolder for each module, and errors.json.
 
-    The names of its files begin with the name of `root`, which is the folder itself or a parent.
-    Accepts definitions in the folder itself, without a module, and Kafka's own files with comments.
-    Raises DefinitionError with every fault of every file.
+    Also accepts definitions without a module, directly in the folder, and Kafka's own files with
+    comments. In `origins`, the names of files begin with the name of `root`, by default the folder
+    itself. Raises DefinitionError, which has the errors of all files.
     """
     root = root or path
     if not path.is_dir():
@@ -110,15 +110,17 @@ def load_release(path: Path, *, root: Path | None = None) -> Release:
 
 
 def _named(file: Path, root: Path) -> str:
-    """Returns the name of a file below `root`, which is the same on every machine."""
+    """Returns the path of a file from the name of `root` on, so that it does not depend on the
+    machine.
+    """
     return (PurePosixPath(root.resolve().name) / file.relative_to(root).as_posix()).as_posix()
 
 
 def load_releases(path: Path) -> list[Release]:
-    """Returns every release in a folder such as `schemas/`, oldest first.
+    """Returns the releases in a folder such as `schemas/`, oldest first.
 
-    A folder with definitions, directly or in folders of modules, is one release. Raises
-    DefinitionError with every fault of every file of every release.
+    A folder without release folders is itself read as a release. Raises DefinitionError, which has
+    the errors of all files.
     """
     if not path.is_dir():
         raise DefinitionError("is no folder of releases", file=str(path))
@@ -135,13 +137,13 @@ def load_releases(path: Path) -> list[Release]:
 
 
 def release_folders(path: Path) -> list[Path]:
-    """Returns the releases in a folder, oldest first; none if the folder is itself a release."""
+    """Returns the subfolders that are named like a release (`4.4.0`), oldest first."""
     folders = (child for child in path.iterdir() if child.is_dir() and _is_release_folder(child))
     return sorted(folders, key=release_order)
 
 
 def release_order(path: Path | str) -> tuple[tuple[int, int, str], ...]:
-    """Returns a key that sorts 3.9.2 before 3.10.0, and 4.0.0-rc1 before 4.0.0."""
+    """Returns a sort key for releases: 3.9.2 before 3.10.0, and 4.0.0-rc1 before 4.0.0."""
     name = path.name if isinstance(path, Path) else path
     base, dash, rest = name.partition("-")
     parts = [(1, int(part), "") for part in re.findall(r"\d+", base)]
@@ -153,7 +155,7 @@ def _is_release_folder(path: Path) -> bool:
 
 
 def _definition_files(path: Path) -> Iterator[tuple[Path, str]]:
-    """Yields each definition file with its module, in alphabetical order."""
+    """Yields the definition files and their modules, sorted by path."""
     for child in sorted(path.iterdir()):
         if child.is_dir():
             yield from ((file, child.name) for file in sorted(child.glob("*.json")))
@@ -162,7 +164,10 @@ def _definition_files(path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def load_error_codes(path: Path) -> tuple[ErrorCode, ...]:
-    """Reads errors.json; a release without it has no error codes. Raises DefinitionError."""
+    """Returns the error codes in the file `path`; none if it does not exist.
+
+    Raises DefinitionError if the file is invalid, or has a code or a name twice.
+    """
     if not path.exists():
         return ()
     root = read_json(read_text(path), file=str(path)).root
@@ -198,10 +203,12 @@ def _error_code(node: JsonNode, path: Path) -> ErrorCode:
 
 
 def write_release(release: Release, out: Path) -> bool:
-    """Writes `out/<release>/<module>/<Name>.json` and errors.json; returns whether it changed.
+    """Writes the files of `release` to `out/<release>`; returns False if they were up to date.
 
-    Replaces every module of `release` as a whole, and keeps other modules. Writes to a temporary
-    folder first, so that a failure keeps the old state.
+    The files are `<module>/<Name>.json` for each message, and errors.json. A module of `release`
+    replaces the existing folder of the module. Existing modules that `release` lacks are kept, and
+    errors.json too if `release` has no error codes. The new folder is written under a temporary
+    name, so that a failed write does not change the existing folder.
     """
     files = {f"{m.module}/{m.name}.json": format_facts(m) for m in release.messages}
     if release.error_codes:
@@ -223,7 +230,7 @@ def write_release(release: Release, out: Path) -> bool:
 
 
 def _current_files(target: Path, parts: Iterable[str]) -> dict[str, str]:
-    """Returns the files of the parts (modules, errors.json) as they are now."""
+    """Returns the content of the existing files in `parts` (modules and errors.json), by name."""
     found: dict[str, str] = {}
     for part in parts:
         path = target / part
@@ -245,7 +252,7 @@ def _replace_parts(folder: Path, parts: Iterable[str], files: Mapping[str, str])
 
 
 def _swap(staging: Path, target: Path) -> None:
-    """Moves `staging` to `target` with two renames in immediate succession."""
+    """Replaces `target` by `staging` with two renames; restores `target` if the second fails."""
     staging.chmod(0o755)
     if not target.exists():
         staging.rename(target)
@@ -262,9 +269,9 @@ def _swap(staging: Path, target: Path) -> None:
 
 
 def format_facts(message: MessageSpec) -> str:
-    """Returns the facts of a message as text: one key per line, and one field per line.
+    """Returns the JSON of a message, with a line for each key and each field.
 
-    Leaves out `about` sentences and the module, which the folder tells.
+    Leaves out `about` sentences, and the module, which is the name of the folder.
     """
     facts = _without_about(message.with_module("").to_json())
     lines = []
@@ -282,7 +289,7 @@ def _without_about(node: Any) -> Any:
 
 
 def _format_nested(entries: Sequence[Mapping[str, Any]], indent: str) -> str:
-    """Formats an array of fields: each on its line, its own fields indented below it."""
+    """Formats an array of fields: each on a line, with its own fields indented below."""
     if not entries:
         return "[]"
     inner = indent + "  "

@@ -1,4 +1,4 @@
-"""Kafka's rules for definitions: one function each, and the table of all rules.
+"""Checks definitions by the rules of Kafka's message generator, which is called the reference.
 
-Does not know releases or generated code: a rule sees parsed definitions only.
+Each rule is a function from a parsed definition to findings; `table` lists the rules.
 """

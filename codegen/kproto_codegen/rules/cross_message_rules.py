@@ -1,6 +1,6 @@
-"""Rules between the messages of one release: names and api keys must be unique.
+"""Checks the messages of a release together: names and api keys must be unique.
 
-Expects definitions that already satisfy the rules of `table`.
+The definitions must already satisfy the rules in `table`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["check_messages"]
 
 
 def check_messages(definitions: Iterable[Definition]) -> list[DefinitionError]:
-    """Returns the conflicts between the messages of one release, each for the later message.
+    """Returns an error for each conflict between messages of a release, at the later message.
 
-    Two messages conflict if they have the same name, the same module name in Python, or the same
-    api key within a module and type; and if a struct of a request has the name of the response.
+    Two messages conflict if they have the same name, the same Python module name, or the same
+    Kafka module, type and api key. A struct of a request must not have the name of the response.
     """
     names: dict[str, Definition] = {}
     modules: dict[str, Definition] = {}
@@ -58,7 +58,10 @@ def check_messages(definitions: Iterable[Definition]) -> list[DefinitionError]:
 
 
 def _named_as(request: Definition, response: MessageSpec) -> list[DefinitionError]:
-    """Checks that no struct of a request has the name of the response, whose class it imports."""
+    """Returns an error for each struct of a request that has the name of its response.
+
+    The module of the request imports the class of the response.
+    """
     reason = "the struct {} would have the name of the response in Python"
     return [
         spec_finding(request, located, "type", reason.format(name)).error

@@ -1,6 +1,6 @@
-"""Checks that the text of a default is a value of its type.
+"""Checks that the text of a default is a valid value of the field's type.
 
-Owns the notation of defaults, as Kafka's generator and the Java compiler behind it accept it.
+Accepts the notations that Kafka's generator, and the Java compiler after it, accept.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UUID = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?", re.ASCII)
 
 
 def fault_of_default(field: FieldSpec) -> str | None:
-    """Returns why the default of `field` is invalid; None if it is valid."""
+    """Returns the reason why the default of `field` is invalid; None if it is valid."""
     text = field.default
     if not text:
         return None

@@ -1,6 +1,6 @@
 """Rules about single fields: versions, types, defaults, keys and tags.
 
-One function per rule; `table` lists all.
+Each function is a rule in `table`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .finding import Finding, field_groups, located_fields, spec_finding, struct
 
 __all__ = ["ENTITY_TYPES"]
 
-#: The entity types, each with the required type of the field or its elements.
+#: The required type of a field (or of its elements) by entity type; None for all types.
 ENTITY_TYPES: Final = {
     "unknown": None,
     "transactionalId": "string",
@@ -37,9 +37,9 @@ _NULLABLE_TYPES = frozenset({"string", "bytes", "records"})
 
 
 def field_versions_used(definition: Definition) -> Iterator[Finding]:
-    """Reports a field that no valid version has. Kafka has one, so it is accepted as odd.
+    """Reports a field that no valid version has, as accepted, because Kafka has such a field.
 
-    Another rule refuses such a field if it defines a struct.
+    If the field defines a struct, `struct_in_a_version` refuses it.
     """
     valid = definition.spec.valid_versions
     if not valid:
@@ -57,7 +57,7 @@ def field_versions_used(definition: Definition) -> Iterator[Finding]:
 
 
 def nested_versions(definition: Definition) -> Iterator[Finding]:
-    """Checks that a field in a struct shares a version with the struct and all that contain it."""
+    """Checks that a field in a struct has a version in common with all structs that contain it."""
     for located, field in located_fields(definition):
         if not located.parents or not field.versions:
             continue
@@ -72,10 +72,10 @@ def nested_versions(definition: Definition) -> Iterator[Finding]:
 
 
 def common_struct_versions(definition: Definition) -> Iterator[Finding]:
-    """Checks that a field of a common struct's type shares a version with the struct.
+    """Checks that a field of a common struct's type has a version in common with the struct.
 
-    It must not begin before the struct's first version, because the reference has no schema of the
-    struct there.
+    Its first version must not be before that of the struct, because Kafka's generator has no schema
+    of the struct in such a version.
     """
     valid = definition.spec.valid_versions
     common = {located.spec.name: located.spec for located in definition.structs()}
@@ -118,7 +118,7 @@ def nullable_type(definition: Definition) -> Iterator[Finding]:
 
 
 def known_type(definition: Definition) -> Iterator[Finding]:
-    """Checks that a type is primitive, a defined struct, or an array of either."""
+    """Checks that a type is primitive (not `[]records`), a defined struct, or an array of those."""
     structs = {name for name, _ in struct_definitions(definition)}
     common = {located.spec.name for located in definition.structs()}
     for located, field in located_fields(definition):
@@ -138,7 +138,7 @@ def known_type(definition: Definition) -> Iterator[Finding]:
         elif name == definition.spec.name and name not in structs:
             reason = f"is recursive: {name} holds {name}, the message itself"
         elif name not in structs and definition.lacks_structs:
-            continue  # it may be one that could not be read
+            continue  # the struct may be one that could not be read
         elif name not in structs:
             reason = f"the struct {name} is not defined: it has no fields"
         elif name not in common and not field.fields:
@@ -158,7 +158,7 @@ def fields_of_struct(definition: Definition) -> Iterator[Finding]:
 
 
 def default_fits(definition: Definition) -> Iterator[Finding]:
-    """Checks that a default has the field's type, and is null only if always nullable."""
+    """Checks that a default is valid for the type, and null only if all versions are nullable."""
     for located, field in located_fields(definition):
         reason = fault_of_default(field)
         if reason is not None:
@@ -166,7 +166,7 @@ def default_fits(definition: Definition) -> Iterator[Finding]:
 
 
 def entity_type(definition: Definition) -> Iterator[Finding]:
-    """Checks that an entity type is known and that the field has its base type."""
+    """Checks that an entity type is known, and that the field has the type in ENTITY_TYPES."""
     for located, field in located_fields(definition):
         if field.entity_type is None:
             continue
@@ -185,7 +185,7 @@ def entity_type(definition: Definition) -> Iterator[Finding]:
 
 
 def zero_copy_bytes(definition: Definition) -> Iterator[Finding]:
-    """Checks that only bytes are zeroCopy."""
+    """Checks that only fields of type bytes are zeroCopy."""
     for located, field in located_fields(definition):
         if field.zero_copy and field.type != "bytes":
             yield spec_finding(
@@ -194,7 +194,7 @@ def zero_copy_bytes(definition: Definition) -> Iterator[Finding]:
 
 
 def field_flexible_versions(definition: Definition) -> Iterator[Finding]:
-    """Checks that only strings and bytes have own flexibleVersions, a subset of the message's."""
+    """Checks that only string and bytes fields have flexibleVersions, within the message's."""
     spec = definition.spec
     for located, field in located_fields(definition):
         if field.flexible_versions is None:
@@ -221,9 +221,9 @@ def field_flexible_versions(definition: Definition) -> Iterator[Finding]:
 
 
 def valid_map_key(definition: Definition) -> Iterator[Finding]:
-    """Checks that a map key is a single value in a struct, and not tagged.
+    """Checks that a mapKey is a primitive field of a struct, and not tagged.
 
-    Arrays and structs are mutable in Python, so that no index can contain them.
+    Arrays and structs cannot be keys in Python, because they are mutable.
     """
     for located, field in located_fields(definition):
         if field.map_key and not located.parents:
@@ -239,7 +239,7 @@ def valid_map_key(definition: Definition) -> Iterator[Finding]:
 
 
 def tag_numbers(definition: Definition) -> Iterator[Finding]:
-    """Checks that the tags of a struct are 0, 1, 2 …, in any order, each once."""
+    """Checks that the tags of a struct are 0, 1, 2 … without duplicates or gaps, in any order."""
     for group in field_groups(definition):
         seen: dict[int, str] = {}
         tagged = [(located, field.tag) for located, field in group if field.tag is not None]
@@ -270,9 +270,9 @@ def tag_and_tagged_versions(definition: Definition) -> Iterator[Finding]:
 
 
 def tagged_versions_range(definition: Definition) -> Iterator[Finding]:
-    """Checks that tagged versions have no end, and are in the field's and the flexible versions.
+    """Checks that taggedVersions have no end, and are within the field's and flexible versions.
 
-    Flexible versions of the field itself take precedence.
+    The flexibleVersions are those of the field, or of the message if the field has none.
     """
     of_message = definition.spec.flexible_versions
     for located, field in located_fields(definition):
@@ -292,7 +292,7 @@ def tagged_versions_range(definition: Definition) -> Iterator[Finding]:
 
 
 def tagged_null(definition: Definition) -> Iterator[Finding]:
-    """Checks that a tagged field is nullable in all of its tagged versions, or in none."""
+    """Checks that a field is nullable in all of its taggedVersions, or in none."""
     for located, field in located_fields(definition):
         both = field.nullable_versions.intersect(field.tagged_versions)
         if both and both != field.tagged_versions:
@@ -306,7 +306,7 @@ def tagged_null(definition: Definition) -> Iterator[Finding]:
 
 
 def tagged_records(definition: Definition) -> Iterator[Finding]:
-    """Checks that records are never tagged, because their length is not known in advance."""
+    """Checks that records are not tagged, because Kafka does not know their length in advance."""
     for located, field in located_fields(definition):
         if field.type == "records" and field.tagged_versions:
             yield spec_finding(definition, located, "taggedVersions", "records cannot be tagged")

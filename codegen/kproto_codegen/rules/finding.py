@@ -1,7 +1,4 @@
-"""The findings of rules, and iterators over a definition that rules share.
-
-Knows no rule. `table` decides how strictly findings are treated.
-"""
+"""Defines the findings of rules, and the functions that rules share."""
 
 from __future__ import annotations
 
@@ -28,10 +25,10 @@ __all__ = [
 
 
 class Profile(Enum):
-    """How strictly a definition is checked.
+    """The strictness of the checks.
 
-    LEGACY accepts features of releases before 3.0: no flexibleVersions, which means none, and
-    content behind the end of a file. Each accepted exception is reported.
+    LEGACY accepts definitions without flexibleVersions, as in releases before 3.0; the finding is
+    still reported, as accepted.
     """
 
     STRICT = "strict"
@@ -40,7 +37,7 @@ class Profile(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The finding of a rule. An `accepted` one is odd, but not an error."""
+    """A violation of a rule. If `accepted`, it is reported but not treated as an error."""
 
     error: DefinitionError
     accepted: bool = False
@@ -52,7 +49,7 @@ Rule: TypeAlias = Callable[[Definition], Iterator[Finding]]
 def message_finding(
     definition: Definition, key: str, reason: str, *, accepted: bool = False
 ) -> Finding:
-    """Returns a finding about one of the message's own keys."""
+    """Returns a finding about a key of the message object, with its line."""
     line = definition.key_line(key)
     return Finding(DefinitionError(reason, file=definition.file, line=line), accepted)
 
@@ -60,7 +57,7 @@ def message_finding(
 def spec_finding(
     definition: Definition, located: LocatedSpec, key: str, reason: str, *, accepted: bool = False
 ) -> Finding:
-    """Returns a finding about one key of a field or a common struct."""
+    """Returns a finding about a key of a field or a common struct, with its line and path."""
     error = DefinitionError(
         reason, file=definition.file, line=located.key_line(key), field=located.path
     )
@@ -68,14 +65,14 @@ def spec_finding(
 
 
 def located_fields(definition: Definition) -> Iterator[tuple[LocatedSpec, FieldSpec]]:
-    """Yields every field, with its place, those of common structs included."""
+    """Yields all fields, those of common structs included."""
     for located in definition.fields():
         assert isinstance(located.spec, FieldSpec)
         yield located, located.spec
 
 
 def field_groups(definition: Definition) -> Iterator[list[tuple[LocatedSpec, FieldSpec]]]:
-    """Yields the fields of the message and of each struct, one list each."""
+    """Yields a list of the fields of the message, and of each struct."""
     groups: dict[int, list[tuple[LocatedSpec, FieldSpec]]] = {}
     for located, field in located_fields(definition):
         groups.setdefault(id(located.holder), []).append((located, field))
@@ -83,7 +80,7 @@ def field_groups(definition: Definition) -> Iterator[list[tuple[LocatedSpec, Fie
 
 
 def struct_definitions(definition: Definition) -> Iterator[tuple[str, LocatedSpec]]:
-    """Yields every struct with the place that defines it."""
+    """Yields the name of each struct, with the common struct or the field that defines it."""
     for located in definition.structs():
         yield located.spec.name, located
     for located, field in located_fields(definition):

@@ -1,7 +1,7 @@
 """Rules about a message as a whole: its file, name, versions and listeners.
 
-A message without valid versions only reserves its api key; the reference generator checks no other
-key of it. One function per rule; `table` lists all.
+Each function is a rule in `table`. A message without valid versions only reserves its api key;
+Kafka's generator does not check its other keys.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ _NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 
 
 def repeated_keys(definition: Definition) -> Iterator[Finding]:
-    """Reports a key that stands twice with the same value; the parser refuses different values.
+    """Reports a key that an object has twice with the same value, as accepted.
 
-    Kafka 3.9.2 has `versions` twice in fields of its DescribeTopicPartitions request and response.
+    The parser refuses different values. Kafka 3.9.2 has `versions` twice in fields of its
+    DescribeTopicPartitions request and response.
     """
     for error in definition.repeated:
         yield Finding(error, accepted=True)
 
 
 def trailing_content(definition: Definition) -> Iterator[Finding]:
-    """Refuses content behind the end, unless the profile is lenient."""
+    """Reports content after the definition, as accepted; the parser refuses it unless lenient."""
     if definition.trailing_line is not None:
         error = DefinitionError(
             "there is content behind the end of the definition",
@@ -52,7 +53,7 @@ def trailing_content(definition: Definition) -> Iterator[Finding]:
 
 
 def message_name(definition: Definition) -> Iterator[Finding]:
-    """Checks that a message's name can be the name of a class and of a module."""
+    """Checks that the name of a message is a valid name of a class and of a module."""
     name = definition.spec.name
     if _NAME.fullmatch(name) is None:
         yield message_finding(
@@ -63,7 +64,7 @@ def message_name(definition: Definition) -> Iterator[Finding]:
 
 
 def rpc_name(definition: Definition) -> Iterator[Finding]:
-    """Checks that a request is called …Request and a response …Response."""
+    """Checks that the name of a request ends with Request, and that of a response with Response."""
     suffix = {"request": "Request", "response": "Response"}.get(definition.spec.type)
     if suffix is not None and not definition.spec.name.endswith(suffix):
         yield message_finding(
@@ -75,9 +76,9 @@ def rpc_name(definition: Definition) -> Iterator[Finding]:
 
 
 def tabled_api_key(definition: Definition) -> Iterator[Finding]:
-    """Checks that requests, responses and metadata have an api key, even if it is only reserved.
+    """Checks that requests, responses and metadata have an api key, even without valid versions.
 
-    The reference puts them into tables by api key, and fails without one.
+    Kafka's generator has tables of them by api key, and fails without a key.
     """
     spec = definition.spec
     if spec.type in {"request", "response", "metadata"} and spec.api_key is None:
@@ -85,7 +86,7 @@ def tabled_api_key(definition: Definition) -> Iterator[Finding]:
 
 
 def api_key_range(definition: Definition) -> Iterator[Finding]:
-    """Checks that an api key is an int16 and not negative."""
+    """Checks that an api key is from 0 to 32,767."""
     key = definition.spec.api_key
     if key is not None and not 0 <= key <= 32767:
         yield message_finding(definition, "apiKey", f"{key} is no api key: use 0 to 32767")
@@ -103,7 +104,10 @@ def valid_versions_closed(definition: Definition) -> Iterator[Finding]:
 
 
 def flexible_versions_stated(definition: Definition) -> Iterator[Finding]:
-    """Checks that a message with versions states the flexible ones; the legacy profile does not."""
+    """Checks that a message with valid versions has flexibleVersions.
+
+    The legacy profile accepts a violation.
+    """
     if definition.spec.valid_versions and not definition.states("flexibleVersions"):
         yield message_finding(
             definition,
@@ -113,7 +117,7 @@ def flexible_versions_stated(definition: Definition) -> Iterator[Finding]:
 
 
 def flexible_versions_open(definition: Definition) -> Iterator[Finding]:
-    """Checks that flexible versions have no end."""
+    """Checks that flexibleVersions have no end, or are none."""
     versions = definition.spec.flexible_versions
     if definition.spec.valid_versions and versions and not versions.open_ended:
         yield message_finding(
@@ -124,7 +128,7 @@ def flexible_versions_open(definition: Definition) -> Iterator[Finding]:
 
 
 def deprecated_versions_valid(definition: Definition) -> Iterator[Finding]:
-    """Checks that deprecated versions are valid versions."""
+    """Reports deprecatedVersions that are not valid versions, as accepted."""
     spec = definition.spec
     if spec.valid_versions and not spec.valid_versions.covers(spec.deprecated_versions):
         yield message_finding(
@@ -137,7 +141,7 @@ def deprecated_versions_valid(definition: Definition) -> Iterator[Finding]:
 
 
 def listeners_of_request(definition: Definition) -> Iterator[Finding]:
-    """Checks that only requests have listeners, and only Kafka's."""
+    """Checks that only requests have listeners, which must be in LISTENERS without duplicates."""
     spec = definition.spec
     if spec.listeners and spec.type != "request" and spec.valid_versions:
         yield message_finding(definition, "listeners", f"a {spec.type} has no listeners")
@@ -154,7 +158,7 @@ def listeners_of_request(definition: Definition) -> Iterator[Finding]:
 
 
 def unstable_request(definition: Definition) -> Iterator[Finding]:
-    """Checks that only a request has an unstable version; its response follows it."""
+    """Checks that only a request has latestVersionUnstable, which applies to its response too."""
     spec = definition.spec
     if spec.latest_version_unstable and spec.type != "request" and spec.valid_versions:
         yield message_finding(
@@ -165,7 +169,9 @@ def unstable_request(definition: Definition) -> Iterator[Finding]:
 
 
 def coordinator_record(definition: Definition) -> Iterator[Finding]:
-    """Checks that coordinator records have an api key, and keys version 0 only, not flexible."""
+    """Checks that a coordinator record has an api key, and that a coordinator key has only version
+    0, which is not flexible.
+    """
     spec = definition.spec
     if not spec.type.startswith("coordinator-") or not spec.valid_versions:
         return

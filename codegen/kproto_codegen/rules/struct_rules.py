@@ -1,6 +1,6 @@
-"""Rules about structs: their names, their fields' names, and their nesting.
+"""Rules about structs: their names, the names of their fields, and their nesting.
 
-One function per rule; `table` lists all. The message itself counts as a struct here.
+Each function is a rule in `table`.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from .finding import (
 
 __all__ = ["MAX_EXPANDED_FIELDS", "MAX_NAME_LENGTH", "MAX_STRUCT_DEPTH"]
 
-#: The maximum nesting of structs. Kafka's deepest message has 5 levels; code that walks a message,
-#: here or in Kafka's classes, recurses once per level.
+#: Most levels of nested structs, because code that walks a message recurses at each level. Kafka's
+#: deepest message has 5.
 MAX_STRUCT_DEPTH: Final = 32
 
-#: The maximum number of fields of a message, counting every use of a struct. Kafka's largest has
-#: fewer than 100; common structs that contain each other twice would grow without bound.
+#: Most fields of a message, where the fields of a struct count at each use of the struct: common
+#: structs that each use another twice would grow exponentially. Kafka's messages have below 100.
 MAX_EXPANDED_FIELDS: Final = 10_000
 
-#: The maximum length of a name. Kafka's longest has 45 characters; file systems allow 255,
-#: including the underscores and the suffix of a module name.
+#: Most characters of a name. File systems allow 255 for the name of a module, which has underscores
+#: and a suffix in addition. Kafka's longest name has 45.
 MAX_NAME_LENGTH: Final = 120
 
 _FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
@@ -45,7 +45,7 @@ _STRUCT_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 
 
 def struct_defined_once(definition: Definition) -> Iterator[Finding]:
-    """Checks that a struct is defined once: among the common structs, or by one field."""
+    """Checks that a struct is defined only once: in commonStructs, or by a field."""
     first: dict[str, int] = {}
     for name, located in struct_definitions(definition):
         if name in first:
@@ -59,7 +59,7 @@ def struct_defined_once(definition: Definition) -> Iterator[Finding]:
 
 
 def struct_name(definition: Definition) -> Iterator[Finding]:
-    """Checks that a struct's name can be a class name beside the message's."""
+    """Checks that the name of a struct is a valid class name, and not that of the message."""
     for located in definition.structs():
         name = located.spec.name
         if _STRUCT_NAME.fullmatch(name) is None:
@@ -75,9 +75,9 @@ def struct_name(definition: Definition) -> Iterator[Finding]:
 
 
 def struct_names_in_python(definition: Definition) -> Iterator[Finding]:
-    """Checks that no two structs of a message need the same class or function name in its module.
+    """Checks that two structs of a message do not get the same class or function name in Python.
 
-    Java distinguishes `TopicID` from `TopicId`; the names of the Python functions would be equal.
+    For example, the functions for `TopicID` and `TopicId` would both be called `topic_id`.
     """
     spec = definition.spec
     first = dict.fromkeys(_python_names(spec.name, spec.fields), spec.name)
@@ -94,7 +94,7 @@ def struct_names_in_python(definition: Definition) -> Iterator[Finding]:
 
 
 def _python_names(name: str, fields: Sequence[FieldSpec]) -> list[str]:
-    """Returns the names in a module that a struct, or the message, uses."""
+    """Returns the names of the generated classes and functions for a struct or message."""
     made = [class_name(name), snake_case(name)]
     if any(field.map_key for field in fields):
         made.append(f"{class_name(name)}Collection")
@@ -104,7 +104,7 @@ def _python_names(name: str, fields: Sequence[FieldSpec]) -> list[str]:
 
 
 def name_lengths(definition: Definition) -> Iterator[Finding]:
-    """Checks that names are short enough for file names, with underscores between their words."""
+    """Checks that names have at most MAX_NAME_LENGTH characters."""
     spec = definition.spec
     if len(spec.name) > MAX_NAME_LENGTH:
         yield message_finding(definition, "name", _too_long("a message", spec.name))
@@ -123,7 +123,9 @@ def _too_long(what: str, name: str) -> str:
 
 
 def field_names(definition: Definition) -> Iterator[Finding]:
-    """Checks that field names are ASCII letters and digits, and unique in a struct in Python."""
+    """Checks that field names are ASCII letters and digits, and that the attributes of a struct are
+    unique.
+    """
     for group in field_groups(definition):
         seen: dict[str, str] = {}
         for located, field in group:
@@ -144,7 +146,7 @@ def field_names(definition: Definition) -> Iterator[Finding]:
 
 
 def no_recursion(definition: Definition) -> Iterator[Finding]:
-    """Checks that no struct contains itself, and that structs nest and multiply within bounds."""
+    """Checks that no struct contains itself, MAX_STRUCT_DEPTH and MAX_EXPANDED_FIELDS."""
     children = {
         name: list(_struct_fields(located)) for name, located in struct_definitions(definition)
     }
@@ -179,9 +181,10 @@ def _struct_fields(located: LocatedSpec) -> Iterator[str]:
 def _measure(
     start: str, children: dict[str, list[str]], sizes: dict[str, tuple[int, int]]
 ) -> list[str] | None:
-    """Stores depth and field count of `start` and all structs in it in `sizes`, or returns a cycle.
+    """Adds depth and field count of `start`, and of the structs inside, to `sizes`.
 
-    Not recursive, because the structs may nest deeper than the stack.
+    Returns the names of a cycle of structs if there is one, else None. Not recursive, because the
+    structs may be nested too deep for the stack.
     """
     path: list[str] = []
     todo = [(start, False)]
@@ -205,10 +208,10 @@ def _measure(
 
 
 def element_has_bytes(definition: Definition) -> Iterator[Finding]:
-    """Checks that an element of an array has at least one byte in each version of the array.
+    """Checks that the elements of an array have at least one byte in each version of the array.
 
-    A reader refuses a count above the number of remaining bytes, so that elements without bytes
-    could be written but not read.
+    Elements without bytes could be written but not read, because a reader refuses a count that
+    exceeds the number of remaining bytes.
     """
     if any(no_recursion(definition)):
         return
@@ -234,7 +237,7 @@ def element_has_bytes(definition: Definition) -> Iterator[Finding]:
 
 
 def struct_in_a_version(definition: Definition) -> Iterator[Finding]:
-    """Checks that a common struct states a version, and an inline one is in a valid version."""
+    """Checks that a common struct has a version, and a struct of a field a valid version."""
     valid = definition.spec.valid_versions
     if not valid:
         return
@@ -264,7 +267,7 @@ def struct_in_a_version(definition: Definition) -> Iterator[Finding]:
 
 
 def inline_in_common(definition: Definition) -> Iterator[Finding]:
-    """Checks that a common struct contains only common structs; no others would be found."""
+    """Checks that no field in a common struct defines a struct, which would not be found."""
     for name, located in struct_definitions(definition):
         if located.parents and isinstance(located.parents[0], StructSpec):
             reason = f"the struct {name} is inside a common one; define it in commonStructs"
@@ -272,7 +275,7 @@ def inline_in_common(definition: Definition) -> Iterator[Finding]:
 
 
 def _holder_name(located: LocatedSpec) -> str:
-    """Returns the name of the struct that has the field; "" for the message."""
+    """Returns the name of the struct that has the field; "" if the message itself has it."""
     if not located.parents:
         return ""
     holder = located.parents[-1]

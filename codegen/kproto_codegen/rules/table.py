@@ -1,7 +1,7 @@
-"""The table of all rules of Kafka's message generator, and the treatment of their findings.
+"""Lists the rules for a definition, which are those of Kafka's message generator, and applies them.
 
-`message_rules`, `struct_rules` and `field_rules` have one function per rule; `cross_message_rules`
-has the rules between messages. Rules see a parsed Definition; `parser` checks the syntax.
+`message_rules`, `struct_rules` and `field_rules` have a function for each rule.
+`cross_message_rules` checks the messages of a release together. `parser` checks the syntax before.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
     "checked_spec",
 ]
 
-#: Every rule that looks at one definition.
+#: The rules for a single definition.
 DEFINITION_RULES: Final[Sequence[Rule]] = (
     message_rules.repeated_keys,
     message_rules.trailing_content,
@@ -68,15 +68,15 @@ DEFINITION_RULES: Final[Sequence[Rule]] = (
     field_rules.tagged_records,
 )
 
-#: The rules whose findings the legacy profile only reports.
+#: The rules whose findings are accepted with Profile.LEGACY.
 LEGACY_EXCEPTIONS: Final[frozenset[Rule]] = frozenset({message_rules.flexible_versions_stated})
 
 
 def check_definition(definition: Definition, *, profile: Profile = Profile.STRICT) -> list[Finding]:
-    """Returns the syntax errors of one definition, and the findings of the rules, by line.
+    """Returns the syntax errors of a definition and the findings of all rules, sorted by line.
 
-    A finding that follows from a syntax error is left out: a rule must find it for every guess of
-    the unreadable value.
+    Leaves out a finding that follows from a syntax error: one that a rule does not find in all
+    `Definition.guesses` too.
     """
     found = [Finding(fault) for fault in definition.faults]
     guessed = [replace(definition, spec=spec) for spec in definition.guesses]
@@ -92,12 +92,12 @@ def check_definition(definition: Definition, *, profile: Profile = Profile.STRIC
 
 
 def _identity(finding: Finding) -> tuple[int | None, str]:
-    """Returns the identity of a finding, without its path, which may contain an unreadable name."""
+    """Returns line and reason of a finding. The path is left out, because a guess may change it."""
     return finding.error.line, finding.error.reason
 
 
 def checked_spec(definition: Definition, *, profile: Profile = Profile.STRICT) -> MessageSpec:
-    """Returns the spec of a valid definition. Raises DefinitionError with every fault."""
+    """Returns the spec of a definition. Raises DefinitionError with all errors if it is invalid."""
     found = check_definition(definition, profile=profile)
     faults = [finding.error for finding in found if not finding.accepted]
     if faults:

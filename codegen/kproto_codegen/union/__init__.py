@@ -1,4 +1,1 @@
-"""Combines several releases into one definition per message, and compares two releases.
-
-Does not know how a release was read, nor the code generated from the union.
-"""
+"""Merges several releases into a single definition for each message, and compares two releases."""

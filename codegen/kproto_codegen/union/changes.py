@@ -1,8 +1,8 @@
-"""Compares two releases and tells which changes break a client or broker of the older one.
+"""Compares two releases, and decides which changes break clients or brokers of the older release.
 
 The rules are those of Kafka's guide to its message definitions ("Incompatible Changes"): a released
-version must not change. This module judges; `kproto.schema.layout_comparison` finds the
-differences, and `release_union` finds which messages of the two releases are the same.
+version must not change. `release_union` finds which messages of the releases are the same, and
+`kproto.schema.layout_comparison` finds the differences between their layouts.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ __all__ = ["Change", "format_changes", "release_changes"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of a message, over the versions that it concerns.
+    """A change of a message in one or more versions.
 
-    Versions have the numbers of the newer release, dropped ones those of the older. A new name, a
-    new tagged field, and a change to a version that the older release called unstable are
-    compatible, not breaking.
+    `versions` are numbers of the newer release, or of the older release if they were dropped. Not
+    breaking are a new name, a new tagged field, and changes of a version that the older release
+    marked as unstable.
     """
 
     message: str
@@ -39,7 +39,7 @@ class Change:
     breaking: bool
 
     def to_json(self) -> dict[str, Any]:
-        """Returns this change as plain data."""
+        """Returns this change as JSON data."""
         return {
             "message": self.message,
             "versions": list(self.versions),
@@ -51,9 +51,11 @@ class Change:
 
 
 def release_changes(old: Release, new: Release) -> list[Change]:
-    """Returns every change from `old` to `new` of parts that `old` had, by message.
+    """Returns the changes of messages and versions of `old` in `new`: breaking changes first, then
+    by message.
 
-    An addition is not a change. Raises DefinitionError if the two cannot be compared.
+    Messages and versions that only `new` has are not changes. Raises DefinitionError if the
+    releases cannot be merged.
     """
     now = {message.name: message for message in new.messages}
     other = [each for each in old.messages if changed_type(each, now)]
@@ -62,7 +64,7 @@ def release_changes(old: Release, new: Release) -> list[Change]:
     found: dict[tuple[str, str, str, str, bool], list[int]] = {}
     for message in other:
         detail = f"was {message.type}; is {now[message.name].type}"
-        if message.valid_versions:  # else nothing of it was ever released
+        if message.valid_versions:  # without versions, the older release only reserved the key
             key = (message.name, "message type changed", "", detail, True)
             found[key] = [*message.valid_versions]
     for message in old.messages:
@@ -79,7 +81,7 @@ def release_changes(old: Release, new: Release) -> list[Change]:
 
 
 def _is_unstable(release: Release, message: MessageSpec, version: int) -> bool:
-    """Returns whether the release marked the version, or its request's, as unstable."""
+    """Returns whether the release marked the version as unstable; for a response, its request."""
     if message.type == "response":
         requests = (
             other
@@ -94,7 +96,7 @@ def _is_unstable(release: Release, message: MessageSpec, version: int) -> bool:
 def _version_changes(
     united: Union, new: Release, message: MessageSpec, version: int, *, unstable: bool
 ) -> Iterator[Change]:
-    """Yields the changes of one version of the older release."""
+    """Yields the changes of a message version of the older release."""
     merged, number = united.resolve(message.name, version, message.type)
     current = next((entry for entry in new.messages if entry.name == merged.name), None)
     if current is None or number not in current.valid_versions:
@@ -134,7 +136,7 @@ def _change(
     breaking: bool,
     unstable: bool,
 ) -> Change:
-    """Returns one change of one version; a change of an unstable version is never breaking."""
+    """Returns a change of a version, which is not breaking if the version was unstable."""
     if breaking and unstable:
         detail = f"{detail} (unstable before)".lstrip()
     return Change(message, (version,), kind, field, detail, breaking and not unstable)
@@ -145,7 +147,7 @@ def _remaining_range(message: MessageSpec | None) -> str:
 
 
 def format_changes(changes: Sequence[Change]) -> str:
-    """Formats the changes as a table, one line each."""
+    """Formats the changes as a table, with a line for each change."""
     header = ("", "MESSAGE", "VERSIONS", "CHANGE", "FIELD", "DETAIL")
     rows = [
         (
@@ -167,7 +169,7 @@ def format_changes(changes: Sequence[Change]) -> str:
 
 
 def _ranges(versions: Sequence[int]) -> str:
-    """Formats 0, 1, 2, 5 as `0-2, 5`."""
+    """Formats ascending versions: `0-2, 5` for 0, 1, 2, 5."""
     parts: list[Versions] = []
     for version in versions:
         if parts and parts[-1].highest == version - 1:

@@ -1,8 +1,8 @@
 """Merges an older and a newer definition of the same message into one.
 
-The newer definition decides all versions that it has; the versions that only the older one has are
-merged in, field by field. Matches fields and joins their version ranges. `release_union` decides
-which two messages are the same.
+The versions of the newer definition stay as they are. The versions that only the older definition
+has are added: fields are matched, and their version ranges joined. `release_union` decides which
+messages are the same.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ..errors import DefinitionError
 
 __all__ = ["merge_messages", "wire_form"]
 
-#: The layout of one version without names: equal ones have equal bytes.
+#: A layout without names: versions with equal wire forms have equal bytes.
 WireForm: TypeAlias = tuple[Any, ...]
 
 
 def wire_form(struct: StructLayout) -> WireForm:
-    """Returns what a layout means for bytes: types, nullability, encodings and tags, no names."""
+    """Returns the layout without names: types, nullability, encodings and tags."""
     return (
         struct.flexible,
         tuple(_type_form(entry.type) for entry in struct.fields),
@@ -40,7 +40,7 @@ def _type_form(wire: WireType) -> WireForm:
 
 
 def _untagged_form(struct: StructLayout) -> WireForm:
-    """Returns what a layout means for bytes outside of tagged fields."""
+    """Returns the layout without names and without tagged fields."""
     return (struct.flexible, tuple(_untagged_type_form(entry.type) for entry in struct.fields))
 
 
@@ -52,14 +52,15 @@ def _untagged_type_form(wire: WireType) -> WireForm:
 
 
 class _GapError(Exception):
-    """Raised if two version ranges do not join into one. Never leaves this module."""
+    """Raised if two version ranges have a gap between them; internal to this module."""
 
 
 @dataclass(frozen=True, slots=True)
 class _VersionSplit:
-    """Tells which versions come from the older definition, and which from the newer.
+    """The versions that come from the older definition, and from the newer.
 
-    `below` and `above` are the older's own; `newer` is open-ended if nothing is above.
+    `below` and `above` are the versions that only the older definition has, before and after those
+    of the newer definition. The last range that is not empty is open-ended.
     """
 
     below: Versions
@@ -76,22 +77,25 @@ class _VersionSplit:
 
     @property
     def has_older_versions(self) -> bool:
-        """Returns whether any version comes from the older definition."""
+        """Returns whether a version comes from the older definition."""
         return bool(self.below or self.above)
 
     def join(self, old: Versions, new: Versions) -> Versions:
-        """Joins `old` for the older's versions with `new` for the newer's. Raises _GapError."""
+        """Returns the range of `old` in the older versions joined with that of `new` in the newer.
+
+        Raises _GapError if the result would have a gap.
+        """
         joined = NO_VERSIONS
         for part in (old.intersect(self.below), new.intersect(self.newer)):
             joined = _join(joined, part)
         return _join(joined, old.intersect(self.above))
 
     def lacks_older_version(self, versions: Versions) -> bool:
-        """Returns whether some version of the older's own is not in `versions`."""
+        """Returns whether a version that only the older definition has is not in `versions`."""
         return not (versions.covers(self.below) and versions.covers(self.above))
 
     def overlaps_older(self, versions: Versions) -> bool:
-        """Returns whether some version of the older's own is in `versions`."""
+        """Returns whether a version that only the older definition has is in `versions`."""
         return bool(versions.intersect(self.below) or versions.intersect(self.above))
 
 
@@ -102,10 +106,10 @@ def _join(first: Versions, second: Versions) -> Versions:
 
 
 def merge_messages(old: MessageSpec, new: MessageSpec) -> MessageSpec:
-    """Returns the message that covers the versions of both, each as last released.
+    """Returns a message with the versions of both definitions.
 
-    A renamed field with the same bytes gets the older name as an alias. Raises DefinitionError if
-    no single definition can express both.
+    A version that both have is that of `new`. A renamed field with the same bytes gets the old name
+    as an alias. Raises DefinitionError if a single definition cannot express both.
     """
     formerly = tuple(dict.fromkeys((*old.formerly, *new.formerly)))
     if not new.valid_versions:
@@ -134,7 +138,7 @@ def _have_gap(old: Versions, new: Versions) -> bool:
 
 
 def _verify(merged: MessageSpec, old: MessageSpec, new: MessageSpec) -> None:
-    """Checks that every version has the bytes of its own definition."""
+    """Raises DefinitionError if a version of `merged` has other bytes than in its definition."""
     for version in merged.valid_versions:
         source = new if version in new.valid_versions else old
         if wire_form(layout(merged, version)) != wire_form(layout(source, version)):
@@ -146,10 +150,10 @@ def _verify(merged: MessageSpec, old: MessageSpec, new: MessageSpec) -> None:
 
 @dataclass(slots=True)
 class _Matches:
-    """How the fields of an older struct match those of a newer one.
+    """The matches between the fields of an older struct, `old`, and those of a newer struct.
 
-    `by_new_name` has the older field that a newer one continues, `unmatched` the older fields to
-    restore.
+    By the name of a newer field, `by_new_name` has the matching older field, and `aliases` its
+    older names. `unmatched` are the older fields to add to the merged struct.
     """
 
     old: Sequence[FieldSpec]
@@ -159,7 +163,7 @@ class _Matches:
 
 
 class _Merger:
-    """Merges two definitions of one message."""
+    """Merges an older and a newer definition of a message."""
 
     def __init__(self, old: MessageSpec, new: MessageSpec) -> None:
         self.old = old
@@ -168,17 +172,17 @@ class _Merger:
         self.old_structs = {struct.name: struct.fields for struct in old.structs()}
         self.new_structs = {struct.name: struct.fields for struct in new.structs()}
         shared = old.valid_versions.intersect(new.valid_versions)
-        # From the versions that the older definition adds to the union, nearest first.
+        # The versions that both have, those nearest to the versions of only the older first.
         nearest = list(shared) if self.split.below or not self.split.above else list(shared)[::-1]
-        #: Versions with the same bytes except for tagged fields, which a reader may not know.
+        #: Versions with the same bytes in both definitions, except for tagged fields.
         self.same_layout_versions = [
             version
             for version in nearest
             if _untagged_form(layout(old, version)) == _untagged_form(layout(new, version))
         ]
-        #: Old struct name -> the name of its counterpart in the union.
+        #: By the name of an older struct, its name in the merged message.
         self.struct_names: dict[str, str] = {}
-        #: New struct name -> the matches of the old structs for which it stands.
+        #: By the name of a newer struct, the matches with the older structs that it replaces.
         self.struct_matches: dict[str, list[_Matches]] = {}
         self.restored_structs: dict[str, tuple[FieldSpec, ...]] = {}
 
@@ -227,7 +231,10 @@ class _Merger:
     # Matching fields
 
     def _match(self, old: Sequence[FieldSpec], new: Sequence[FieldSpec]) -> _Matches:
-        """Matches fields by wire position if the bytes agree, else by name and type."""
+        """Matches fields by wire position in versions with the same bytes, else by name and type.
+
+        Also matches or restores the structs of the older fields.
+        """
         matches = _Matches(old)
         matched: dict[str, FieldSpec] = {}
         new_names = {entry.name for entry in new}
@@ -263,7 +270,7 @@ class _Merger:
         for version in self.same_layout_versions:
             before = _present(old, version, tagged=False)
             after = _present(new, version, tagged=False)
-            if len(before) == len(after):  # not so in a struct that is nowhere in use
+            if len(before) == len(after):  # they may differ in a struct that no version uses
                 yield from zip(before, after, strict=True)
             by_tag = {entry.tag: entry for entry in _present(new, version, tagged=True)}
             for entry in _present(old, version, tagged=True):
@@ -272,7 +279,7 @@ class _Merger:
                     yield entry, counterpart
 
     def _same_bytes(self, old: FieldSpec, new: FieldSpec, version: int) -> bool:
-        """Returns whether two fields have the same bytes in a version, tags inside excepted."""
+        """Returns whether two fields have the same bytes in a version, except for inner tags."""
         if _shape(old) != _shape(new) or old.element_type in PRIMITIVE_TYPES:
             return _shape(old) == _shape(new)
         before = _present(self.old_structs[old.element_type], version, tagged=False)
@@ -282,7 +289,7 @@ class _Merger:
         )
 
     def _can_merge(self, old: FieldSpec, new: FieldSpec) -> bool:
-        """Returns whether one field can express both, each for its versions."""
+        """Returns whether a single field can have the encoding of each in its versions."""
         if _shape(old) != _shape(new):
             return False
         if old.tag is not None and new.tag is not None and old.tag != new.tag:
@@ -302,7 +309,7 @@ class _Merger:
         self.struct_matches.setdefault(after, []).append(matches)
 
     def _restore_struct(self, old: FieldSpec) -> None:
-        """Restores the struct of a field that only the older definition has."""
+        """Adds the struct of a field that only the older definition has to the merged message."""
         name = old.element_type
         if name in PRIMITIVE_TYPES or name in self.struct_names:
             return
@@ -332,7 +339,7 @@ class _Merger:
         return tuple(fields[name] for name in order)
 
     def _insert(self, matches: _Matches, fields: dict[str, FieldSpec], order: list[str]) -> None:
-        """Inserts the older's own fields behind their old predecessors."""
+        """Adds the unmatched older fields, each after the field that preceded it."""
         continued = {before.name: after for after, before in matches.by_new_name.items()}
         restored_names = {before.name for before in matches.unmatched}
         position = 0
@@ -346,7 +353,10 @@ class _Merger:
                 position = max(position, order.index(continued[before.name]) + 1)
 
     def _merged(self, old: FieldSpec | None, new: FieldSpec, aliases: Sequence[str]) -> FieldSpec:
-        """Merges two fields. Raises _GapError if a version range of the result would have a gap."""
+        """Returns the field that has the versions of both; without `old`, that of `new`.
+
+        Raises _GapError if a version range of the result would have a gap.
+        """
         inherited = () if old is None else old.aliases
         names = dict.fromkeys((*new.aliases, *inherited, *aliases))
         named = replace(new, aliases=tuple(name for name in names if name != new.name))
@@ -381,7 +391,7 @@ class _Merger:
         )
 
     def _restored_field(self, old: FieldSpec) -> FieldSpec:
-        """Returns a field that only the older definition has, for its versions."""
+        """Returns a field that only the older definition has, limited to the older versions."""
         name = self.struct_names.get(old.element_type, old.element_type)
         prefix = "[]" if old.is_array else ""
         versions = self.split.join(old.versions, NO_VERSIONS)
@@ -396,12 +406,15 @@ class _Merger:
     def _common_structs(
         self, fields: Sequence[FieldSpec], structs: dict[str, tuple[FieldSpec, ...]]
     ) -> dict[str, Versions]:
-        """Returns the structs that are defined beside the fields, and their versions."""
+        """Returns the names and versions of the structs to define in commonStructs.
+
+        They are common in one of the definitions, or several fields use them.
+        """
         before = {struct.name: struct.versions for struct in self.old.common_structs}
         common = {
             struct.name: struct.versions
             for struct in self.new.common_structs
-            if struct.name in structs  # else no field holds it
+            if struct.name in structs  # other common structs are not used by a field
         }
         for old_name, name in self.struct_names.items():
             if name in common and old_name in before:
@@ -423,7 +436,7 @@ class _Merger:
 
 
 def _present(fields: Sequence[FieldSpec], version: int, *, tagged: bool) -> list[FieldSpec]:
-    """Returns the fields of a version in the order of their bytes."""
+    """Returns the fields (or the tagged fields) of a version in wire order."""
     found = [
         entry
         for entry in fields
@@ -433,20 +446,20 @@ def _present(fields: Sequence[FieldSpec], version: int, *, tagged: bool) -> list
 
 
 def _shape(entry: FieldSpec) -> str:
-    """Returns a field's type; all structs are equal, and records are bytes."""
+    """Returns the type of a field, with `struct` for all structs, and `bytes` for records."""
     name = "bytes" if entry.element_type == "records" else entry.element_type
     return ("[]" if entry.is_array else "") + (name if name in PRIMITIVE_TYPES else "struct")
 
 
 def _versioned_name(entry: FieldSpec) -> str:
-    """Returns the name of an older field whose own name the newer definition reuses."""
+    """Returns the new name of an older field whose name a newer field has, such as `NameV3`."""
     return f"{entry.name}V{entry.versions.lowest}"
 
 
 def _with_inner(
     entry: FieldSpec, structs: dict[str, tuple[FieldSpec, ...]], common: dict[str, Versions]
 ) -> FieldSpec:
-    """Returns a field with the fields of the struct that it defines."""
+    """Returns the field with the fields of its struct, or without if the struct is common."""
     name = entry.element_type
     if name not in structs or name in common:
         return replace(entry, fields=())

@@ -1,7 +1,7 @@
-"""The union of releases: one definition per message, each version as it was last released.
+"""Creates the union of releases: a definition per message, with each version as last released.
 
-Finds which message of one release is which of another, and reports the changes that the union made.
-`merge` combines two definitions; `changes` judges whether a change between releases is allowed.
+Finds which messages of two releases are the same, and lists the differences between the union and
+the releases. `merge` merges two definitions; `changes` decides which changes are breaking.
 """
 
 from __future__ import annotations
@@ -34,17 +34,18 @@ __all__ = [
 ]
 
 
-#: The release had another name for the message or the version; the bytes are the same.
+#: The kinds of differences if a release used another name, or another version number, for a message
+#: version with the same bytes.
 MESSAGE_RENAMED: Final = "message renamed"
 MESSAGE_RENUMBERED: Final = "message renumbered"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Difference:
-    """A difference between the union and a release.
+    """A difference between a message version in the union and in a release.
 
-    `kind` is `message renamed` or `message renumbered`, which keep the bytes, or the value of a
-    DifferenceKind: then a newer release changed the version, and the newer one wins.
+    `kind` is MESSAGE_RENAMED or MESSAGE_RENUMBERED, or the value of a DifferenceKind if a newer
+    release changed the version. The union has the version of the newest release.
     """
 
     message: str
@@ -63,7 +64,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """The messages of several releases, by name, and the differences from each release."""
+    """The merged messages of several releases, sorted by name, and the differences from each."""
 
     releases: tuple[str, ...]
     messages: tuple[MessageSpec, ...]
@@ -72,16 +73,17 @@ class Union:
     origins: Origins = field(default=NO_ORIGINS, compare=False)
 
     def message(self, name: str) -> MessageSpec:
-        """Returns the message called `name` in the union. Raises KeyError."""
+        """Returns the message called `name` in the union. Raises KeyError if there is none."""
         for message in self.messages:
             if message.name == name:
                 return message
         raise KeyError(f"the union has no message {name}")
 
     def resolve(self, name: str, version: int, kind: str) -> tuple[MessageSpec, int]:
-        """Returns the message and version for `name` and `version` of type `kind` in some release.
+        """Returns the message and version in the union for a message version of a release.
 
-        Raises KeyError if no release had it.
+        `name`, `version` and `kind` (the message type) are those in the release. Raises KeyError if
+        no release has them.
         """
         for message in self.messages:
             for entry in message.formerly:
@@ -94,14 +96,14 @@ class Union:
 
 
 def load_union(schemas: Path) -> Union:
-    """Returns the union of every release in a folder such as `schemas/`. Raises DefinitionError."""
+    """Returns the union of the releases in a folder such as `schemas/`. Raises DefinitionError."""
     return unite(load_releases(schemas))
 
 
 def unite(releases: Sequence[Release]) -> Union:
-    """Returns the union of releases, which must be oldest first.
+    """Returns the union of releases, which must be ordered, oldest first.
 
-    Raises DefinitionError if two of them cannot be united.
+    Raises DefinitionError if there is no release, or if definitions cannot be merged.
     """
     if not releases:
         raise DefinitionError("there is no release to unite")
@@ -127,22 +129,28 @@ def unite(releases: Sequence[Release]) -> Union:
     return replace(union, differences=tuple(layout_differences(union, releases)))
 
 
-# Finding which message of an older release is which of a newer one
+# Finding the messages of a newer release that are the same as those of an older release
 
 
 @dataclass(slots=True)
 class _NewerMessages:
-    """The messages of a newer release, with their files, while older messages are merged in."""
+    """The messages of a newer release and the files that define them, to merge older ones into.
+
+    `older_files` has the files of the older messages.
+    """
 
     by_name: dict[str, MessageSpec]
     files: dict[str, tuple[str, ...]]
     older_files: Mapping[str, tuple[str, ...]]
 
     def merge(self, message: MessageSpec, old: MessageSpec) -> None:
-        """Puts `message` in the place of its newer definition, with `old` merged in."""
+        """Replaces the newer definition by `message`, into which `old` was merged.
+
+        Adds the files of `old` to those of the message.
+        """
         new, name = self.by_name.get(message.name), message.name
         files: list[str] = []
-        if new is None or new.valid_versions:  # else it only says that there was such a message
+        if new is None or new.valid_versions:  # without versions it only reserves the api key
             files += self.files.get(name, ())
         if old.valid_versions:
             files += self.older_files.get(old.name, ())
@@ -179,9 +187,10 @@ def _unite(
 
 
 def changed_type(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bool:
-    """Returns whether the newer message of that name has an unrelated type.
+    """Returns whether the newer message with the name of `old` has a type that cannot be merged.
 
-    Coordinators' keys and values were `data` once; each version of a key is now a key of its own.
+    Keys and values of coordinators had the type `data` in older releases. Each version of such a
+    key became a separate message of type `coordinator-key`.
     """
     new = newer.get(old.name, old)
     if _is_renumbered_key(old, newer):
@@ -190,14 +199,17 @@ def changed_type(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bool:
 
 
 def _same_name(old: MessageSpec, newer: _NewerMessages) -> MessageSpec | None:
-    """Returns the newer message of the same name and kind."""
+    """Returns the newer message with the same name and a type that can be merged; else None."""
     if _is_renumbered_key(old, newer.by_name) or changed_type(old, newer.by_name):
         return None
     return newer.by_name.get(old.name)
 
 
 def _is_renumbered_key(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bool:
-    """Returns whether a coordinator's key was plain data, its version the current api key."""
+    """Returns whether `old` is a coordinator's key of type `data`.
+
+    Its version numbers are the api keys of the newer messages.
+    """
     new = newer.get(old.name, old)
     return (old.type, new.type) == ("data", "coordinator-key")
 
@@ -205,16 +217,17 @@ def _is_renumbered_key(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bo
 def _key_numbered(
     number: int, module: str | None, messages: Mapping[str, MessageSpec]
 ) -> MessageSpec | None:
-    """Returns the coordinator's key with that number in a module."""
+    """Returns the coordinator key of a module with the api key `number`; None if there is none."""
     kind = (module, "coordinator-key", number)
     same = (each for each in messages.values() if (each.module, each.type, each.api_key) == kind)
     return next(same, None)
 
 
 def _merge_renumbered(old: MessageSpec, newer: _NewerMessages) -> None:
-    """Records for each key which version of the older data it was.
+    """Adds the version of `old` that became a coordinator key to the former names of the key.
 
-    Version N of the data is version 0 of api key N: the int16 in front of the bytes is the same.
+    Version N of `old` is version 0 of the key with api key N, because the int16 in front of the
+    encoded key is the same. Raises DefinitionError if there is no such key.
     """
     module = newer.by_name[old.name].module
     for version in old.valid_versions:
@@ -233,7 +246,7 @@ def _merge_renumbered(old: MessageSpec, newer: _NewerMessages) -> None:
 
 
 def _names_of(message: MessageSpec, version: int) -> Iterator[tuple[str, str, int]]:
-    """Yields every name, type and number that a release gave to this version of `message`."""
+    """Yields the names, types and version numbers that releases used for a version of `message`."""
     yield message.name, message.type, version
     for entry in message.formerly:
         number = version - entry.becomes + entry.versions.lowest
@@ -241,17 +254,18 @@ def _names_of(message: MessageSpec, version: int) -> Iterator[tuple[str, str, in
             yield entry.name, entry.type, number
 
 
-#: Types whose api key identifies the message; other types have none, or share it.
+#: The types whose api key identifies the message.
 _KEYED_TYPES: Final = frozenset(
     {"request", "response", "metadata", "coordinator-key", "coordinator-value"}
 )
 
 
 def _renamed(old: MessageSpec, newer: _NewerMessages, older_names: set[str]) -> MessageSpec | None:
-    """Returns the newer message of the same module, type and api key, with a new name.
+    """Returns the renamed message of the newer release: with the same module, type and api key.
 
-    A reused number does not prove that it is the same message: the bytes of shared versions must
-    agree.
+    A release may reuse an api key for another message. So the versions that both have must have the
+    same bytes, and the new name must not exist in the older releases. Returns None if there is no
+    such message.
     """
     if old.type not in _KEYED_TYPES or old.api_key is None:
         return None
@@ -275,7 +289,7 @@ def _with_former_name(merged: MessageSpec, old: MessageSpec) -> MessageSpec:
 
 
 def layout_differences(union: Union, releases: Sequence[Release]) -> Iterator[Difference]:
-    """Yields every difference between the union and each version of each release."""
+    """Yields the differences between the union and all message versions of the releases."""
     for release in releases:
         for message in release.messages:
             for version in message.valid_versions:
