@@ -73,7 +73,7 @@ class Record:
     key: bytes | None
     value: bytes | None
     _headers: bytes | list[Header]
-    #: Shared by the records of a batch, so that creating a record sets one attribute instead of 3.
+    #: Shared by the records of a batch, so that creating a record sets one attribute, not five.
     _origin: Origin
 
     def __init__(

@@ -115,7 +115,7 @@ class ReleaseComparison:
 
     `added` and `removed` are APIs of only one release, `changed` the APIs that differ. `versions`
     compares each request and response version that the newer release added with the version before
-    it; a version 0 is left out.
+    it; a version without a predecessor is left out.
     """
 
     older: str
