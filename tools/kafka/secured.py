@@ -3,8 +3,7 @@
     with SecuredKafka("4.4.0") as kafka:
         connect_to(kafka.bootstrap["SASL_SSL"], ca=kafka.authority.pem, user=ALICE)
 
-Users, passwords and certificates are generated, stored only in the folders of the nodes, and
-removed
+Users, passwords and certificates are generated, stored only in the nodes' folders, and removed
 with them. The plaintext listener is for the nodes themselves and for the set-up of tests: its
 clients are super users.
 """
