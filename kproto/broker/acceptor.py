@@ -56,7 +56,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        # The message of the socket module names the address, which our error has already.
+        # The text of the socket module's error ends with the address, which `address` has already.
         reason = (error.strerror or str(error)).partition(" (while attempting")[0]
         reason = f"cannot listen: {reason}"
         raise BrokerConnectionError(reason, address=f"{host}:{port}") from None
@@ -155,7 +155,7 @@ class Acceptor:
     async def _connect(self, connected: socket.socket) -> None:
         encryption = self._encryption
         if encryption is not None:
-            ON_FAULT.set(partial(self._delay_close, connected))  # for this task alone
+            ON_FAULT.set(partial(self._delay_close, connected))  # only in the context of this task
         await self._loop.connect_accepted_socket(
             self._new_session,
             connected,

@@ -109,7 +109,7 @@ class ClusterState:
 
     @property
     def nodes(self) -> list[int]:
-        """Returns the ids of all nodes in order, stopped or not."""
+        """Returns the ids of all nodes in order, including stopped nodes."""
         return sorted(self._endpoints)
 
     @property

@@ -46,7 +46,7 @@ class MigrationPolicy(Enum):
 
     @property
     def downgrades(self) -> bool:
-        """Returns whether a group of the consumer protocol may be converted to the classic one."""
+        """Returns whether a group may be converted from the consumer to the classic protocol."""
         return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
 
 
@@ -74,7 +74,7 @@ class ConsumerGroupSettingsProtocol(Protocol):
 
 
 def check_consumer_groups(settings: ConsumerGroupSettingsProtocol) -> None:
-    """Raises ConfigurationError for settings that Kafka's broker rejects."""
+    """Raises ConfigurationError for settings with which a Kafka broker would not start."""
     _check_between(
         "group_consumer_session_timeout_ms",
         settings.group_consumer_min_session_timeout_ms,

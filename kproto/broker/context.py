@@ -63,7 +63,7 @@ class Context:
         return self.clock.monotonic() + ms / 1000
 
     def check_consumer_protocol(self) -> None:
-        """Raises UNSUPPORTED_VERSION if the broker does not enable the consumer protocol."""
+        """Raises UNSUPPORTED_VERSION if the consumer group protocol (KIP-848) is not enabled."""
         if not self.settings.has_consumer_protocol:
             raise api_error(
                 "UNSUPPORTED_VERSION", "the consumer protocol is not enabled on the broker"

@@ -152,7 +152,10 @@ class EmbeddedCluster:
         return {topic.name: topic for topic in self._topics_after_retention()}
 
     def end_offset(self, topic: str, partition: int = 0) -> int:
-        """Returns the log end offset: the offset of the next record. Raises BrokerResponseError."""
+        """Returns the log end offset of a partition, which is the offset of the next record.
+
+        Raises BrokerResponseError for an unknown partition.
+        """
         return self._topics_after_retention().named(topic).partition(partition).log.end_offset
 
     def records(self, topic: str, partition: int = 0) -> list[Record]:

@@ -203,7 +203,7 @@ class FetchSessionCache:
     slots: int = _SLOTS
     eviction_ms: int = _EVICTION_MS
     new_id: Callable[[], int] = _random_id
-    #: By id; the least recently used session is the first.
+    #: The sessions by id; the least recently used session comes first.
     _by_id: OrderedDict[int, _FetchSession] = field(default_factory=OrderedDict)
 
     def __len__(self) -> int:
@@ -302,7 +302,9 @@ class FetchSessionCache:
         self._by_id.move_to_end(session.session_id)
 
     def _try_evict(self, size: int, now_ms: int) -> bool:
-        """Evicts a session for a new one of `size` partitions; returns whether it did."""
+        """Evicts a session for a new session of `size` partitions; returns False if none may be
+        evicted.
+        """
         if not self._by_id:
             return False
         victim = next(iter(self._by_id.values()))

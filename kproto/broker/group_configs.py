@@ -96,7 +96,7 @@ class GroupConfigManager:
         self._configs: dict[str, Mapping[str, str]] = {}
 
     def configs_of(self, group_id: str) -> Mapping[str, str]:
-        """Returns the configs that were set for a group."""
+        """Returns the dynamic configs of a group; empty if none are set."""
         return self._configs.get(group_id, {})
 
     def altered(

@@ -17,7 +17,7 @@ _LAST_PORT: Final = 65_535
 
 PLAINTEXT: Final = "PLAINTEXT"
 
-#: Kafka's security protocols, by whether the listener uses TLS and SASL.
+#: Kafka's security protocols, by whether the listener uses TLS, and whether it uses SASL.
 _PROTOCOLS: Final = {
     (False, False): PLAINTEXT,
     (True, False): "SSL",
@@ -74,7 +74,7 @@ class Listener:
             )
         for (
             mechanism
-        ) in self.mechanisms:  # a bare str yields its letters, which are unknown mechanisms
+        ) in self.mechanisms:  # a str instead of a tuple gives letters, which are unknown
             if mechanism not in MECHANISMS:
                 raise ConfigurationError(
                     f"listener {self.name!r}: SASL mechanism {mechanism!r} is not known: take one"

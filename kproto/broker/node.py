@@ -170,7 +170,7 @@ class Node:
         """
         if self._first_listener.acceptor is not None:
             raise ConfigurationError(f"the broker listens at {self.listens_at} already")
-        self._fetch_sessions = self._new_fetch_sessions()  # earlier fetch sessions have ended
+        self._fetch_sessions = self._new_fetch_sessions()  # a restart ends all fetch sessions
         encryptions = {
             name: self._encryption(bound_listener.listener)
             for name, bound_listener in self._bound_listeners.items()

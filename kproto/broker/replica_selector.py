@@ -20,7 +20,7 @@ _PACKAGE: Final = "org.apache.kafka.common.replica."
 
 
 def check_selector(name: str | None) -> None:
-    """Raises ConfigurationError for a selector that Kafka does not have."""
+    """Raises ConfigurationError unless `name` is None or one of Kafka's selectors."""
     known = (LEADER_SELECTOR, RACK_AWARE_SELECTOR)
     if name is not None and name.removeprefix(_PACKAGE) not in known:
         raise ConfigurationError(

@@ -69,7 +69,7 @@ class SaslAuthenticator:
         `data` is the frame; only its API key is decoded.
         """
         if len(data) < _API_KEY.size:
-            return  # decoding it raises the error
+            return  # the decoder raises an error later
         (api_key,) = _API_KEY.unpack_from(data)
         reason = self._authentication.check_request(api_key, self._clock.monotonic())
         if reason is not None:

@@ -116,7 +116,7 @@ class Session(asyncio.BufferedProtocol):
         address = transport.get_extra_info("peername")
         if address:
             self.peer = f"{address[0]}:{address[1]}"
-            if len(self._context.cluster.nodes) > 1:  # The nodes of one process share a log
+            if len(self._context.cluster.nodes) > 1:  # all nodes log to the same logger
                 self.peer = f"broker {self._context.node_id}: {self.peer}"
             self._context = replace(self._context, host=address[0])
         self._set_certificate_principal(transport)
@@ -365,7 +365,7 @@ class Session(asyncio.BufferedProtocol):
 
         Raises CloseConnection for an unsupported API or version.
         """
-        self._handled_s = 0.0  # also if no handler is called
+        self._handled_s = 0.0  # in case that no handler is called
         api = self._apis.get(request.api_key)
         message = request.message
         context = self._update_context(request)
@@ -412,7 +412,7 @@ class Session(asyncio.BufferedProtocol):
         self._outgoing.append(data)
         self._gathered_bytes += len(data)
         if self._gathered_bytes > _MAX_GATHERED_BYTES:
-            self._flush()  # so that a client that does not read is noticed, and waited for
+            self._flush()  # so that `_next_frame` waits if the client does not read
 
     def _has_fallback(self, request: ReceivedRequest) -> bool:
         """Returns whether the version is unsupported and the API has a fallback for that."""

@@ -94,13 +94,13 @@ class BrokerSettings:
     #: The listeners, each with its own security protocol; empty for one plaintext listener at
     #: `host` and `port`. `Broker.bootstrap` is the address of the first.
     listeners: tuple[Listener, ...] = ()
-    #: Passwords by user, for PLAIN and SCRAM.
+    #: Passwords by user name, for PLAIN and SCRAM.
     users: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     #: A function that validates an OAUTHBEARER token and returns its identity, or raises
     #: AuthenticationError. It runs in a thread. None accepts Kafka's unsecured tokens, which any
     #: client can create for any user.
     validate_token: BearerValidator | None = field(default=None, repr=False)
-    #: How long a session lasts before the client must authenticate again, unless its credentials
+    #: How long after its authentication a client must authenticate again, unless its credentials
     #: expire sooner; 0 for no limit (connections.max.reauth.ms).
     sasl_session_lifetime_ms: int = 0
     #: Largest request of a client that is not authenticated yet (sasl.server.max.receive.size).
@@ -113,10 +113,10 @@ class BrokerSettings:
     delegation_token_max_lifetime_ms: int = 604_800_000
     #: How long a token is valid before it must be renewed (delegation.token.expiry.time.ms): a day.
     delegation_token_expiry_time_ms: int = 86_400_000
-    #: How long an expired token is remembered, so that its error is DELEGATION_TOKEN_EXPIRED; Kafka
-    #: removes expired tokens at this interval (delegation.token.expiry.check.interval.ms).
+    #: How long an expired token is kept, so that requests for it get DELEGATION_TOKEN_EXPIRED.
+    #: Kafka removes expired tokens at this interval (delegation.token.expiry.check.interval.ms).
     delegation_token_kept_ms: int = 3_600_000
-    #: The broker's id; Kafka's examples of one node use 1.
+    #: The node id (node.id); Kafka's configuration for one node has 1.
     node_id: int = 1
     #: The broker's rack, for consumers that fetch from the closest replica (broker.rack, KIP-392).
     rack: str | None = None
@@ -131,7 +131,7 @@ class BrokerSettings:
     #: Whether a Metadata request creates missing topics (auto.create.topics.enable). Kafka's
     #: default is true; in a test, a misspelt name should be an error.
     auto_create_topics: bool = False
-    #: Maximum partitions that one request may create; Kafka's controllers allow 10,000.
+    #: Maximum partitions that one CreateTopics may create; Kafka's controllers allow 10,000.
     max_partitions: int = 10_000
     #: Maximum size of a request; a larger one closes its connection (socket.request.max.bytes).
     max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
@@ -167,8 +167,8 @@ class BrokerSettings:
     #: Partitions of `__consumer_offsets`, whose leaders coordinate groups
     #: (offsets.topic.num.partitions).
     offsets_topic_num_partitions: int = 50
-    #: How long committed offsets are kept after their group became empty or, for simple consumers,
-    #: after the commit (offsets.retention.minutes, KIP-211): seven days.
+    #: How long committed offsets are kept after their group became empty; without a group
+    #: membership, after the commit (offsets.retention.minutes, KIP-211): seven days.
     offsets_retention_minutes: int = 10_080
     #: How long a group without members and offsets is kept. Kafka also keeps it until its next
     #: check (offsets.retention.check.interval.ms).
@@ -191,7 +191,7 @@ class BrokerSettings:
     #: Kafka has a constant of five minutes instead of a setting.
     group_new_member_join_timeout_ms: int = 300_000
     #: The group protocols that are enabled, `classic` and `consumer`
-    #: (group.coordinator.rebalance.protocols); None for those of the release: both since 4.0.
+    #: (group.coordinator.rebalance.protocols); None for those of `release`: both since 4.0.
     group_coordinator_rebalance_protocols: tuple[str, ...] | None = None
     #: Session timeout of members of the consumer protocol, KIP-848
     #: (group.consumer.session.timeout.ms). The broker sets it, not the member.
@@ -226,7 +226,8 @@ class BrokerSettings:
     #: Support only the versions of a release, such as "0.9", "3.9.2" or "4.4", or the version
     #: ranges of a mapping by API key; None for all. Brokers before 0.10 do not support ApiVersions.
     release: Release | None = field(default=None, hash=False)
-    #: Whether to support the versions that the definitions mark as unstable.
+    #: Whether to support API versions that the message definitions mark as unstable
+    #: (unstable.api.versions.enable).
     unstable_versions: bool = False
     #: Whether to authorize requests as Kafka's StandardAuthorizer does (authorizer.class.name).
     authorizer: bool = False

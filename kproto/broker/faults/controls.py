@@ -117,7 +117,7 @@ class Controls:
             if control.request is not None and request.api_key != control.request.API_KEY:
                 continue
             if control.times == 0 or control not in self._controls:
-                continue  # it was removed during a delay
+                continue  # removed, or decided often enough, while the caller waited for a delay
             outcome = control.decide(request, topics)
             if outcome is None:
                 continue

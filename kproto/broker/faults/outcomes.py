@@ -101,7 +101,7 @@ class Refuse:
     partitions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def includes(self, topic: str, index: int | None = None) -> bool:
-        """Returns whether a topic, or one partition of it, is refused."""
+        """Returns whether a partition of a topic is refused; without `index`, at least one."""
         if not self.partitions:
             return True
         meant = self.partitions.get(topic)

@@ -173,7 +173,7 @@ class ClassicGroup(Watchable):
         member.reset_session(now.ms)
         self._finish_request(
             before, now
-        )  # a new session timeout that is shorter moves the deadline forward
+        )  # notifies watchers if a shorter session timeout makes the deadline earlier
         if action_for(Event.HEARTBEAT, self.state) is Action.RESET_SESSION_AND_REJOIN:
             raise api_error("REBALANCE_IN_PROGRESS", f"group {self.group_id!r} rebalances")
 
@@ -286,7 +286,7 @@ class ClassicGroup(Watchable):
         )
 
     def check_member(self, member_id: str, instance_id: str | None) -> None:
-        """Raises UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID for a replaced static member."""
+        """Raises UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID for a static member that was replaced."""
         self._members.check(member_id, instance_id)
 
     def reset_session(self, member_id: str, now: ClockReading) -> None:
@@ -363,7 +363,7 @@ class ClassicGroup(Watchable):
         self._members.complete_join(former, JoinResult(former.member_id, "FENCED_INSTANCE_ID"))
         self._members.complete_sync(former, SyncResult("FENCED_INSTANCE_ID"))
         member = self._members.replace(former, new_id)
-        member.reset_session(now.ms)  # with the session timeout of the old member
+        member.reset_session(now.ms)  # with the former member's session timeout
         pending = member.await_join(request)
         event = Event.STATIC_MEMBER_REPLACED
         if self.state is STABLE and self._members.select_protocol() != self.protocol:

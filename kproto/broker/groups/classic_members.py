@@ -206,7 +206,7 @@ class ClassicMember:
         )
 
     def reset_session(self, now_ms: int) -> None:
-        """Resets the session timeout."""
+        """Sets `deadline_ms` to the session timeout after `now_ms` (`ClockReading.ms`)."""
         self.deadline_ms = now_ms + self.session_timeout_ms
 
     @property
@@ -335,7 +335,7 @@ class ClassicMembers:
         self.pending_sync.update(self.members)
 
     def fail_pending(self, error: str) -> None:
-        """Completes all pending results with the error; the members stay."""
+        """Completes the delayed requests of all members with `error`; the members stay."""
         for member in self.members.values():
             self.complete_join(member, JoinResult(member.member_id, error))
             self.complete_sync(member, SyncResult(error))

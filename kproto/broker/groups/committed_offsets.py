@@ -95,7 +95,10 @@ class CommittedOffsets:
         return True
 
     def of_deleted_topic(self, topic: str, topic_id: Uuid) -> list[TopicPartition]:
-        """Returns the partitions of a deleted topic whose offsets were committed for that topic."""
+        """Returns the partitions with offsets that were committed for the deleted topic.
+
+        Offsets that were committed for another topic of the same name are not included.
+        """
         return [
             TopicPartition(topic, partition)
             for partition, committed in self.of_topic(topic).items()

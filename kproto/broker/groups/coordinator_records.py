@@ -219,7 +219,7 @@ def _metadata(value: GroupMetadataValue) -> GroupMetadata:
                 member.group_instance_id,
                 member.client_id,
                 member.client_host,
-                # Records of v0 have no rebalance timeout: it was the session timeout.
+                # Records of v0 have no rebalance timeout; the session timeout applies instead.
                 member.session_timeout
                 if member.rebalance_timeout == _NO_TIME
                 else member.rebalance_timeout,

@@ -53,7 +53,10 @@ def bucket(value: int, buckets: int) -> int:
 
 
 def in_java_order(keys: Iterable[K], hash_of: Callable[[K], int], size: int) -> list[K]:
-    """Returns the keys in the iteration order of a map of `size` buckets."""
+    """Returns the keys in the iteration order of a HashMap with `size` buckets.
+
+    `keys` are in the order of insertion; `hash_of` returns Java's hash of a key.
+    """
     return sorted(keys, key=lambda key: bucket(hash_of(key), size))
 
 

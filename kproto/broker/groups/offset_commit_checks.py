@@ -21,7 +21,7 @@ __all__ = [
 #: The first version of OffsetCommit with GROUP_ID_NOT_FOUND.
 _FIRST_VERSION_OF_NOT_FOUND: Final = 9
 
-#: States in which a commit counts as a heartbeat.
+#: The states in which a commit resets the session timeout of the member.
 _OF_SESSIONS: Final = frozenset({ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE})
 
 

@@ -44,7 +44,10 @@ _FIRST_VERSION_OF_SKIPPING: Final = 9
 
 @handles(JoinGroupRequest, versions=range(10))
 def join_group(context: Context, request: JoinGroupRequest, version: int) -> Decision:
-    """Joins a group; the response is delayed until the next generation starts."""
+    """Adds a member to a group, or lets a member join again.
+
+    In a classic group, the response is delayed until the next generation starts.
+    """
 
     def respond(answer: JoinResult) -> JoinGroupResponse:
         return _response(answer, version)
@@ -118,7 +121,7 @@ def _joining(context: Context, request: JoinGroupRequest, version: int) -> JoinR
 def _new_id(context: Context, request: JoinGroupRequest) -> str:
     start = request.group_instance_id
     if start is None:
-        start = "null" if context.client_id is None else context.client_id  # as Java writes it
+        start = "null" if context.client_id is None else context.client_id  # as in Java
     return f"{start}-{uuid4()}"
 
 

@@ -48,7 +48,7 @@ class WindowedRate:
         self._forget(now_ms)
         elapsed = now_ms - self._samples[0].start_ms if self._samples else 0
         missing = self._most - 1 - elapsed // self._window_ms
-        # A rate over one new sample would be infinite.
+        # With a span of 0, for one new sample, the rate would be infinite.
         return max(elapsed + max(missing, 0) * self._window_ms, self._window_ms)
 
     def is_idle(self, now_ms: int) -> bool:

@@ -277,7 +277,7 @@ class SaslSession:
 
     @property
     def is_slow(self) -> bool:
-        """Returns whether `evaluate_token` should be called in a thread."""
+        """Returns whether `evaluate_token` may take milliseconds, so that it needs a thread."""
         return MECHANISMS[self._mechanism].is_slow(self._known)
 
     @property
@@ -342,7 +342,7 @@ class SaslSession:
         if self._mechanism == "PLAIN":
             return _plain_message(token)
         if isinstance(self._exchange, OAuthBearerServer) and str(error).startswith("{"):
-            return str(error)  # the error that the client got as a token
+            return str(error)  # the JSON that the server also sends as a token (RFC 7628)
         what = "authentication" if self.identity is None else "re-authentication"
         return (
             f"Authentication failed during {what} due to invalid credentials with SASL mechanism"

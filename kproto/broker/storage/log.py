@@ -30,7 +30,7 @@ class LogSlice(NamedTuple):
     size: int
 
     def join(self) -> bytes:
-        """Returns the bytes for a fetch response."""
+        """Returns the batches as bytes, for a Fetch response."""
         return b"".join([batch.raw for batch in self.batches])
 
     def join_as_message_set(self, magic: int, offset: int) -> bytes:

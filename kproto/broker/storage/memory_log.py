@@ -109,7 +109,8 @@ class MemoryLog(PartitionLog):
     def offset_of_largest_time(self) -> TimestampedOffset | None:
         if self._first == len(self._batches):
             return None
-        # Deleted records are ignored: whole batches, and the first records of the oldest batch.
+        # Ignore deleted records: those of deleted batches, and the first records of the oldest
+        # batch, which may start before the log start offset.
         oldest = self._batches[self._first]
         rest = islice(self._batches, self._first + 1, None)
         largest = max((batch.max_timestamp for batch in rest), default=NO_TIMESTAMP)

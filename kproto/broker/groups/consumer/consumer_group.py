@@ -132,7 +132,7 @@ class ConsumerGroup:
 
     @property
     def state(self) -> ConsumerGroupState:
-        """Returns the state of the group."""
+        """Returns the state of the group; DEAD if it was deleted or replaced."""
         return ConsumerGroupState.DEAD if self._dead else self.persisted.group_state
 
     @property

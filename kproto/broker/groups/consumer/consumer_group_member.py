@@ -26,7 +26,8 @@ __all__ = [
     "without_epochs",
 ]
 
-#: Member epochs with a special meaning in requests (KIP-848).
+#: The member epochs of requests to join, to leave, and to leave temporarily as a static member
+#: (KIP-848).
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 LEAVE_STATIC_EPOCH: Final = -2

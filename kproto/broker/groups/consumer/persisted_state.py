@@ -177,7 +177,7 @@ class PersistedState:
 
     @property
     def owned(self) -> dict[tuple[Uuid, int], str]:
-        """Returns the member id of each partition that a member may still read."""
+        """Returns the partitions that members may still read, with the member id of each."""
         return {tp: member_id for member_id, it in self.members.items() for tp in partitions_of(it)}
 
     @property

@@ -16,7 +16,7 @@ __all__ = ["assign_range"]
 
 
 def assign_range(group: GroupSpec) -> Assignment:
-    """Returns the target assignment of each member."""
+    """Returns the target assignment of the assignor `range`."""
     ids = sorted(group.members, key=lambda it: _rank(group.members[it].instance_id, it))
     subscribed = {it: group.members[ids[0] if group.is_homogeneous else it].topics for it in ids}
     subscribers = Counter(topic_id for topics in subscribed.values() for topic_id in topics)

@@ -22,7 +22,7 @@ _NOBODY: Final = -1
 
 
 def assign_uniform_heterogeneous(group: GroupSpec) -> Assignment:
-    """Returns the target assignment of each member."""
+    """Returns the target assignment of the assignor `uniform` for different subscriptions."""
     return _HeterogeneousAssignmentBuilder(group).assign()
 
 

@@ -16,7 +16,7 @@ __all__ = ["assign_uniform_homogeneous"]
 
 
 def assign_uniform_homogeneous(group: GroupSpec) -> Assignment:
-    """Returns the target assignment of each member."""
+    """Returns the target assignment of the assignor `uniform` for equal subscriptions."""
     ids = group.member_ids
     topics = group.members[ids[0]].topics if ids else frozenset()
     if not topics:
