@@ -68,7 +68,7 @@ UNREWRITTEN_RESPONSES: Final = frozenset(
     }
 )
 
-#: `endpoint_type` of DescribeCluster when it names controllers (KIP-919).
+#: The `endpoint_type` of a DescribeCluster response that names controllers (KIP-919).
 _CONTROLLERS: Final = 2
 
 

@@ -147,7 +147,7 @@ class Proxy:
 
     def _on_relay_done(self, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
         self._relays.discard(task)
-        writer.transport.abort()  # a task that was cancelled before it began closed nothing
+        writer.transport.abort()  # for a task that was cancelled before it started
         if not task.cancelled() and (error := task.exception()) is not None:
             self._on_notice(f"a connection was lost by a mistake of the proxy: {error!r}", None)
 
@@ -173,7 +173,7 @@ class Proxy:
         finally:
             self._record(Entry(now_us(), number, closed=reason))
             self._on_notice(reason, number)
-            writer.transport.abort()  # if no broker was reached
+            writer.transport.abort()  # `run` does not close it if no broker could be reached
 
     def _on_events(self, number: int, events: list[Event]) -> None:
         for event in events:

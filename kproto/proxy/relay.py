@@ -130,10 +130,10 @@ class Relay:
         if rewrites:
             await self._forward_rewritten(events, target)
         if target.can_write_eof():
-            with contextlib.suppress(OSError):  # the peer is gone already
+            with contextlib.suppress(OSError):  # the peer has disconnected
                 target.write_eof()
         else:
-            target.close()  # TLS cannot close one half
+            target.close()  # TLS cannot close only one half of a connection
 
     async def _forward_rewritten(self, events: list[Event], target: asyncio.StreamWriter) -> None:
         assert self._rewrite is not None

@@ -90,8 +90,8 @@ class ProxySettings:
     half_closed_timeout_ms: int = 60_000
     #: How long a closing connection may take to send its unsent bytes.
     close_timeout_ms: int = 1_000
-    #: TLS to the brokers, which are verified by the names that they advertise: True, a `Tls`, or an
-    #: `ssl.SSLContext`. Clients connect to the proxy in plaintext.
+    #: TLS of the connections to brokers: True, a `Tls`, or an `ssl.SSLContext`. The certificate of
+    #: a broker must be for the name that it advertises. Clients connect to the proxy in plaintext.
     tls: AnyTls = False
     #: SASL credentials with which the proxy authenticates each connection to a broker. Clients do
     #: not authenticate: all have the proxy's principal.

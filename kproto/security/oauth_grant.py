@@ -367,4 +367,4 @@ def _shown(text: str, hidden: tuple[str, ...]) -> str:
 
 def _retrieve_exception(task: asyncio.Task[str]) -> None:
     if not task.cancelled():
-        task.exception()  # the waiting callers have it
+        task.exception()  # retrieved so that asyncio does not log it; the callers get it, too

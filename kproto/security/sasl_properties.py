@@ -88,7 +88,7 @@ def sasl_from_properties(given: ConfiguredByRow) -> Sasl:
         return DelegationToken(username, password, mechanism)
     try:
         return _PASSWORDS[mechanism](username, password)
-    except ConfigurationError as error:  # a NUL
+    except ConfigurationError as error:  # for a NUL in name or password
         raise ConfigurationError(f"sasl.*: {error}") from None
 
 

@@ -220,7 +220,7 @@ class TlsContexts:
         assert isinstance(self._tls, Tls), "others are cached"
         stamps = stamps_of(
             self._tls
-        )  # before the files are read, so that a change meanwhile is noticed later
+        )  # before the files are read: a change while they are read makes `cached` return None
         try:
             context = client_context(self._tls)
         except ConfigurationError as error:

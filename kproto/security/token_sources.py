@@ -35,7 +35,7 @@ _LIFETIME_S: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class TokenFile:
-    """Reads a token from a file, again for each connection."""
+    """Reads a token from the file at `path`, each time that it is called."""
 
     path: Path
 
