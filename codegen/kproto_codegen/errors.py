@@ -55,7 +55,7 @@ class DefinitionError(Exception):
 
 
 def _describe(reason: str, file: str | None, line: int | None, field: str | None) -> str:
-    """Formats `file:line: field X: reason` from the known parts."""
+    """Returns the error text `file:line: field X: reason`, without parts that are None."""
     parts = []
     if file is not None:
         parts.append(file if line is None else f"{file}:{line}")

@@ -26,7 +26,8 @@ from . import broker, capture, decode, diff, explorer, fuzz, inspect, proxy, vec
 
 __all__ = ["main"]
 
-#: Errors after which no more output can be written: a full disk, a quota, a failing device.
+#: Errors of a write that are reported in one line: a full disk, a quota, a failing device, a file
+#: that is too large.
 _OUTPUT_ENDED: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
 _COMMANDS = (broker, inspect, diff, explorer, decode, proxy, capture, fuzz, vectors)
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         code: int = import_module(f"{__name__}.{options.runs_in}").run(options)
-        sys.stdout.flush()  # raises BrokenPipeError here, if the reader is gone
+        sys.stdout.flush()  # raises BrokenPipeError now, not at exit, if the pipe is closed
     except KprotoError as error:
         print(f"kproto: error: {error}", file=sys.stderr)
         return 1

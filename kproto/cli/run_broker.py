@@ -69,8 +69,8 @@ def _address(options: argparse.Namespace) -> dict[str, Any]:
 def _users(options: argparse.Namespace) -> dict[str, str]:
     """Returns the passwords by user.
 
-    Raises ConfigurationError if a user is given twice, if users or `--unsecured-tokens` are given
-    and no listener has SASL, or if a listener has SASL and neither is given.
+    Raises ConfigurationError if a user is given twice. A SASL listener needs `--user` or
+    `--unsecured-tokens`, and both need a SASL listener; otherwise raises ConfigurationError too.
     """
     users = dict(options.users)
     if len(users) < len(options.users):

@@ -34,7 +34,7 @@ __all__ = ["run"]
 
 _CASES = 10_000
 
-#: The exit code of a shell after Ctrl-C; the report is written nevertheless.
+#: The exit code after Ctrl-C, as of a shell; the report is written before.
 _INTERRUPTED = 130
 
 

@@ -147,8 +147,8 @@ async def _serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
 
-    def on_lost(error: OSError) -> None:  # in the thread of the log
-        if isinstance(error, BrokenPipeError):  # the reader is gone
+    def on_lost(error: OSError) -> None:  # called in the thread of the log
+        if isinstance(error, BrokenPipeError):  # the reader closed the pipe
             loop.call_soon_threadsafe(stop.set)
             return
         print(f"kproto: the log ends: {error.strerror}; the proxy continues", file=sys.stderr)

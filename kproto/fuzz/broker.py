@@ -38,7 +38,10 @@ __all__ = ["BrokerFinding", "BrokerFuzzSettings", "BrokerResult", "fuzz_broker",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerFuzzSettings:
-    """Limits a run against a broker. Raises ConfigurationError for a limit that is not positive."""
+    """The limits of a run against a broker.
+
+    Raises ConfigurationError for a limit that is not positive.
+    """
 
     #: How many frames are sent.
     frames: int = 2_000

@@ -29,7 +29,7 @@ __all__ = ["Implementation", "ImplementationError", "TooManyRestartsError"]
 
 
 class ImplementationError(KprotoError):
-    """The command cannot be run, or never answers."""
+    """The command cannot be started, or never answers."""
 
 
 class TooManyRestartsError(ImplementationError):

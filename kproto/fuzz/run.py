@@ -29,7 +29,7 @@ class JudgeError(KprotoError):
 
 
 class Responder(Protocol):
-    """Answers cases: a command, or kproto's codec."""
+    """The methods of `Implementation` (a command) and `KprotoCodec`, which answer cases."""
 
     name: str
 

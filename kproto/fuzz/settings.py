@@ -15,7 +15,7 @@ _PATIENCE_S: Final = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FuzzSettings:
-    """Limits a run against a command.
+    """The limits of a run against a command.
 
     Raises ConfigurationError for a limit that is not positive.
     """

@@ -166,7 +166,7 @@ class Record:
             and self.headers == other.headers
         )
 
-    __hash__ = None  # type: ignore[assignment]  # mutable; the idiom that mypy does not know
+    __hash__ = None  # type: ignore[assignment]  # a mutable class; mypy refuses this idiom
 
     def __repr__(self) -> str:
         block = self._headers

@@ -183,7 +183,7 @@ def _equals(value: Any, default: Any) -> bool:
 
 
 def _made_as(value: Any) -> str | None:
-    """Returns the name of a struct's generated class, even for an instance of a subclass."""
+    """Returns the name of the generated class of a struct or its subclass; None for others."""
     made = getattr(type(value), "_generated", None)
     return None if made is None else made().__name__
 

@@ -30,7 +30,7 @@ __all__ = ["from_json", "json_name", "to_json"]
 
 
 def json_name(name: str) -> str:
-    """Returns the name of a field in JSON: `TopicId` is `topicId`."""
+    """Returns the name of a field in JSON: `topicId` for `TopicId`."""
     return name[:1].lower() + name[1:]
 
 

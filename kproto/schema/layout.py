@@ -1,7 +1,7 @@
 """The wire layout of a message version: the order of its fields and their encodings.
 
-The generator, the JSON converter, `explain` and the hypothesis strategies all use these layouts, so
-that only this module implements the rules of versions, flexible versions, tags and nulls.
+Only this module implements the rules of versions, flexible versions, tags and nulls. The generator,
+the JSON converter, `explain` and the hypothesis strategies use its layouts.
 """
 
 from __future__ import annotations

@@ -41,9 +41,9 @@ class DifferenceKind(StrEnum):
     def changes_bytes(self) -> bool:
         """Returns whether the encoded bytes differ.
 
-        They do not differ if a name or a default changes, or if an array of primitives becomes an
-        array of structs with a single field of that type. An added or dropped tagged field does not
-        count, because readers skip unknown tags.
+        They do not differ if only a name or a default changes. Nor do they if an array of
+        primitives becomes an array of structs with a single field of that type. An added or dropped
+        tagged field does not count, because readers skip unknown tags.
         """
         return self in {
             DifferenceKind.FIELD_TYPE,

@@ -24,9 +24,9 @@ _SHOWN: Final = 80
 def find_messages(text: str, known: Definitions | None = None) -> tuple[MessageSpec, ...]:
     """Returns the messages that `text` names; ignores case.
 
-    `text` is the name of a message (`HeartbeatRequest`), else the name (`Heartbeat`) or key (`12`)
-    of an API, which stands for its request and response, else a former name of messages or an API.
-    `known` are the definitions to search, by default Kafka's. Raises UnknownNameError, which
+    `text` is tried as the name of a message (`HeartbeatRequest`), then as the name (`Heartbeat`) or
+    key (`12`) of an API, then as a former name. An API stands for its request and response, in this
+    order. `known` are the definitions to search, by default Kafka's. Raises UnknownNameError, which
     suggests the nearest names, if nothing is found.
     """
     known = union() if known is None else known

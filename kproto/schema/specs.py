@@ -250,7 +250,7 @@ class MessageSpec:
         yield from walk(self.fields)
 
     def struct(self, name: str) -> StructSpec:
-        """Returns the struct called `name`. Raises KeyError if the message has none."""
+        """Returns the struct called `name`. Raises KeyError if the message lacks it."""
         for struct in self.structs():
             if struct.name == name:
                 return struct

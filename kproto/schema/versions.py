@@ -1,4 +1,4 @@
-"""Version ranges in the notation of the message definitions: `3`, `1-4`, `2+`, `none`."""
+"""Defines version ranges, which message definitions write as `3`, `1-4`, `2+` or `none`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 __all__ = ["MAX_VERSION", "NO_VERSIONS", "Versions"]
 
-#: The highest version that an int16 can carry; an open-ended range ends here.
+#: The highest version, the largest int16; it is the `highest` of an open-ended range.
 MAX_VERSION = 32767
 
 _RANGE = re.compile(r"(?P<low>[0-9]+)(?:(?P<open>\+)|-(?P<high>[0-9]+))?", re.ASCII)

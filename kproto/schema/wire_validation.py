@@ -1,8 +1,8 @@
 """Validates the bytes of a message by its layout, and finds the first fault in them.
 
-`_Validator` builds a function, called a step, for each array and struct of the layout, and calls it
-each time that array or struct occurs in the bytes. The steps use the readers of `wire.reading`, as
-generated code does, but keep no values. Only if a reader fails do they look for the reason. Thus
+`_Validator` builds a function, called a step, for each array and struct of the layout. A step runs
+each time its array or struct occurs in the bytes. The steps use the readers of `wire.reading`, as
+generated code does, but keep no values. They look for the reason only after a reader failed. Thus
 validation takes about as long as decoding.
 """
 
@@ -182,7 +182,7 @@ class _Validator:
         def run(pos: int) -> int:
             position = last
             try:
-                for position, skipped, read, step, marked in parts:  # noqa: B007 - of the fault
+                for position, skipped, read, step, marked in parts:  # noqa: B007 - for the fault
                     at = pos + skipped
                     if read is not None:
                         _, end = read(data, at)
@@ -327,7 +327,7 @@ class _Validator:
         def run(count: int, pos: int) -> int:
             index = 0
             try:
-                for index in range(count):  # noqa: B007 - of the one that finds the fault
+                for index in range(count):  # noqa: B007 - the fault names the index
                     pos = step(pos)
             except BytesFault as fault:
                 fault.prepend(f"[{index}]")
@@ -355,7 +355,7 @@ class _Validator:
         def run(count: int, pos: int) -> int:
             index = 0
             try:
-                for index in range(count):  # noqa: B007 - of the one that finds the fault
+                for index in range(count):  # noqa: B007 - the fault names the index
                     _, end = read(data, pos)
                     if end > size:
                         break

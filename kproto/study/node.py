@@ -22,9 +22,11 @@ class Fault:
     """An error in the bytes.
 
     `path` is the path of the field, "" for the whole message. `offset` counts as in `Node`.
-    `expected` describes valid bytes, "" if unknown. `layer` is `message` for an error that
-    `decode` of the message raises, `records` for an error in the record batches inside, and
-    `stored` for an error in a message inside a record or a bytes field.
+    `expected` describes valid bytes, "" if unknown. `layer` is one of
+
+    - `message`: `decode` of the message raises the error;
+    - `records`: the error is in the record batches of the message;
+    - `stored`: the error is in a message inside a record or a bytes field.
     """
 
     reason: str

@@ -107,7 +107,7 @@ def _segment_reader(
             "pip install 'kproto[capture]'"
         ) from None
     dpkt: Any = packets  # dpkt sets attributes that mypy does not see
-    # Bare IP is 101 on Linux, 12 and 14 on BSD; 228 and 229 are IPv4 and IPv6.
+    # Link types: bare IP is 101 on Linux, 12 and 14 on BSD; 228 and 229 are IPv4 and IPv6.
     links: dict[int, Any] = {
         0: dpkt.loopback.Loopback,
         108: dpkt.loopback.Loopback,
@@ -214,7 +214,7 @@ def _of_pcap(file: _Readable, order: str, units: int, counted: SkippedPackets) -
     if len(head) < 20:
         counted.truncation = "the file ends in its header"
         return
-    link = struct.unpack(order + "I", head[16:])[0] & 0xFFFF  # the upper bits hold other values
+    link = struct.unpack(order + "I", head[16:])[0] & 0xFFFF  # the upper bits are not the type
     record = struct.Struct(order + "IIII")
     number = 0
     while start := file.read(record.size):

@@ -60,7 +60,7 @@ def _public_bytes(event: Event) -> int:
 
 def _may_hold_secrets(event: Event) -> bool:
     if event.api_key is None:
-        return True  # the frame is unknown
+        return True  # the message is unknown, and may be a SASL token
     of_side = request_class if event.side is Side.CLIENT else response_class
     cls = of_side(event.api_key)
     return cls is None or has_secrets(cls)

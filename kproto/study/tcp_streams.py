@@ -70,7 +70,7 @@ class TcpStream:
 
     max_waiting_bytes: int = MAX_WAITING_BYTES
     max_waiting_segments: int = MAX_WAITING_SEGMENTS
-    #: The position of the next byte; None before the first segment.
+    #: The position of the next byte to return; None before the first segment.
     next: int | None = None
     _syn_sequence: int | None = None
     #: Position of the first captured bytes if no SYN was captured before them, else None.

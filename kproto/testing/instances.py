@@ -136,7 +136,7 @@ class _Builder:
         return made
 
     def leaves_default(self) -> bool:
-        """Returns whether the next field keeps its default."""
+        """Returns whether a field keeps its default; `_RandomBuilder` decides it by chance."""
         return self.fill is Fill.LEAST
 
     def field(self, field: LayoutField, depth: int) -> Any:

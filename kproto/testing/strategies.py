@@ -138,9 +138,9 @@ def any_message() -> SearchStrategy[tuple[Message, int]]:
 def invalid(message: type[M], version: int | None = None, /) -> SearchStrategy[InvalidMessage[M]]:
     """Draws instances of `message` that `encode` must refuse, each with the path of the fault.
 
-    A field of a valid instance gets an invalid value: of a wrong type, out of range, too long, null
-    in a field that is not nullable, or a value other than the default in a field that the version
-    lacks. Or a struct gets an invalid unknown tagged field. Raises ConfigurationError for a version
+    A field of a valid instance gets a value of a wrong type, out of range, too long, or null
+    although it is not nullable. Or a field that the version lacks gets a value other than its
+    default, or a struct an invalid unknown tagged field. Raises ConfigurationError for a version
     that the message lacks.
     """
     _check_message(message)

@@ -98,7 +98,7 @@ def read_string(data: bytes, pos: int) -> tuple[str, int]:
 
 
 def read_nullable_string(data: bytes, pos: int) -> tuple[str | None, int]:
-    """Reads a string with an int16 length, or null for -1."""
+    """Reads a string with an int16 length; -1 means null."""
     (size,) = _INT16.unpack_from(data, pos)
     pos += 2
     if size < 0:
@@ -110,7 +110,7 @@ def read_nullable_string(data: bytes, pos: int) -> tuple[str | None, int]:
 
 
 def read_compact_string(data: bytes, pos: int) -> tuple[str, int]:
-    """Reads a string whose length plus one is an unsigned varint."""
+    """Reads a string after its length plus one, an unsigned varint."""
     size = data[pos]
     if size > 127:
         size, pos = read_uvarint(data, pos)
@@ -125,7 +125,7 @@ def read_compact_string(data: bytes, pos: int) -> tuple[str, int]:
 
 
 def read_compact_nullable_string(data: bytes, pos: int) -> tuple[str | None, int]:
-    """Reads a string whose length plus one is an unsigned varint, or null for 0."""
+    """Reads a string after its length plus one, an unsigned varint; 0 means null."""
     size = data[pos]
     if size > 127:
         size, pos = read_uvarint(data, pos)
@@ -150,7 +150,7 @@ def read_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
 
 
 def read_nullable_bytes(data: bytes, pos: int) -> tuple[bytes | None, int]:
-    """Reads bytes with an int32 length, or null for -1."""
+    """Reads bytes with an int32 length; -1 means null."""
     (size,) = _INT32.unpack_from(data, pos)
     pos += 4
     if size < 0:
@@ -162,7 +162,7 @@ def read_nullable_bytes(data: bytes, pos: int) -> tuple[bytes | None, int]:
 
 
 def read_compact_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
-    """Reads bytes whose length plus one is an unsigned varint."""
+    """Reads bytes after their length plus one, an unsigned varint."""
     size, pos = read_uvarint(data, pos)
     if not size:
         raise WireFault
@@ -171,11 +171,11 @@ def read_compact_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
 
 
 def read_compact_nullable_bytes(data: bytes, pos: int) -> tuple[bytes | None, int]:
-    """Reads bytes whose length plus one is an unsigned varint, or null for 0."""
+    """Reads bytes after their length plus one, an unsigned varint; 0 means null."""
     size = data[pos]
     if size < 128:
         pos += 1
-    elif data[pos + 1] < 128:  # the usual case
+    elif data[pos + 1] < 128:  # a varint of two bytes, the usual size
         size += (data[pos + 1] << 7) - 128
         pos += 2
     else:

@@ -51,7 +51,7 @@ class UniformStructs:
     def __init__(self, *parts: str) -> None:
         self._parts = parts
         sizes = [struct.calcsize(f">{part}") for part in parts]
-        #: For each array: the bytes before its count, and the size of one number.
+        #: For each array: how many bytes precede its count, and the size of a number in bytes.
         self._arrays = [*zip(sizes[::2], sizes[1::2], strict=False)]
         self._tail_size = sizes[-1]
         #: The cache, by the encoded counts of the arrays.
@@ -62,8 +62,8 @@ class UniformStructs:
     def of(self, data: bytes, pos: int, count: int) -> struct.Struct | None:
         """Returns the Struct that reads each of the `count` (1 or more) structs at `pos`.
 
-        Returns None if the structs are not uniform, if a count needs several bytes, if an array is
-        null, if a struct has tagged fields, or if the data ends early. Raises IndexError if it ends
+        Returns None if the structs are not uniform or have tagged fields, if an array is null or
+        its count needs several bytes, or if the data ends early. Raises IndexError if it ends
         inside the first struct.
         """
         latest = self._latest

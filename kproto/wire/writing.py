@@ -105,7 +105,7 @@ def elements(values: Collection[T]) -> Collection[T]:
     """Returns the elements of an array field as a sequence whose `len` is right.
 
     Raises WireFault if `values` is a str, a mapping (only its keys would be written) or not
-    iterable, or if it yields more or fewer elements than its `len`.
+    iterable. Also raises it if `values` yields more or fewer elements than its `len`.
     """
     kind = type(values)
     if kind is list or kind is tuple:
@@ -113,7 +113,7 @@ def elements(values: Collection[T]) -> Collection[T]:
     if isinstance(values, Mapping | str) or not isinstance(values, Iterable):
         raise WireFault
     count = len(values)
-    made = [*islice(values, count + 1)]  # the iterable may be endless
+    made = [*islice(values, count + 1)]  # no more, because the iterable may be endless
     if len(made) != count:
         raise WireFault
     return made
@@ -136,7 +136,7 @@ def write_string(append: Append, value: str) -> None:
 
 
 def write_nullable_string(append: Append, value: str | None) -> None:
-    """Writes a string with an int16 length, -1 for null."""
+    """Writes a string after its int16 length; null is -1."""
     if value is None:
         append(b"\xff\xff")
     else:
@@ -144,7 +144,7 @@ def write_nullable_string(append: Append, value: str | None) -> None:
 
 
 def write_compact_string(append: Append, value: str) -> None:
-    """Writes a string whose length plus one is an unsigned varint."""
+    """Writes a string after its length plus one, an unsigned varint."""
     raw = value.encode()
     size = len(raw)
     append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -152,7 +152,7 @@ def write_compact_string(append: Append, value: str) -> None:
 
 
 def write_compact_nullable_string(append: Append, value: str | None) -> None:
-    """Writes a string whose length plus one is an unsigned varint, 0 for null."""
+    """Writes a string after its length plus one, an unsigned varint; null is 0."""
     if value is None:
         append(b"\0")
     else:
@@ -168,7 +168,7 @@ def write_bytes(append: Append, value: bytes) -> None:
 
 
 def write_nullable_bytes(append: Append, value: bytes | None) -> None:
-    """Writes bytes with an int32 length, -1 for null."""
+    """Writes bytes after their int32 length; null is -1."""
     if value is None:
         append(b"\xff\xff\xff\xff")
     else:
@@ -176,7 +176,7 @@ def write_nullable_bytes(append: Append, value: bytes | None) -> None:
 
 
 def write_compact_bytes(append: Append, value: bytes) -> None:
-    """Writes bytes whose length plus one is an unsigned varint."""
+    """Writes bytes after their length plus one, an unsigned varint."""
     if type(value) is not bytes:
         value = octets(value)
     size = len(value) + 1
@@ -190,7 +190,7 @@ def write_compact_bytes(append: Append, value: bytes) -> None:
 
 
 def write_compact_nullable_bytes(append: Append, value: bytes | None) -> None:
-    """Writes bytes whose length plus one is an unsigned varint, 0 for null."""
+    """Writes bytes after their length plus one, an unsigned varint; null is 0."""
     if value is None:
         append(b"\0")
     else:

@@ -63,7 +63,7 @@ def opposites(*pairs: tuple[str, str], either: bool = False) -> tuple[Condition,
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A condition, and the statements to run if it holds."""
+    """A condition, and the statements to run if it is true."""
 
     test: Condition
     body: tuple[Statement, ...]

@@ -46,9 +46,10 @@ def generate(
     with `relative`, for `kproto.messages`, it has relative imports. `secrets` are (message, field)
     that the repr hides, besides those of Kafka. The heads of the files name their `origins`.
 
-    Raises DefinitionError, and writes nothing, if two messages have the same module name, if two
-    requests have the same api key, if a field in `secrets` does not exist, or if a file that was
-    not generated would be overwritten. Raises MissingPackageError if jinja2 is not installed.
+    Raises DefinitionError if two messages have the same module name, if two requests have the same
+    api key, or if a field in `secrets` does not exist. Also raises it if a file that was not
+    generated would be overwritten. Nothing is written then. Raises MissingPackageError if jinja2 is
+    not installed.
     """
     check_installed()
     _check_secrets(messages, secrets)

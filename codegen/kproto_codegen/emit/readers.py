@@ -77,7 +77,7 @@ class Reader(Block):
         self.code.append(f"{expr} = {field.first_value()}")
 
     def tagged(self, field: FieldPlan, expr: str) -> None:
-        self.absent(field, expr)  # until its tag is read
+        self.absent(field, expr)  # sets the default, which reading the tag replaces
 
     def end(self, form: StructEnd) -> None:
         self.flush()
@@ -140,7 +140,7 @@ class _DeferredArray(NamedTuple):
 
 
 class _StraightReader(Reader):
-    """Emits inline code for short values."""
+    """Emits inline code for short values, and calls for others (STRAIGHT style)."""
 
     _after_numbers: tuple[Statement, ...] = ()  # statements that use the collected numbers
     _deferred: _DeferredArray | None = None
@@ -149,7 +149,7 @@ class _StraightReader(Reader):
         deferred, self._deferred = self._deferred, None
         if deferred is None:
             super().flush()
-        elif deferred.count_index + 1 == len(self.numbers):  # no numbers follow it
+        elif deferred.count_index + 1 == len(self.numbers):  # no numbers follow the array
             self.numbers.pop()
             self._general_array(*deferred.array)
         else:

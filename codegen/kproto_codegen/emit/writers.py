@@ -159,7 +159,7 @@ class PresentWriter(Writer):
 
 
 class _StraightWriter(Writer):
-    """Emits inline code for short values."""
+    """Emits inline code for strings, counts and arrays of numbers (STRAIGHT style)."""
 
     def uuid(self, field: FieldPlan, expr: str) -> None:
         self.numbers.append(("uuid", self.uuid_value(expr)))

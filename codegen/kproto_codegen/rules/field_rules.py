@@ -33,7 +33,7 @@ _STRUCT_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 _NULLABLE_TYPES = frozenset({"string", "bytes", "records"})
 
 
-# Of fields: versions
+# Versions of fields
 
 
 def field_versions_used(definition: Definition) -> Iterator[Finding]:
@@ -114,7 +114,7 @@ def nullable_type(definition: Definition) -> Iterator[Finding]:
             )
 
 
-# Of fields: types
+# Types of fields
 
 
 def known_type(definition: Definition) -> Iterator[Finding]:
@@ -217,7 +217,7 @@ def field_flexible_versions(definition: Definition) -> Iterator[Finding]:
             )
 
 
-# Of fields: keys and tags
+# Keys and tags of fields
 
 
 def valid_map_key(definition: Definition) -> Iterator[Finding]:

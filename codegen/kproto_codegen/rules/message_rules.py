@@ -25,7 +25,7 @@ LISTENERS: Final = ("zkBroker", "broker", "controller")
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 
 
-# Of the file
+# Rules about the file
 
 
 def repeated_keys(definition: Definition) -> Iterator[Finding]:
@@ -49,7 +49,7 @@ def trailing_content(definition: Definition) -> Iterator[Finding]:
         yield Finding(error, accepted=True)
 
 
-# Of the message
+# Rules about the message
 
 
 def message_name(definition: Definition) -> Iterator[Finding]:
@@ -93,7 +93,7 @@ def api_key_range(definition: Definition) -> Iterator[Finding]:
 
 
 def valid_versions_closed(definition: Definition) -> Iterator[Finding]:
-    """Checks that the valid versions of a message have an end."""
+    """Checks that validVersions have an end, such as `0-3`."""
     versions = definition.spec.valid_versions
     if versions and versions.open_ended:
         yield message_finding(

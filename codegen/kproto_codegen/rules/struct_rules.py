@@ -82,7 +82,7 @@ def struct_names_in_python(definition: Definition) -> Iterator[Finding]:
     spec = definition.spec
     first = dict.fromkeys(_python_names(spec.name, spec.fields), spec.name)
     for name, located in struct_definitions(definition):
-        if name == spec.name:  # `struct_name` reports it
+        if name == spec.name:  # the rule `struct_name` reports such a struct
             continue
         made = _python_names(name, located.spec.fields)
         other = next((first[entry] for entry in made if first.get(entry, name) != name), None)

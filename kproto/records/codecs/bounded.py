@@ -147,13 +147,13 @@ def decompress_streams(
     """
     if not data:
         raise ValueError(f"{codec}: no data")
-    if limit < 0:  # limit + 1, the maximum length below, would be 0, which means no bound
+    if limit < 0:  # the decompressor would take the maximum length, limit + 1 = 0, for no bound
         raise too_large_error(limit)
     try:
         stream = begin()
         chunk = stream.decompress(data, min(limit, _TRUSTED_BYTES) + 1)
         if stream.eof and not stream.unused_data and len(chunk) <= limit:
-            return bytes(chunk)  # mostly the whole result
+            return bytes(chunk)  # usually the first call returns the whole result
         return _all_chunks(data, limit, begin, stream, chunk)
     except broken as error:
         raise ValueError(f"{codec}: {error}") from None

@@ -1,9 +1,9 @@
 """Converts the header checksum of an lz4 frame between the lz4 format and that of magic 0.
 
-In messages of magic 0, Kafka's checksum also covers the four magic bytes of the frame, which is
-wrong, and Kafka does not verify it when it reads them (KAFKA-3160). In messages of magic 1 and in
-record batches the checksum is right. Source: the lz4 frame format 1.6, "Frame Descriptor"; the
-xxHash specification, XXH32.
+In messages of magic 0, Kafka's checksum wrongly covers the four magic bytes of the frame too
+(KAFKA-3160). Kafka does not verify the checksum when it reads such messages. In messages of magic 1
+and in record batches the checksum is right. Source: the lz4 frame format 1.6, "Frame Descriptor";
+the xxHash specification, XXH32.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def with_checksum_of_magic_0(frame: bytes) -> bytes:
 
 
 def with_right_checksum(frame: bytes) -> bytes:
-    """Returns the frame with the header checksum that the lz4 specification demands."""
+    """Returns the frame with the header checksum of the lz4 specification."""
     return _with_checksum(frame, _MAGIC_BYTES)
 
 

@@ -120,7 +120,7 @@ def _contents(zstandard: Any, data: bytes, frames: list[Frame], limit: int) -> b
             return None
         contents.append(content)
         bytes_left -= len(content)
-    return b"".join(contents)  # does not copy a single element
+    return b"".join(contents)  # makes no copy if there is only one element
 
 
 def _of_size(decompressor: Any, part: bytes, size: int) -> bytes:

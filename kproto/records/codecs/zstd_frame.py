@@ -22,12 +22,13 @@ _SINGLE_SEGMENT_FLAG: Final = 0x20
 _CHECKSUM_FLAG: Final = 0x04
 _CHECKSUM_BYTES: Final = 4
 _DESCRIPTOR_AT: Final = 4
-#: The descriptor bits that a frame keeps when its size is removed: checksum and dictionary.
+#: The descriptor bits that `with_small_window` keeps: checksum and dictionary id.
 _KEPT_FLAGS: Final = 0x07
 #: A window of 8 MiB, which RFC 8878 recommends every decoder to support, and its header byte.
 _SMALL_WINDOW_BYTES: Final = 8_388_608
 _SMALL_WINDOW: Final = b"\x68"
-#: Indexed by the lowest two bits of the descriptor, and by its highest two.
+#: The size of the dictionary id by the lowest two bits of the descriptor, and the size of the
+#: content size by its highest two bits.
 _DICTIONARY_ID_BYTES: Final = (0, 1, 2, 4)
 _CONTENT_SIZE_BYTES: Final = (0, 2, 4, 8)
 #: Added to a content size that is encoded in two bytes, because smaller sizes take one byte.

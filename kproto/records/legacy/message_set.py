@@ -98,7 +98,7 @@ class LegacyBatch(RecordBatch):
 
     @property
     def is_wrapper(self) -> bool:
-        """Returns whether the value holds compressed messages."""
+        """Returns whether the value of this message is a compressed message set."""
         return bool(self.attributes & log_format.COMPRESSION_CODEC_MASK)
 
     @property
@@ -314,7 +314,10 @@ def _message(data: bytes, pos: int, end: int, topic: str, partition: int) -> Rec
 
 
 def _field(data: bytes, pos: int, end: int, name: str) -> tuple[bytes | None, int]:
-    """Returns the key or value at `pos`, and the position behind it. Raises ValueError."""
+    """Returns the key or value at `pos`, and the position after it. Raises ValueError.
+
+    `name` is `key` or `value`, for the error.
+    """
     start = pos + MESSAGE_FIELD_LENGTH_BYTES
     if start > end:
         raise ValueError(f"{name}: no bytes are left for its length")

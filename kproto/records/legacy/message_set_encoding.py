@@ -65,8 +65,10 @@ def encode_message_set(
 
     With compression all messages are inside one wrapper message. Magic 0 drops the timestamps. With
     `log_append_time` (ms) all messages carry that time instead of their own, as if a broker had
-    stored them. Raises EncodeError for a record with headers, a wrong type or no record at all,
-    ConfigurationError for a wrong setting, and MissingCodecError if the codec is not installed.
+    stored them.
+
+    Raises EncodeError for a record with headers or a wrong type, and without records;
+    ConfigurationError for a wrong setting; MissingCodecError if the codec is not installed.
     """
     builder = MessageSetBuilder(
         magic=magic,

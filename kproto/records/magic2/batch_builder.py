@@ -264,9 +264,9 @@ class BatchBuilder:
         Leave records out to compact the batch, and set `max_timestamp` to None to recompute it, as
         Kafka does. Base offset and leader epoch are arguments of `build`.
 
-        Raises EncodeError for an argument that is not a batch of magic 2, CorruptBatchError for an
-        unknown codec, and ConfigurationError for a header field that Kafka never writes, such as a
-        negative log append time.
+        Raises EncodeError for an argument that is not a batch of magic 2, and CorruptBatchError for
+        an unknown codec. Raises ConfigurationError for a header field that Kafka never writes, such
+        as a negative log append time.
         """
         check_batch(batch)
         if batch.magic != 2:
