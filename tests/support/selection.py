@@ -43,6 +43,13 @@ TOGETHER = (
     ("tests/kafka/test_secured_cluster.py", "clusters"),
     ("tests/interop/test_cluster_like_kafka.py", "clusters"),
     ("tests/kafka/", "brokers"),
+    ("tests/spark/test_cluster.py", "spark programs"),
+    ("tests/spark/test_demo.py", "spark programs"),
+    ("tests/spark/test_ends.py", "spark programs"),
+    ("tests/spark/test_job_command.py", "spark programs"),
+    ("tests/spark/test_killed_streams.py", "spark programs"),
+    ("tests/spark/test_same_streams.py", "spark programs"),
+    ("tests/spark/test_secrets.py", "spark programs"),
     ("tests/spark/", "spark"),
     ("tests/interop/test_events.py", "brokers"),
     ("tests/interop/test_like_kafka.py", "brokers"),
@@ -54,14 +61,15 @@ TOGETHER = (
 """Groups of tests that share servers, by path: the tests of a group run in the same process.
 
 The first matching row applies. Tests of clusters share no servers, but a small machine cannot run
-two clusters at once. Tests of Spark share a broker with other tests, but are a separate group,
-because they take as long as all the others together.
+two clusters at once. Tests of Spark share a broker with other tests, but are two separate groups,
+because they take as long as all the others together: tests in the session of the process, and
+tests that start programs with a Spark of their own.
 """
 
 THOROUGH = "thorough"
 """Marks long versions of exhaustive tests. Such a test is exhaustive too."""
 
-LONGEST = ("spark", "brokers", "clusters", "reference")
+LONGEST = ("spark", "brokers", "spark programs", "clusters", "reference")
 """Groups that take minutes, longest first: a group that starts last would keep one worker busy."""
 
 SHARED_BROKERS = frozenset({"kafka_brokers", "secured"})
