@@ -39,6 +39,7 @@ def test_the_jars_give_the_same_file_again() -> None:
     assert read_all() == (ROOT / "schemas" / "versions.json").read_text()
 
 
+@pytest.mark.thorough
 def test_definitions_and_classes_of_a_jar_say_the_same_of_every_key() -> None:
     jars = clients_jars(RELEASES[RELEASES.index(DEFINITIONS_SINCE) :])
     declared = facts_of_classes(jars)
