@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         help="a jar, a folder of jars, a Kafka source tree, or a folder of definition files",
     )
     importing.add_argument("--out", type=Path, default=Path("schemas"), help="default: schemas")
-    importing.add_argument("--release", help="the release, if the source does not name it")
+    importing.add_argument("--release", help="default: the release that the source names")
     importing.add_argument(
         "--keep-going",
         action="store_true",
