@@ -178,10 +178,6 @@ class ClientConnection:
         """Reads a response frame; see `PendingRequests.match` for what it raises."""
         return self.pending.match(data)
 
-    def receive_message(self, data: bytes) -> Response | None:
-        """Returns only the message of `receive`, for callers that do not forward frames."""
-        return self.pending.match_message(data)
-
 
 def _refuse_unanswerable(
     cls: type[Request[R]], answer: type[Response] | None, version: int

@@ -55,21 +55,18 @@ async def commit_group_offsets(
     def label(its: OffsetAndMetadata) -> str:
         return add_label("", view.cluster.cluster_id, its.topic_id)
 
-    def no_label(its: OffsetAndMetadata) -> str:
-        return ""
+    async def errors_of_commit(
+        label: Callable[[OffsetAndMetadata], str],
+    ) -> list[BrokerResponseError]:
+        response = await send_commit(view, group_id, None, left, label)
+        return [error for error in commit_answers(response, left).values() if error]
 
     async def commit() -> None:
-        for metadata in (label, no_label):
-            response = await send_commit(view, group_id, None, left, metadata)
-            errors = [error for error in commit_answers(response, left).values() if error]
-            if not errors:
-                return
-            if metadata is no_label or not all(_is_label_too_large(error) for error in errors):
-                raise errors[0]
+        errors = await errors_of_commit(label)
+        if errors and all(error.name == "OFFSET_METADATA_TOO_LARGE" for error in errors):
+            errors = await errors_of_commit(lambda its: "")
+        if errors:
+            raise errors[0]
 
     if left:
         await view.retrying(commit)
-
-
-def _is_label_too_large(error: BrokerResponseError) -> bool:
-    return error.name == "OFFSET_METADATA_TOO_LARGE"

@@ -1,1 +1,1 @@
-"""Foundations of the client: retries, the loop guard, tasks, yielding to the event loop."""
+"""Foundations of the client: retries, errors of groups, tasks, guards of the event loop."""

@@ -6,8 +6,9 @@ calls the error retriable, and ends otherwise. Plain functions.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from ...wire.errors import BrokerResponseError, KprotoError
 from .retry import Remedy, remedy_of
@@ -115,31 +116,31 @@ ERROR_ACTIONS: Final = (
     ErrorRow("UNSUPPORTED_ASSIGNOR", (_JOIN, _HEARTBEAT), None, _A.FAIL),  # KIP-848
 )
 
-_CLASSIC: Final = {
-    (request, row.error): row.classic
-    for row in ERROR_ACTIONS
-    for request in row.requests
-    if row.classic is not None
-}
+_Actions: TypeAlias = dict[tuple[GroupRequest, str], ErrorAction]
 
-_CONSUMER: Final = {
-    (request, row.error): row.consumer
-    for row in ERROR_ACTIONS
-    for request in row.requests
-    if row.consumer is not None
-}
+
+def _actions_in(column: Callable[[ErrorRow], ErrorAction | None]) -> _Actions:
+    """Returns a column of the table by request and error."""
+    return {
+        (request, row.error): action
+        for row in ERROR_ACTIONS
+        for request in row.requests
+        if (action := column(row)) is not None
+    }
+
+
+_CLASSIC: Final = _actions_in(lambda row: row.classic)
+_CONSUMER: Final = _actions_in(lambda row: row.consumer)
 
 
 def classic_action(request: GroupRequest, error: KprotoError) -> ErrorAction:
     """Returns the action of a classic member after `request` failed with `error`."""
-    known = _CLASSIC.get((request, _name_of(error)))
-    return _by_remedy(error) if known is None else known
+    return _CLASSIC.get((request, _name_of(error))) or _by_remedy(error)
 
 
 def consumer_action(request: GroupRequest, error: KprotoError) -> ErrorAction:
     """Returns the action of a consumer-protocol member (KIP-848) after `request` failed."""
-    known = _CONSUMER.get((request, _name_of(error)))
-    return _by_remedy(error) if known is None else known
+    return _CONSUMER.get((request, _name_of(error))) or _by_remedy(error)
 
 
 def _name_of(error: KprotoError) -> str:

@@ -3,7 +3,7 @@
 `kproto.protocol` encodes and decodes; `write_queue` decides when bytes are written. A response is
 passed to its caller in the iteration of the event loop in which it arrives. The connection fails as
 a whole: after a lost peer, a broken frame or a request that times out, every request in flight gets
-an error. One timer has the deadlines of all requests. With SASL a second timer starts
+an error. A timer has the deadlines of all requests. With SASL a second timer starts
 reauthentication before the session ends (KIP-368): it follows the requests in flight, and later
 requests wait for it.
 """
@@ -530,17 +530,14 @@ class BrokerConnection(asyncio.BufferedProtocol):
             message = self._pending.match_message(data)
         except DecodeError as error:
             outcome = error
-        except ProtocolError as error:
+        except BaseException as error:
+            # The connection fails, and with it the request.
             if pending is not None:
                 self._pending.restore(pending)
+            if not isinstance(error, ProtocolError):
+                raise  # e.g. MemoryError: the event loop closes the connection
             self.fail(error)
             return
-        except (
-            BaseException
-        ):  # e.g. MemoryError: the event loop closes the connection, which fails the request
-            if pending is not None:
-                self._pending.restore(pending)
-            raise
         else:
             assert message is not None, "each request has a response class"
             outcome = message

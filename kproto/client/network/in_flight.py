@@ -125,7 +125,7 @@ class InFlightRequests:
     def _expire(self, late: PendingRequest) -> None:
         """Ends a request, unless its response has arrived meanwhile."""
         request: InFlightRequest = late.context
-        if request.ends_at == NEVER or all(each is not late for each in self._pending):
+        if request.ends_at == NEVER or late not in self._pending:
             self._on_timer()
             return
         self._pending.remove(late)
