@@ -72,7 +72,7 @@ def presigned(
 
 
 class MskIamExchange:
-    """One authentication: sends the signed token, then checks the broker's answer."""
+    """An authentication: sends the signed token, then checks the broker's answer."""
 
     mechanism = "AWS_MSK_IAM"
 

@@ -193,7 +193,7 @@ class JsonMap(str):
 
 
 class AttributeType(NamedTuple):
-    """One type of the type system: `fault`, `parse` and `quick` check and convert a text.
+    """A type of the type system: `fault`, `parse` and `quick` check and convert a text.
 
     `fault(text)` returns the fault of a text, or None if it is valid. `parse(text)` returns the
     native value of a valid text. `quick(text)` is truthy only for a valid text; if it is falsy,

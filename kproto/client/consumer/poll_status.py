@@ -18,7 +18,7 @@ _LONG_AGO: Final = float("-inf")
 class PollStatus:
     """Holds data that the poll loop shares with the rebalance listener, auto-commit and `run`.
 
-    One poll raises `pending_error`, by the time `raise_by` at the latest, in seconds of the clock.
+    A single poll raises `pending_error`, at the latest at `raise_by`, in seconds of the clock.
     Each poll raises `fatal_error`, the error that ended the member.
     """
 

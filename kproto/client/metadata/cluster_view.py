@@ -60,7 +60,7 @@ _ALWAYS_CREATES: Final = 3
 
 
 class ClusterView:
-    """One cluster: its connections and its metadata, shared by all parts of a client."""
+    """The cluster: its connections and its metadata, shared by all parts of a client."""
 
     def __init__(
         self, bootstrap: Sequence[Address], settings: ClientSettings, clock: Clock

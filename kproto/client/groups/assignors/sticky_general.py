@@ -19,7 +19,7 @@ __all__ = ["StickyBalancer"]
 
 
 class StickyBalancer:
-    """One assignment; `owned` has the current partitions of each member, `previous_owners` the
+    """An assignment; `owned` has the current partitions of each member, `previous_owners` the
     owners in an earlier generation.
     """
 
