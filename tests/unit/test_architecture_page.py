@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -38,5 +37,5 @@ def test_names_of_the_page_are_present(page: str) -> None:
         for name in named
         if name not in known_names() and name.rpartition(".")[2] not in known_names()
     }
-    assert {name for name in unknown if not Path(ROOT / name).exists()} == set()
+    assert {name for name in unknown if not (ROOT / name).exists()} == set()
     assert len(named) > 40

@@ -109,7 +109,9 @@ def what_is_missing() -> list[str]:
 
 
 def run_record_tests(package: Path) -> str:
-    """Runs tests/unit/records on the compiled modules; returns pytest's last line.
+    """Runs the everyday tests of tests/unit/records on the compiled modules.
+
+    Returns pytest's last line. The exhaustive tests of them run uncompiled only: they take minutes.
 
     Raises `CompiledError` with the end of the output if a test fails.
     """

@@ -39,7 +39,7 @@ class UnreadEvent:
 
     def event(self) -> CloudEvent:
         """Returns the whole event after checking every rule. Raises CloudEventError."""
-        raise NotImplementedError
+        raise NotImplementedError  # `LazyEvent` overrides it; no other class is created
 
 
 def kafka_record(event: CloudEvent) -> KafkaRecord | None:
