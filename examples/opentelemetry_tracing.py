@@ -33,7 +33,7 @@ class Tracing(kproto.Hooks):
 
     def __init__(self, tracer: trace.Tracer) -> None:
         self._tracer = tracer
-        self._under_way: dict[bytes, trace.Span] = {}  # by traceparent, until acknowledged
+        self._in_flight: dict[bytes, trace.Span] = {}  # by traceparent, until acknowledged
 
     def on_send(self, topic: str, record: kproto.ProducerRecord) -> kproto.ProducerRecord:
         # A record that is sent again or forwarded has an old header: replace it.
@@ -45,14 +45,14 @@ class Tracing(kproto.Hooks):
         PROPAGATOR.inject(carrier, trace.set_span_in_context(span))
         if "traceparent" not in carrier:  # without a configured SDK, there is no context to send
             return record
-        self._under_way[carrier["traceparent"].encode()] = span
+        self._in_flight[carrier["traceparent"].encode()] = span
         mine = [(name, value.encode()) for name, value in carrier.items()]
         return record._replace(headers=(*others, *mine))
 
     def on_ack(self, event: kproto.AckEvent) -> None:
         # The record may have had more headers of this name; that of `on_send` is the last.
         values = [header[-1] for header in event.record.headers if header[0] == "traceparent"]
-        span = self._under_way.pop(values[-1] or b"", None) if values else None
+        span = self._in_flight.pop(values[-1] or b"", None) if values else None
         if span is None:
             return
         if event.error is None:

@@ -63,7 +63,7 @@ async def serve(
 def address(text: str) -> Address:
     host, _, port = text.rpartition(":")
     if not host or port not in map(str, range(1, 65_536)):
-        sys.exit(f"{text!r} is no address, as localhost:9092 is one\n\n{__doc__}")
+        sys.exit(f"{text!r} is no address such as localhost:9092\n\n{__doc__}")
     return host.strip("[]"), int(port)
 
 
@@ -96,6 +96,6 @@ async def main(listen: Address, target: Address) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
-        sys.exit(f"two addresses are wanted, not {len(sys.argv) - 1}\n\n{__doc__}")
+        sys.exit(f"two addresses are required, not {len(sys.argv) - 1}\n\n{__doc__}")
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(main(address(sys.argv[1]), address(sys.argv[2])))

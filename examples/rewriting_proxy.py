@@ -1,10 +1,10 @@
-"""A rewriting proxy: every Kafka client connects to it, even if the broker advertises itself.
+"""A rewriting proxy: clients connect through it, whatever address the broker advertises.
 
     python examples/rewriting_proxy.py localhost:9092 localhost:19092
 
-listens at the first address and forwards to the broker at the second. In each response that names a
-broker, it replaces the broker's address by the first address. It forwards everything else
-unchanged. Ctrl-C ends it.
+listens at the first address and forwards to the broker at the second. In the responses by which
+clients find brokers, such as Metadata and FindCoordinator, the proxy replaces the broker's address
+by the first address. It forwards everything else unchanged. Ctrl-C ends the proxy.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ async def serve(
 def address(text: str) -> Address:
     host, _, port = text.rpartition(":")
     if not host or port not in map(str, range(1, 65_536)):
-        sys.exit(f"{text!r} is no address, as localhost:9092 is one\n\n{__doc__}")
+        sys.exit(f"{text!r} is no address such as localhost:9092\n\n{__doc__}")
     return host.strip("[]"), int(port)
 
 
@@ -105,6 +105,6 @@ async def main(proxy: Address, target: Address) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
-        sys.exit(f"two addresses are wanted, not {len(sys.argv) - 1}\n\n{__doc__}")
+        sys.exit(f"two addresses are required, not {len(sys.argv) - 1}\n\n{__doc__}")
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(main(address(sys.argv[1]), address(sys.argv[2])))

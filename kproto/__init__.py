@@ -1,9 +1,9 @@
-"""Kafka from its own message definitions.
+"""Implements Kafka's protocol; its messages are generated from Kafka's own definitions.
 
-`kproto.Client` is the entry point. Each public name is loaded at its first use, so that
-`import kproto` costs nothing. The packages can be used by themselves: `kproto.messages`
-(a class for every message), `kproto.records` (record batches), `kproto.protocol` (both sides of a
-connection without I/O), `kproto.broker` (a broker in memory), `kproto.schema` (the definitions).
+`kproto.Client` is the entry point. `import kproto` is fast, because each public name is loaded at
+its first use. The packages can be used by themselves: `kproto.messages` (a class for every
+message), `kproto.records` (record batches), `kproto.protocol` (both sides of a connection without
+I/O), `kproto.broker` (a broker in memory), `kproto.schema` (the definitions).
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ __all__ = [
     "failure_of",
 ]
 
-#: The module of each public name; all other names are of `kproto.client`.
+#: The modules of public names that are in neither `kproto.client` nor an error module.
 _ELSEWHERE = {
     "BearerToken": ".protocol.sasl",
     "ClientCredentials": ".security",

@@ -1,4 +1,4 @@
-"""`python -m kproto` is `kproto`."""
+"""Makes `python -m kproto` run the command `kproto`."""
 
 import sys
 

@@ -1,7 +1,8 @@
-"""The time and the timers of client and broker.
+"""Provides the clock and the timers that client and broker use.
 
-Owns no loop and no task, knows nothing of Kafka. Every part that waits or takes a timestamp gets a
-`Clock`, so that a test can pass one that it controls (`kproto.testing.clock.ManualClock`).
+Owns no event loop and no task, and does not depend on Kafka. Objects that wait for a time or set
+timestamps take a `Clock`, so that a test can pass a clock that it controls
+(`kproto.testing.clock.ManualClock`).
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ class Timer(Protocol):
 
 
 class Clock:
-    """The time of this machine."""
+    """The machine's clock, with timers on the running event loop."""
 
     def now_ms(self) -> int:
-        """Returns the time of day in ms since 1970, as in record timestamps; it may be set back."""
+        """Returns the time of day in ms since 1970, as in record timestamps; it may go back."""
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
-        """Returns seconds since an arbitrary moment; never set back. For deadlines."""
+        """Returns seconds since an arbitrary moment, for deadlines; the value never decreases."""
         return time.monotonic()
 
     def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
-        """Schedules `callback` on the running loop in `seconds`."""
+        """Schedules `callback` on the running event loop after `seconds`."""
         return asyncio.get_running_loop().call_later(seconds, callback)
 
     async def sleep(self, seconds: float) -> None:
@@ -42,7 +43,10 @@ class Clock:
         await asyncio.sleep(seconds)
 
     def timeout(self, seconds: float) -> AbstractAsyncContextManager[object]:
-        """Returns a context that raises TimeoutError if its body takes more than `seconds`."""
+        """Returns an async context manager.
+
+        It raises TimeoutError if its body takes more than `seconds`.
+        """
         return asyncio.timeout(seconds)
 
 

@@ -13,6 +13,7 @@ from xdist.remote import Producer
 from xdist.workermanage import WorkerController
 
 from tests.support.availability import report_missing
+from tests.support.examples import EVERYDAY_EXAMPLES
 from tests.support.selection import (
     ByServers,
     broker_files_without_group,
@@ -45,8 +46,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 EVERYDAY = "ci" if IN_CI else "dev"
-# `make quick` and `make test` use this profile; every other run draws four times as many examples.
-settings.register_profile("quick", settings.get_profile(EVERYDAY), max_examples=25)
+# `make quick` and `make test` use this profile. Runs without a profile draw 100 examples,
+# Hypothesis's default.
+settings.register_profile(
+    "quick", settings.get_profile(EVERYDAY), max_examples=EVERYDAY_EXAMPLES if IN_CI else 10
+)
 settings.register_profile("deep", settings.get_profile("dev"), max_examples=5_000)
 settings.load_profile(EVERYDAY)
 
@@ -54,9 +58,9 @@ settings.load_profile(EVERYDAY)
 # Brokers of tests live for seconds: Java's second compilation would not pay off.
 os.environ.setdefault(JVM_VARIABLE, "-XX:TieredStopAtLevel=1")
 
-# With asyncio's debug mode each call and each task stores its origin. By default it stores ten
-# frames, of which the last is enough; the others take a third of the time of asyncio tests.
-asyncio.constants.DEBUG_STACK_DEPTH = 1  # type: ignore[misc]  # it is only called final
+# In asyncio's debug mode each call and each task stores the stack that created it, by default ten
+# frames. The last frame is enough; storing the others takes a third of the time of asyncio tests.
+asyncio.constants.DEBUG_STACK_DEPTH = 1  # type: ignore[misc]  # only typeshed declares it final
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -71,19 +75,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByServers | None:
-    """Keeps tests that share servers in one process if the run distributes by scope."""
+    """Returns a scheduler that runs tests which share servers in one process.
+
+    Returns None, for the scheduler of pytest-xdist, unless the run uses `--dist loadscope`.
+    """
     return ByServers(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: WorkerController) -> None:
-    """Tells each process if the run distributes by scope: its own options do not say so."""
+    """Passes to a worker process whether the run uses `--dist loadscope`.
+
+    The options of the worker itself do not contain the value.
+    """
     node.workerinput["by_servers"] = node.config.getvalue("dist") == "loadscope"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Marks and orders the tests; Spark's environment precedes every fixture that starts a JVM."""
+    """Marks and orders the tests, and gives Spark tests the fixture `spark_environment`.
+
+    That fixture runs before any fixture that starts a JVM.
+    """
     mark_exhaustive(items)
     seed: int | None = config.getoption("shuffle")
     if seed is None:
@@ -99,7 +112,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Hides some two million objects that live as long as the run from the garbage collector."""
+    """Excludes some two million objects, which live until the end, from garbage collections."""
     freeze_live_objects()
 
 
@@ -111,10 +124,10 @@ def freeze_live_objects() -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _garbage() -> Iterator[None]:
-    """Collects a module's garbage and reports it at the module's end.
+    """Collects garbage at the end of each test module; unclosed resources are reported there.
 
-    Later collections skip the objects that the module loaded. Otherwise each collection would take
-    longer with every module, and some tests make hundreds of them.
+    Later collections skip the objects that the module loaded. Otherwise collections would take
+    longer after each module, and some tests collect garbage hundreds of times.
     """
     yield
     freeze_live_objects()
@@ -122,7 +135,10 @@ def _garbage() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_process(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Checks that each group stays in one process if pytest-xdist distributes by scope."""
+    """Checks, with `--dist loadscope`, that all tests of a group run in the same process.
+
+    A group is a set of tests that share servers.
+    """
     worker = getattr(request.config, "workerinput", {})
     if worker.get("by_servers"):
         folder = tmp_path_factory.getbasetemp().parent
@@ -133,6 +149,6 @@ def _one_process(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter,
 ) -> Generator[None, None, None]:
-    """Writes a report of untestable features on this machine, after all other output."""
+    """Writes, after all other output, which features could not be tested on this machine."""
     with report_missing(terminalreporter):
         yield

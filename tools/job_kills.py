@@ -29,22 +29,22 @@ from typing import Final
 
 from kproto.client import Client, NewTopic, ProducerRecord
 
-__all__ = ["JobKills", "kill_the_job"]
+__all__ = ["JobKillResult", "kill_the_job"]
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 
-#: The events, the duplicates and the records that are not events, published before each round.
+#: The numbers of events, of duplicates and of records that are no events, published each round.
 EVENTS: Final = 5_000
 TWICE: Final = 50
 BROKEN: Final = 20
 PARTITIONS: Final = 3
 
-#: The stage at which a kill happens: the job begins, reads or writes, or a later increment.
+#: The stages at which a kill may happen; "any" is after one of the next increments.
 MOMENTS: Final = ("begins", "reads", "writes", "any")
 
 
 @dataclass
-class JobKills:
+class JobKillResult:
     """The result: counts of kills and of wrong rows, and the stages at which kills happened."""
 
     rounds: int = 0
@@ -58,13 +58,16 @@ class JobKills:
 
     @property
     def exact(self) -> bool:
-        """Returns whether each event and each dead letter is in the output exactly once."""
+        """Returns True if each event and each dead letter is in the output exactly once."""
         wrong = (self.lost, self.doubled, self.dead_letters_lost, self.dead_letters_doubled)
         return not any(wrong)
 
 
-def kill_the_job(bootstrap: str, folder: Path, *, rounds: int, seed: int) -> JobKills:
-    """Kills the job `rounds` times, and reads the output after each run; returns the counts.
+def kill_the_job(bootstrap: str, folder: Path, *, rounds: int, seed: int) -> JobKillResult:
+    """Runs the job `rounds` times, then once to its end, and returns the counts.
+
+    Kills each run except the last, unless the run ends first. Reads the output after each run; a
+    doubled event counts in every reading.
 
     Raises:
         RuntimeError: the last run, which is not killed, fails.
@@ -72,7 +75,7 @@ def kill_the_job(bootstrap: str, folder: Path, *, rounds: int, seed: int) -> Job
     chance = random.Random(seed)
     topic = f"job-kills-{os.getpid()}-{seed}"
     lake = folder / "lake"
-    result = JobKills()
+    result = JobKillResult()
     asyncio.run(_create(bootstrap, topic))
     for number in range(rounds):
         asyncio.run(_publish(bootstrap, topic, number))
@@ -123,7 +126,10 @@ def _begun(bootstrap: str, topic: str, lake: Path) -> subprocess.Popen[str]:
 
 
 def _wait(chance: random.Random, lake: Path, running: subprocess.Popen[str]) -> str:
-    """Waits for a random stage, or the end of the run; returns the name of the stage."""
+    """Chooses a random stage, and returns its name when the run has reached the stage or has ended.
+
+    Returns after two minutes at the latest.
+    """
     moment = chance.choice(MOMENTS)
     deadline = time.monotonic() + 120
     last = _increments(lake)
@@ -175,7 +181,10 @@ async def _create(bootstrap: str, topic: str) -> None:
 
 
 async def _publish(bootstrap: str, topic: str, number: int) -> None:
-    """Publishes the events of a round, with duplicates, also of the previous round's events."""
+    """Publishes the events of a round, and some records that are not events.
+
+    Sends some events of this round and of the previous round again.
+    """
     ids = [*range(number * EVENTS, (number + 1) * EVENTS)]
     ids += ids[:: EVENTS // TWICE]
     ids += [n for n in ids[:TWICE] if number for n in (n - EVENTS,)]

@@ -34,7 +34,10 @@ def command_of(pid: int) -> str:
 
 
 def cpu_s(root: int) -> float:
-    """Returns the CPU seconds of a process and all its descendants, including ended children."""
+    """Returns the CPU seconds of a process and its descendants.
+
+    Includes ended children if their parent has waited for them.
+    """
     ticks = 0
     for pid in (root, *below(root)):
         ticks += sum(map(int, _fields(pid)[11:15]))

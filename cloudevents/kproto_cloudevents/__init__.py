@@ -1,7 +1,8 @@
 """CloudEvents in Kafka records, exact and lossless.
 
 A record is plain data: key, value, and headers `(str, bytes | None)` in their order. The package
-imports the standard library only and opens no socket, so that it works with any Kafka client.
+opens no socket, so it works with any Kafka client. It needs only the standard library, except for
+the Avro format, the protobuf format and `official_sdk`, which need one package each.
 
     from kproto_cloudevents import CloudEvent, from_kafka, to_kafka
 

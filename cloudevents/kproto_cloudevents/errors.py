@@ -1,7 +1,8 @@
 """The errors and the warning of this package.
 
 Every fault of a record, document, attribute or setting is a `CloudEventError`. Its message names
-the header, member or attribute, the fault, and the clause of the specification:
+the fault. If the fault has them, the message also names the header, member or attribute, and the
+clause of the specification:
 
     ce_time: "tomorrow" is not RFC 3339 (Kafka binding 3.2.3, CloudEvents 1.0 "Timestamp")
 
@@ -34,7 +35,7 @@ class CloudEventError(ValueError):
     """A record, document, attribute or setting breaks a rule.
 
     `reason` is the fault. `where` is the header, member or attribute, or None for the whole record
-    or document. `clauses` are the clauses of the specifications that it breaks.
+    or document. `clauses` are the broken clauses of the specifications.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class CloudEventError(ValueError):
         super().__init__(f"{place}{reason}{source}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_error, (type(self), self.reason, self.where, self.clauses)
+        return _rebuild_error, (type(self), self.reason, self.where, self.clauses), vars(self)
 
 
 #: The unknown part of an event that can be forwarded but not read.
@@ -56,7 +57,10 @@ Unknown: TypeAlias = Literal["format", "version"]
 
 
 class UnknownVersionError(CloudEventError):
-    """The specversion is unknown: the event can be forwarded, not read."""
+    """The specversion is unknown, or the Avro or protobuf format does not have it.
+
+    A reader that meets this error can forward the event, but not read it.
+    """
 
     unknown: Final[Unknown] = "version"
 
@@ -68,9 +72,10 @@ class UnknownFormatError(CloudEventError):
 
 
 class OpaqueReason(str):
-    """The reason why an event can be forwarded but not read, with its unknown part.
+    """The reason why an event can be forwarded but not read.
 
-    A str, because an opaque event is a plain pair of the message and the reason.
+    `unknown` is the unknown part of the event: "format" or "version". The reason is a str, because
+    an opaque event is a plain pair of the message and the reason.
     """
 
     __slots__ = ("unknown",)
@@ -85,27 +90,36 @@ class OpaqueReason(str):
 
     @classmethod
     def of(cls, error: UnknownVersionError | UnknownFormatError) -> Self:
-        """Returns the message of an error as a reason, with the error's unknown part."""
+        """Returns a reason with the message of `error` and its unknown part: format or version."""
         return cls(str(error), error.unknown)
 
 
 def unknown_of(reason: str) -> Unknown | None:
-    """Returns the unknown part of a reason; None for a plain str."""
+    """Returns what is unknown, "format" or "version"; None if `reason` is a plain str."""
     return reason.unknown if isinstance(reason, OpaqueReason) else None
 
 
 class CloudEventWarning(UserWarning):
-    """A practice that the specification advises against (SHOULD NOT) but does not forbid."""
+    """A valid attribute name that should be avoided.
+
+    It is longer than the specification advises (SHOULD NOT), or starts with a digit.
+    """
 
 
 def quoted(value: str) -> str:
-    """Returns the value in double quotes, control characters escaped, cut at `MAX_SHOWN`."""
+    """Returns the value in double quotes, cut at `MAX_SHOWN` characters.
+
+    Escapes quotes, backslashes and unprintable characters.
+    """
     shown = value if len(value) <= MAX_SHOWN else value[:MAX_SHOWN] + "…"
     return f'"{"".join(map(_escaped, shown))}"'
 
 
 def shown(name: str) -> str:
-    """Returns a header's or property's name for an error; quoted if long or not printable ASCII."""
+    """Returns a header's or property's name for an error.
+
+    Quotes a name that is empty, too long or not printable ASCII.
+    """
     plain = name.isascii() and name.isprintable() and 0 < len(name) <= MAX_SHOWN
     return name if plain else quoted(name)
 

@@ -3,8 +3,9 @@
 `to_sdk` imports the SDK; `from_sdk` needs no import. Both SDK interfaces are supported:
 `cloudevents.core`, and the older `cloudevents.v1`.
 
-The SDK sets a missing time to the present time, represents times as datetimes, and JSON as Python
-objects. A value that the SDK cannot represent raises an error; it is never dropped.
+The SDK represents times as datetimes, and JSON as Python objects. It sets a missing time to the
+present time; `to_sdk` removes that time again. A value that the SDK cannot represent raises an
+error; it is never dropped.
 """
 
 from __future__ import annotations
@@ -35,14 +36,15 @@ class SdkEvent(Protocol):
 
 
 def to_sdk(event: CloudEvent, *, api: Literal["core", "v1"] = "core") -> Any:
-    """Returns the event as `cloudevents.core`'s CloudEvent, or as `cloudevents.v1.http`'s.
+    """Returns the event as a CloudEvent of `cloudevents.core` or, for "v1", `cloudevents.v1.http`.
 
-    Booleans and Integers stay. Binary attributes become Base64 strings, because the SDK cannot
-    write bytes. A Map becomes a dict and, with `core`, the time a datetime. JSON data becomes the
-    Python value. An explicit null becomes its bytes `null`, because None means no data in the SDK.
+    Booleans and Integers are unchanged. Binary attributes become Base64 strings, because the SDK
+    cannot write bytes. A Map becomes a dict. With `core`, the time becomes a datetime. JSON data
+    becomes the Python value. An explicit null becomes the bytes `null`, because None means no data
+    in the SDK.
 
-    Raises CloudEventError if the SDK is not installed, for a specversion that it lacks (it has 1.0
-    and 0.3), and with `core` for a time that a datetime cannot hold.
+    Raises CloudEventError if the SDK is not installed, for an unknown `api`, for a specversion
+    other than 1.0 and 0.3, and with `core` for a time that a datetime cannot represent exactly.
     """
     if event.specversion not in _SPECVERSIONS or event._version.specversion != "specversion":
         raise CloudEventError(

@@ -1,8 +1,8 @@
 """Defines the common parts of protocol bindings: content modes, reader profiles, structured mode.
 
-A protocol binding (`kafka`, `pulsar`) maps events to the messages of one system. `BindingTerms` has
-the system's terms and the clauses of the binding for error messages. This module imports none of
-the bindings.
+A protocol binding (`kafka`, `pulsar`) maps events to the messages of one system.
+`BindingVocabulary` has the system's terms and the clauses of the binding for error messages. This
+module imports none of the bindings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = [
     "DEFAULT",
     "LENIENT",
     "STRICT",
-    "BindingTerms",
+    "BindingVocabulary",
     "Mode",
     "Profile",
     "event_format_named",
@@ -30,17 +30,18 @@ __all__ = [
 
 
 class Profile(NamedTuple):
-    """Deviations from the binding that a reader accepts, and unknown parts that it refuses."""
+    """The rules of a reader: which deviations it accepts, and whether it refuses unknown parts."""
 
     #: Accept `CE_Type` and `Content-Type` for `ce_type` and `content-type`. Kafka's header keys are
-    #: case-sensitive, but bridges from HTTP write them so.
+    #: case-sensitive, but bridges from HTTP write these spellings.
     any_case_headers: bool = False
-    #: Refuse an unknown specversion and an unknown event format instead of returning an opaque
-    #: event.
+    #: Raise UnknownVersionError or UnknownFormatError for an unknown specversion or event format,
+    #: instead of returning an opaque event.
     refuse_unknown: bool = False
-    #: Kafka: read a record without `ce_` headers as structured mode if its value is a JSON object
-    #: with a specversion, whatever its content type. The content type is then the datacontenttype,
-    #: unless the value names one. Version 1 of the official SDK writes such events.
+    #: Kafka only: read a record without `ce_` headers as structured mode if its value is a JSON
+    #: object with a specversion, whatever its content type. The content type is then the
+    #: datacontenttype, unless the value names one. Version 1 of the official SDK writes such
+    #: records.
     json_events: bool = False
 
 
@@ -49,8 +50,8 @@ STRICT: Final = Profile(refuse_unknown=True)
 LENIENT: Final = Profile(any_case_headers=True)
 
 
-class BindingTerms(NamedTuple):
-    """The terms of a binding for a message and its parts, and the clauses to cite in errors."""
+class BindingVocabulary(NamedTuple):
+    """The terms of Kafka or Pulsar for a message and its parts, and the clauses for errors."""
 
     #: The name of the system: Kafka, Pulsar.
     system: str
@@ -65,7 +66,7 @@ class BindingTerms(NamedTuple):
     batch_clauses: tuple[str, ...]
 
 
-def mode_error(mode: object, terms: BindingTerms) -> CloudEventError:
+def mode_error(mode: object, terms: BindingVocabulary) -> CloudEventError:
     """Returns the error for an unknown content mode."""
     return CloudEventError(
         f"mode is binary or structured, not {mode!r}", clauses=terms.mode_clauses
@@ -75,8 +76,8 @@ def mode_error(mode: object, terms: BindingTerms) -> CloudEventError:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def event_format_named(media_type: MediaType | None, terms: BindingTerms) -> str | None:
-    """Returns the event format that a message's content type names, or None.
+def event_format_named(media_type: MediaType | None, terms: BindingVocabulary) -> str | None:
+    """Returns the media type of the event format that a content type names; None if it names none.
 
     Raises CloudEventError for the media type of a batch, which cannot be one message.
     """
@@ -93,7 +94,7 @@ def event_format_named(media_type: MediaType | None, terms: BindingTerms) -> str
 
 
 def read_structured(
-    document: bytes | None, media_type: str, terms: BindingTerms
+    document: bytes | None, media_type: str, terms: BindingVocabulary
 ) -> tuple[CloudEvent, EventFormat]:
     """Returns the event of a structured-mode message, and its event format.
 
@@ -103,13 +104,13 @@ def read_structured(
     event_format = find_format(media_type)
     if event_format is None:
         raise UnknownFormatError(
-            f"the event format {quoted(media_type)} is not known here",
+            f"the event format {quoted(media_type)} is not registered",
             where=terms.content_type,
             clauses=terms.mode_clauses,
         )
     if document is None:
         raise CloudEventError(
-            f"a structured event is never null: the event stands in the {terms.document}",
+            f"a structured event is never null: the {terms.document} must have the event",
             where=terms.document,
             clauses=terms.document_clauses,
         )
@@ -119,15 +120,17 @@ def read_structured(
 # --- writing ------------------------------------------------------------------------------------
 
 
-def unwritable_error(value: object, terms: BindingTerms) -> CloudEventError:
-    """Returns the error for an object that is neither an event nor a result of a reader."""
+def unwritable_error(value: object, terms: BindingVocabulary) -> CloudEventError:
+    """Returns the error for an object that is neither an event nor a result of `from_…`."""
     return CloudEventError(
-        f"{type(value).__name__} is no event to be written: pass what "
-        f"from_{terms.system.lower()} gave, or send the {terms.message} itself",
+        f"{type(value).__name__} cannot be written as an event: pass a CloudEvent or a result of "
+        f"from_{terms.system.lower()}, or send the {terms.message} itself",
         clauses=terms.mode_clauses,
     )
 
 
-def forward_only_error(reason: str, terms: BindingTerms) -> CloudEventError:
-    """Returns the error for writing a message, which was not read as an event, in another mode."""
-    return CloudEventError(f"it goes out only as it came in: {reason}", clauses=terms.mode_clauses)
+def forward_only_error(reason: str, terms: BindingVocabulary) -> CloudEventError:
+    """Returns the error for changing a message that can only be forwarded."""
+    return CloudEventError(
+        f"the {terms.message} can only be forwarded unchanged: {reason}", clauses=terms.mode_clauses
+    )

@@ -32,7 +32,7 @@ from .formats.registry import JSON_FORMAT, EventFormat, event_media_type
 from .protocol_binding import (
     DEFAULT,
     LENIENT,
-    BindingTerms,
+    BindingVocabulary,
     Mode,
     Profile,
     event_format_named,
@@ -70,7 +70,7 @@ CONTENT_TYPE: Final = "CE-ContentType"
 _MODES: Final = ("Pulsar draft 3",)
 _NAMES: Final = ("Pulsar draft 3.1.2.1",)
 _VALUES: Final = ("Pulsar draft 3.1.2.2",)
-_PULSAR: Final = BindingTerms(
+_PULSAR: Final = BindingVocabulary(
     system="Pulsar",
     message="message",
     content_type=CONTENT_TYPE,
@@ -109,9 +109,10 @@ class OpaquePulsarEvent(NamedTuple):
 
 
 class NotAPulsarEvent(NamedTuple):
-    """A message without a property of CloudEvents."""
+    """A message without a `CE-` property, or only with a `CE-ContentType` of no event format."""
 
     message: PulsarMessage
+    #: The reason why it is not an event.
     reason: str
 
 
@@ -142,20 +143,22 @@ def from_pulsar(
     """Reads a Pulsar message.
 
     The property `CE-ContentType` decides the content mode (draft, 3): the media type of an event
-    format, with or without quotes, is structured mode, any other value binary mode. `mode`
-    overrides the property. `profile` works as for Kafka: it accepts any case of property names, or
-    refuses unknown formats and versions. `bare_values` accepts a String without JSON quotes: a
-    value that is not JSON, or that is a number, is then the text of a String.
+    format, with or without quotes, means structured mode, any other value means binary mode. `mode`
+    overrides the property. `profile` works as for Kafka: `any_case_headers` applies to the names of
+    properties, and `json_events` has no effect. `bare_values` accepts a String without JSON quotes:
+    numbers, booleans and values that are not JSON are then the text of a String.
 
-    Returns the event; `OpaquePulsarEvent` for an unknown event format or version; `NotAPulsarEvent`
-    Returns the event, `OpaquePulsarEvent` for an unknown event format or version, or
-    `NotAPulsarEvent` for a message without a property of CloudEvents. Raises CloudEventError for a
-    message that claims to be an event but breaks a rule, and for properties or a payload of the
-    wrong type.
+    Returns the event, `OpaquePulsarEvent` for an unknown event format or version (an error if
+    `profile.refuse_unknown` is set), or `NotAPulsarEvent` for a message without a property of
+    CloudEvents, except a `CE-ContentType` that is no event format.
+
+    Raises CloudEventError for a message that claims to be an event but breaks a rule, and for
+    properties or a payload of the wrong Python type. If `mode` is set, every message claims to be
+    an event.
     """
     message = _checked_message(properties, payload)
     table = _table(message.properties, profile)
-    reading = _Reading(message, table, profile, bare_values)
+    reading = _MessageReadInput(message, table, profile, bare_values)
     try:
         name = _format_name(reading, mode)
         event = _read_binary(reading) if name is None else _read_structured(reading, name)
@@ -167,10 +170,12 @@ def from_pulsar(
         return event
     if mode is not None or any(name != CONTENT_TYPE for name in table):
         raise V1_0.missing_error(_property_of(V1_0.specversion), _NAMES)
-    return NotAPulsarEvent(message, "no CE- property but a content type, which is no event format")
+    return NotAPulsarEvent(
+        message, "no CE- property, or only a CE-ContentType that is no event format"
+    )
 
 
-class _Reading(NamedTuple):
+class _MessageReadInput(NamedTuple):
     """The inputs for reading one message."""
 
     message: PulsarMessage
@@ -180,7 +185,10 @@ class _Reading(NamedTuple):
     bare_values: bool
 
     def json_string(self, name: str) -> str | None:
-        """Returns the text of a property, None if missing. Raises CloudEventError if no String."""
+        """Returns the String in a property; None if the property is missing or null.
+
+        Raises CloudEventError for any other value.
+        """
         written = self.table.get(name)
         if written is None:
             return None
@@ -192,7 +200,10 @@ class _Reading(NamedTuple):
         )
 
     def value(self, name: str) -> Any:
-        """Returns the JSON value of a property; with `bare_values` the str if it is no String."""
+        """Returns the JSON value of a property.
+
+        With `bare_values`, a number, a boolean and a text that is not JSON are returned as str.
+        """
         written = self.table[name]
         try:
             value = parse_json(written)
@@ -200,7 +211,7 @@ class _Reading(NamedTuple):
             if self.bare_values:
                 return written
             raise CloudEventError(
-                f"{error.reason}; a String stands in quotes",
+                f"{error.reason}; a String must be in quotes",
                 where=shown(name),
                 clauses=(*_VALUES, *error.clauses),
             ) from None
@@ -223,7 +234,7 @@ def _checked_message(properties: Mapping[str, str], payload: bytes | None) -> Pu
 
 
 def _table(properties: Mapping[str, str], profile: Profile) -> dict[str, str]:
-    """Returns the properties of CloudEvents, by their name in the draft's spelling."""
+    """Returns the properties that belong to the event, by their names as the draft spells them."""
     table: dict[str, str] = {}
     for written, text in properties.items():
         if not _is_event_property(written, profile):
@@ -234,7 +245,7 @@ def _table(properties: Mapping[str, str], profile: Profile) -> dict[str, str]:
         spelled = _SPELLINGS.get(written.lower()) or _respelled_property(written)
         if spelled in table:
             raise CloudEventError(
-                "the property is there twice, in different case",
+                "the property appears twice, in different case",
                 where=shown(written),
                 clauses=_NAMES,
             )
@@ -243,19 +254,19 @@ def _table(properties: Mapping[str, str], profile: Profile) -> dict[str, str]:
 
 
 def _is_event_property(name: str, profile: Profile) -> bool:
-    """Returns whether a property belongs to the event under this profile."""
+    """Returns True if a property belongs to the event under this profile."""
     return (name.upper() if profile.any_case_headers else name).startswith(PREFIX)
 
 
 def _respelled_property(written: str) -> str:
-    """Returns a property name in the draft's spelling: prefix and first letter in upper case."""
+    """Returns a property name in the draft's spelling: prefix and next letter in upper case."""
     if written.upper().startswith(EXTENSION_PREFIX):
         return EXTENSION_PREFIX + _raised(written[len(EXTENSION_PREFIX) :])
     return PREFIX + _raised(written[len(PREFIX) :])
 
 
-def _format_name(reading: _Reading, mode: Mode | None) -> str | None:
-    """Returns the event format of the message, None for binary mode (draft, 3)."""
+def _format_name(reading: _MessageReadInput, mode: Mode | None) -> str | None:
+    """Returns the media type of the message's event format; None for binary mode (draft, 3)."""
     if mode == "binary":
         return None
     if mode not in (None, "structured"):
@@ -268,13 +279,13 @@ def _format_name(reading: _Reading, mode: Mode | None) -> str | None:
     return name or (None if mode is None else CLOUDEVENTS_JSON)
 
 
-def _read_structured(reading: _Reading, name: str) -> CloudEvent:
+def _read_structured(reading: _MessageReadInput, name: str) -> CloudEvent:
     event, event_format = read_structured(reading.message.payload, name, _PULSAR)
     event._message = _Origin(reading.message, event_format)
     return event
 
 
-def _read_binary(reading: _Reading) -> CloudEvent | None:
+def _read_binary(reading: _MessageReadInput) -> CloudEvent | None:
     """Returns the event in the properties; None if no property names its version."""
     version = _version_of_properties(reading)
     if version is None:
@@ -302,7 +313,7 @@ def _read_binary(reading: _Reading) -> CloudEvent | None:
         agrees = attribute == version.content_type and attributes.get(attribute) == value
         if attribute in attributes and not agrees:
             raise CloudEventError(
-                f"the attribute {attribute} is there twice", where=shown(name), clauses=_NAMES
+                f"the attribute {attribute} appears twice", where=shown(name), clauses=_NAMES
             )
         attributes[attribute] = value
     _add_map(attributes, entries, version, bare_values=reading.bare_values)
@@ -314,7 +325,7 @@ def _read_binary(reading: _Reading) -> CloudEvent | None:
     return CloudEvent._decoded(version, attributes, message.payload, None, origin)
 
 
-def _version_of_properties(reading: _Reading) -> SpecVersion | None:
+def _version_of_properties(reading: _MessageReadInput) -> SpecVersion | None:
     for attribute in VERSION_ATTRIBUTES:
         name = _property_of(attribute)
         label = reading.json_string(name)
@@ -327,7 +338,8 @@ def _attribute_of(name: str, version: SpecVersion) -> str:
     """Returns the attribute of a property with the prefix `CE-`."""
     attribute = _lowered(name, PREFIX)
     if name == CONTENT_TYPE and attribute not in version.attributes:
-        # Versions with another name for it still write the property that decides the mode.
+        # This property decides the mode, so it is also used in the versions that call the content
+        # type by another name.
         return version.content_type
     if attribute == version.extension_map:
         raise CloudEventError(
@@ -339,7 +351,7 @@ def _attribute_of(name: str, version: SpecVersion) -> str:
 
 
 def _attribute_value(
-    reading: _Reading, name: str, attribute: str, version: SpecVersion
+    reading: _MessageReadInput, name: str, attribute: str, version: SpecVersion
 ) -> AttributeValue | None:
     """Returns the checked value of one attribute; None if it is null, which means unset."""
     where = shown(name)
@@ -406,17 +418,18 @@ def to_pulsar(
 ) -> PulsarMessage:
     """Writes an event as a Pulsar message.
 
-    An event that was read from a message of the same content mode becomes that message again, and
-    so do `OpaquePulsarEvent` and `NotAPulsarEvent`. In the other mode, the properties that do not
-    belong to the event are kept. The default `mode` is the mode in which the event was read, else
-    binary.
+    An event that was read from a Pulsar message becomes that message again, unless the arguments
+    request another mode or format, or the properties of `repeat_attributes`. Then the new message
+    keeps the properties that do not belong to the event. `OpaquePulsarEvent` and `NotAPulsarEvent`
+    become their message again; for them, `mode` and `event_format` must be None. The default `mode`
+    is the mode in which the event was read, or binary if it was not read.
 
-    `properties` are added to the message. `event_format` applies to structured mode, JSON by
-    default; `repeat_attributes` adds the properties of binary mode to a structured event (draft,
-    3.2.2).
+    `properties` are added to the message. `event_format` applies to structured mode; the default
+    is the format in which the event was read, or JSON. `repeat_attributes` adds the properties
+    of binary mode to a structured event (draft, 3.2.2).
 
-    The payload is None for an event without data. The returned properties are a copy. Raises
-    CloudEventError if the event cannot be written as requested.
+    In binary mode, the payload is None for an event without data. The returned properties are a
+    copy. Raises CloudEventError if the event cannot be written as requested.
     """
     if isinstance(event, CloudEvent):
         message = _message_of(event, mode, event_format, repeat_attributes)
@@ -438,7 +451,7 @@ def to_pulsar(
 
 
 def pulsar_message(event: CloudEvent) -> PulsarMessage | None:
-    """Returns the Pulsar message that an event was read from; None for any other event.
+    """Returns the Pulsar message that an event was read from; None if it was not read from one.
 
     Raises CloudEventError for an object that is not a CloudEvent.
     """
@@ -466,14 +479,14 @@ def _message_of(
         if was is not None and event_format in (None, was) and not repeat_attributes:
             assert origin is not None
             return origin.message
-        chosen = event_format or JSON_FORMAT
+        chosen = event_format or was or JSON_FORMAT
         media_type = event_media_type(chosen)
         payload = chosen.write(event)
         written = _properties_of(event) if repeat_attributes else {}
         written[CONTENT_TYPE] = dump_json(media_type)
     else:
         raise mode_error(mode, _PULSAR)
-    # In the other mode, keep the properties that no reader takes for the event's.
+    # In the other mode, keep the properties that no reader takes for event properties.
     if origin is not None:
         for name, text in origin.message.properties.items():
             if not _is_event_property(name, LENIENT):
@@ -495,7 +508,8 @@ def _properties_of(event: CloudEvent) -> dict[str, str]:
         else:
             written[_property_of(attribute, EXTENSION_PREFIX)] = json_of(value)
     if type(event._data) is JsonText and version.content_type not in event._attributes:
-        # Data that is a JSON value may lack a content type, but no bytes may (JSON format 3.1.2).
+        # A JSON value may lack a content type. Its bytes need one: without it, a reader would take
+        # them for Binary data (JSON format 3.1.2).
         written[_property_of(version.content_type)] = '"application/json"'
     _check_read_as_binary(event)
     return written
@@ -506,7 +520,8 @@ def _entry_properties(extension_map: str) -> dict[str, str]:
     for name, text in member_texts(extension_map, 0).items():
         if not name or "A" <= name[0] <= "Z":
             raise CloudEventError(
-                "the entry would be read under another name: its first letter is raised",
+                "a reader would find the entry under another name: the first letter of a property "
+                "name must be upper case",
                 where=f"extensions {quoted(name)}",
                 clauses=_NAMES,
             )
@@ -516,7 +531,7 @@ def _entry_properties(extension_map: str) -> dict[str, str]:
 
 
 def _check_read_as_binary(event: CloudEvent) -> None:
-    """Raises CloudEventError for a data type that a reader would take for structured mode."""
+    """Raises CloudEventError if a reader would take the data for a structured event or a batch."""
     content_type = event.datacontenttype
     media_type = None if content_type is None else parse_media_type(content_type)
     if (
@@ -540,7 +555,7 @@ def _property_of(attribute: str, prefix: str = PREFIX) -> str:
 
 
 def _raised(name: str) -> str:
-    """Returns the name with an upper-case first letter if it is ASCII, else unchanged."""
+    """Returns the name with its first letter in upper case if that letter is ASCII."""
     return name[:1].upper() + name[1:] if name[:1].isascii() else name
 
 
@@ -548,7 +563,7 @@ def _lowered(name: str, prefix: str) -> str:
     first = name[len(prefix) : len(prefix) + 1]
     if "a" <= first <= "z" or not first:
         raise CloudEventError(
-            f"after {prefix} stands a name whose first letter is upper case",
+            f"the first letter after {prefix} must be upper case",
             where=shown(name),
             clauses=_NAMES,
         )

@@ -1,8 +1,9 @@
 """Implements the command `kproto-codegen`: imports releases, generates code, compares releases.
 
 Parses the arguments and prints the results; `releases`, `union` and `emit` do the work. The exit
-code is 0 for success, and 2 for wrong arguments. It is 1 if `import` or `generate` cannot read or
-write a file, or if `check` finds a breaking change. It is 2 if `check` cannot read a release.
+code is 0 for success, and 2 for wrong arguments. It is 1 if `import` or `generate` fails, for
+example because of an invalid definition, if `check` finds a breaking change, or if the reader of
+the output closes the pipe. It is 2 if `check` cannot read a release.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ OWN_PACKAGE: Final = "kproto.messages"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command in `arguments` (default: `sys.argv[1:]`) and returns its exit code."""
+    """Runs the command in `arguments` (default: `sys.argv[1:]`) and returns its exit code.
+
+    Raises SystemExit for wrong arguments, and after `--help` and `--version`.
+    """
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
@@ -133,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _package_name(text: str) -> str:
-    """Returns `text` if it is a valid package name. Raises ArgumentTypeError."""
+    """Returns `text` if it is a valid package name, else raises ArgumentTypeError."""
     parts = text.split(".")
     if not all(part.isascii() and part.isidentifier() for part in parts) or any(
         keyword.iskeyword(part) for part in parts
@@ -145,7 +149,7 @@ def _package_name(text: str) -> str:
 def _message_field(text: str) -> tuple[str, str]:
     message, dot, field = text.partition(".")
     if not (message and dot and field):
-        raise argparse.ArgumentTypeError(f"{text!r} should be a message and a field, as A.B")
+        raise argparse.ArgumentTypeError(f"{text!r} must be a message and a field, such as A.B")
     return message, field
 
 
@@ -178,7 +182,7 @@ def _report(imported: ImportedRelease) -> None:
     else:
         print("  no error codes: they come with kafka-clients, which is not among the sources")
     for note in imported.notes:
-        print(f"  imported, though odd: {note}")
+        print(f"  imported with a fault: {note}")
     _complain(imported.errors)
 
 

@@ -10,7 +10,7 @@ __all__ = ["ErrorCode"]
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
-    """An error code; `message` is kproto's explanation, None if there is none."""
+    """An error code; `message` is the explanation in errors.json, None if there is none."""
 
     name: str
     code: int

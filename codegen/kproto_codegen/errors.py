@@ -1,4 +1,4 @@
-"""Defines the errors of the generator: an invalid definition or source, and a missing package."""
+"""Defines the errors of the generator: `DefinitionError`, and a missing package."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ class MissingPackageError(Exception):
 
 
 class DefinitionError(Exception):
-    """Raised for an invalid definition, or for a source that cannot be read.
+    """Raised for invalid or contradictory definitions, and for a source that cannot be read.
 
-    `file` is the path of the file; for a file in a jar, it is such as
-    `kafka-clients-4.4.0.jar!common/message/X.json`. `line` counts from 1. `field` is a path such as
-    `Topics.Partitions.Index`. `others` are further errors that were found at the same time.
+    Also raised if a file that was not generated would be overwritten. `file` is the path of the
+    file, or for a file in a jar a name such as `kafka-clients-4.4.0.jar!common/message/X.json`.
+    `line` counts from 1. `field` is a path such as `Topics.Partitions.Index`. `others` are further
+    errors that were found at the same time.
     """
 
     def __init__(

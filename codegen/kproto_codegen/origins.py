@@ -1,4 +1,4 @@
-"""Defines `Origins`, the names of the files from which definitions were read.
+"""Defines `SourceFileNames`, the names of the files from which definitions were read.
 
 `emit` writes them into the heads of generated files.
 """
@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["NO_ORIGINS", "Origins"]
+__all__ = ["NO_ORIGINS", "SourceFileNames"]
 
 
 @dataclass(frozen=True, slots=True)
-class Origins:
+class SourceFileNames:
     """Names of files such as `schemas/4.4.0/clients/FetchRequest.json`, the newest release first.
 
     Each begins with the last part of the path that the user named. `folders` are the folders of the
@@ -26,4 +26,4 @@ class Origins:
     error_codes: tuple[str, ...] = ()
 
 
-NO_ORIGINS: Final = Origins()
+NO_ORIGINS: Final = SourceFileNames()

@@ -14,10 +14,11 @@ __all__ = ["first_gap", "versions_in_use", "versions_with_bytes"]
 
 
 def versions_with_bytes(message: MessageSpec) -> dict[str, list[Versions]]:
-    """Returns, by struct, the versions in which it has at least one byte, as ascending ranges.
+    """Returns, by struct name, the versions in which a struct has at least one byte.
 
-    In a flexible version a struct has at least the count of its tagged fields. A struct inside it
-    adds a byte if the inner struct has one, or if the inner struct is nullable (its null marker).
+    The versions are ascending ranges. In a flexible version a struct has at least the count of its
+    tagged fields. A struct inside it adds a byte if the inner struct has one, or if the inner
+    struct is nullable (its null marker).
     """
     found: dict[str, list[Versions]] = {}
     for struct in message.structs():
@@ -33,7 +34,10 @@ def versions_with_bytes(message: MessageSpec) -> dict[str, list[Versions]]:
 
 
 def versions_in_use(message: MessageSpec) -> dict[str, Versions]:
-    """Returns, by struct and for the message itself, the range of versions that write it."""
+    """Returns, by name, the range of versions that have a struct or the message itself.
+
+    The range is from the first to the last such version; versions between them may lack the struct.
+    """
     used = {message.name: message.valid_versions}
     holders = [(message.name, message.fields)]
     holders += reversed([(struct.name, struct.fields) for struct in message.structs()])

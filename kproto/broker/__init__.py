@@ -4,10 +4,11 @@
         broker.create_topic("greetings", partitions=3)
         async with kproto.Client(broker.bootstrap) as client: ...
 
-`Cluster` has several nodes. If a node is stopped, another node leads its partitions.
+`Cluster` has several nodes. If a node is stopped, in-sync replicas become the leaders of its
+partitions.
 
-Each supported API has a module in `handlers`, whose docstring describes its versions and its
-differences from Kafka.
+Each supported API has a module in `handlers`. The docstring of the module describes the versions of
+the API and the differences from Kafka.
 """
 
 from .authorizer import Acl, Operation, PatternType, Permission, ResourceType
@@ -21,7 +22,7 @@ from .faults import (
     CutFrame,
     Delay,
     ErrorCode,
-    LoseAnswer,
+    LoseResponses,
     Outcome,
     SilentConnection,
     Slow,
@@ -48,7 +49,7 @@ __all__ = [
     "Delay",
     "ErrorCode",
     "Listener",
-    "LoseAnswer",
+    "LoseResponses",
     "Operation",
     "Outcome",
     "Partition",

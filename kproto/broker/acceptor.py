@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 from ..clock import Clock, Timer
+from ..tasks import start_task
 from ..wire.errors import BrokerConnectionError
 from .security.server_tls import ON_FAULT, handshake_fault
 
@@ -30,7 +31,8 @@ _ACCEPT_RETRY_S: Final = 1.0
 #: Maximum seconds to wait for a client's TLS close_notify, which many clients do not send.
 _SHUTDOWN_S: Final = 1.0
 
-#: Seconds that a failed TLS handshake stays open, so that the client can read the alert.
+#: Seconds that a connection stays open after a failed TLS handshake, so that the client can read
+#: the alert.
 _LINGER_S: Final = 0.2
 
 
@@ -65,9 +67,12 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def reserve_port(host: str, port: int) -> socket.socket | None:
-    """Returns a socket that is bound to a port, but does not listen; None if the port is in use.
+    """Returns a socket that is bound to a port, but does not listen.
 
-    It keeps the system from giving the port to another process until `listen_on_reserved`.
+    Returns None if the port is in use, or if the address cannot be bound for another reason.
+
+    Until `listen_on_reserved` is called, the bound socket keeps the system from assigning the port
+    to another process.
     """
     reserved = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
@@ -97,11 +102,14 @@ def listen_on_reserved(reserved: socket.socket) -> socket.socket:
 
 
 class Acceptor:
-    """Calls `new_session` for the protocol of each connection to `listener`, until it is closed.
+    """Accepts connections to `listener` until `close` is called.
 
-    asyncio's Server, and a cancelled `loop.sock_accept`, leak the socket of a connection that is
-    accepted while they close. This class calls `accept` itself, and tracks each accepted socket
-    until a transport owns it.
+    `new_session` creates the asyncio protocol of each connection. `encryption` is None for a
+    listener without TLS.
+
+    asyncio's Server leaks the socket of a connection that is accepted while the server closes. A
+    cancelled `loop.sock_accept` leaks such a socket, too. This class calls `accept` itself, and
+    tracks each accepted socket until a transport owns the socket.
     """
 
     def __init__(
@@ -144,11 +152,11 @@ class Acceptor:
             return  # the client has disconnected already
         except OSError as error:  # for example too many open files
             logger.warning("cannot accept a connection: %s", error)
-            # The listener stays readable, so that the event loop would call `_accept` without end.
+            # The listener stays readable: the event loop would call `_accept` again and again.
             self._loop.remove_reader(self._listener)
             self._retry_timer = self._clock.call_later(_ACCEPT_RETRY_S, self._watch)
             return
-        task = self._loop.create_task(self._connect(connected))
+        task = start_task(self._connect(connected))
         self._accepting.add(task)
         task.add_done_callback(partial(self._on_connected, connected, address_of(peer[0], peer[1])))
 
@@ -165,14 +173,14 @@ class Acceptor:
         )
 
     def _delay_close(self, connected: socket.socket, fault: ssl.SSLError) -> None:
-        """Shuts the connection of a failed handshake down after `_LINGER_S`, when the client has
-        got the alert.
+        """Shuts down the connection of a failed handshake after `_LINGER_S`, so that the client can
+        read the alert.
         """
         timer = self._clock.call_later(_LINGER_S, partial(_shut_down, connected))
         self._faults[connected] = fault, timer
 
     def _on_connected(self, connected: socket.socket, peer: str, task: asyncio.Task[None]) -> None:
-        """Closes the socket if the task failed or was cancelled, so that no transport owns it."""
+        """Closes the socket if the task failed or was cancelled: then no transport owns it."""
         self._accepting.discard(task)
         fault, timer = self._faults.pop(connected, (None, None))
         if timer is not None:

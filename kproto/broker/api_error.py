@@ -9,13 +9,16 @@ from ..wire.errors import BrokerResponseError
 
 __all__ = ["api_error"]
 
-#: Maximum length of a message in characters. A message may quote a name that a client sent, of up
-#: to 32,767 bytes, and must itself fit into a response string of 32,767 bytes.
+#: Maximum length of a message in characters. A message may quote a name of up to 32,767 bytes that
+#: a client sent, and the message must fit into a response string of 32,767 bytes.
 _MOST_CHARACTERS: Final = 1000
 
 
 def api_error(name: str, detail: str) -> BrokerResponseError:
-    """Returns the error to raise; `name` is Kafka's error name, such as OFFSET_OUT_OF_RANGE."""
+    """Returns an error for the caller to raise, with the message `detail`.
+
+    `name` is Kafka's error name, such as OFFSET_OUT_OF_RANGE. A long message is cut.
+    """
     if len(detail) > _MOST_CHARACTERS:
         detail = f"{detail[:_MOST_CHARACTERS]}..."
     return error_of_code(code_of(name), detail)

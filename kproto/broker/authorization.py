@@ -34,7 +34,7 @@ __all__ = [
 
 
 def allows(context: Context, operation: Operation, resource_type: ResourceType, name: str) -> bool:
-    """Returns whether the principal of the request may perform `operation` on the resource."""
+    """Returns True if the principal of the request may perform `operation` on the resource."""
     authorizer = context.cluster.authorizer
     return authorizer is None or authorizer.allows(
         str(context.principal), context.host, operation, resource_type, name
@@ -42,12 +42,12 @@ def allows(context: Context, operation: Operation, resource_type: ResourceType, 
 
 
 def allows_cluster(context: Context, operation: Operation) -> bool:
-    """Returns whether the principal may perform `operation` on the cluster."""
+    """Returns True if the principal may perform `operation` on the cluster."""
     return allows(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def allows_any(context: Context, operation: Operation, resource_type: ResourceType) -> bool:
-    """Returns whether `operation` is allowed on at least one resource of the type (KIP-679)."""
+    """Returns True if `operation` is allowed on at least one resource of the type (KIP-679)."""
     authorizer = context.cluster.authorizer
     return authorizer is None or authorizer.allows_any(
         str(context.principal), context.host, operation, resource_type
@@ -65,7 +65,8 @@ def check(context: Context, operation: Operation, resource_type: ResourceType, n
 def check_topic_of_id(context: Context, operation: Operation, topic: Topic) -> None:
     """Raises TOPIC_AUTHORIZATION_FAILED if the principal may not perform `operation`.
 
-    For requests with a topic id: the error names the topic only if the principal may describe it.
+    Handlers call it if the request has a topic id instead of a name. The error contains the topic
+    name only if the principal may describe the topic.
     """
     if not allows(context, operation, ResourceType.TOPIC, topic.name):
         may_hear = allows(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
@@ -76,10 +77,11 @@ def check_topic_of_id(context: Context, operation: Operation, topic: Topic) -> N
 def authorized_topic(
     context: Context, operation: Operation, name: str, topic_id: bytes, *, by_id: bool
 ) -> Topic:
-    """Returns the topic of a request, by `topic_id` if `by_id` is set, else by `name`.
+    """Returns the topic with `topic_id` if `by_id` is set, else the topic with `name`.
 
-    The errors do not reveal to an unauthorized client whether a name exists, or which name a topic
-    id has. Raises UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED.
+    Raises TOPIC_AUTHORIZATION_FAILED if the principal may not perform `operation` on the topic, and
+    UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION if there is no such topic. The errors do not
+    reveal to an unauthorized client whether a name exists, or which name a topic id has.
     """
     if by_id:
         found = context.cluster.topics.with_id(topic_id)
@@ -95,7 +97,7 @@ def check_cluster(context: Context, operation: Operation) -> None:
 
 
 def check_group_request(context: Context, group_id: str) -> None:
-    """Checks authorization and group id of a member's request, in this order as in Kafka.
+    """Checks a member's request: READ on the group, and then the group id, as Kafka does.
 
     Raises GROUP_AUTHORIZATION_FAILED, and INVALID_GROUP_ID for an empty group id.
     """
@@ -123,7 +125,10 @@ def required_authorizer(context: Context) -> Authorizer:
 
 
 def authorized_operations(context: Context, resource_type: ResourceType, name: str) -> int:
-    """Returns the operations that the principal may perform, one bit per operation (KIP-430)."""
+    """Returns the operations that the principal may perform on a resource, as a bit field.
+
+    Bit n is set if the operation with the code n is allowed (KIP-430).
+    """
     return sum(
         1 << operation
         for operation in SUPPORTED_OPERATIONS[resource_type]
@@ -132,7 +137,7 @@ def authorized_operations(context: Context, resource_type: ResourceType, name: s
 
 
 def cluster_operations(context: Context) -> int:
-    """Returns the authorized operations on the cluster; 0 if the principal may not describe it."""
+    """Returns `authorized_operations` of the cluster; 0 if the principal may not describe it."""
     if not allows_cluster(context, Operation.DESCRIBE):
         return 0
     return authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -20,9 +20,10 @@ __all__ = ["Broker"]
 class Broker(EmbeddedCluster, BrokerHandle):
     """Runs a Kafka broker in memory, within `async with`; `Cluster` runs several.
 
-    `host`, `port`, `num_partitions` and `auto_create_topics` override `settings` if they are set.
-    All timestamps and timeouts use `clock`. `apis` are the APIs that the broker serves, which may
-    include a user's own; of two with the same API key, it serves the later.
+    `host`, `port`, `num_partitions` and `auto_create_topics` override `settings` unless they are
+    None. All timestamps and timeouts use `clock`, except the timeouts of TLS handshakes and of TLS
+    shutdowns. `apis` are the APIs that the broker serves, and may include your own. If two APIs
+    have the same API key, the broker serves the later one.
 
     Raises ConfigurationError for invalid settings, and for an API whose response is not defined.
     """
@@ -56,10 +57,15 @@ class Broker(EmbeddedCluster, BrokerHandle):
         request: type[Request[Any]] | None = None,
         times: int | None = None,
     ) -> Control:
-        """Calls `function` with each request, or only those of class `request`, before its handler.
+        """Calls `function` with each request before the handler of the request is called.
+
+        If `request` is not None, calls `function` only with requests of that class.
 
         `function` returns None to handle the request normally, a response to send instead, or
-        another outcome of `kproto.broker.faults`. It is removed after `times` outcomes that are not
-        None. Returns the control for `remove_control`.
+        another outcome of `kproto.broker.faults`. The control is removed after `times` outcomes
+        that are not None. If `times` is None, the attribute `times` of `function` applies, such as
+        that of `ErrorCode`. If `function` has no such attribute, or if the attribute is None,
+        the control stays. Returns the control for `remove_control`. Raises ConfigurationError for
+        invalid arguments.
         """
         return self._control(function, request, times, self._nodes)

@@ -22,7 +22,7 @@ from .settings import BrokerSettings
 
 __all__ = ["Cluster"]
 
-#: The key types by the values of `kind` in `Cluster.coordinator`.
+#: The key types of FindCoordinator, by the argument `kind` of `Cluster.coordinator`.
 _KINDS: Final[Mapping[str, CoordinatorType]] = MappingProxyType(
     {
         "group": CoordinatorType.GROUP,
@@ -35,13 +35,15 @@ _KINDS: Final[Mapping[str, CoordinatorType]] = MappingProxyType(
 class Cluster(EmbeddedCluster):
     """Runs a Kafka cluster in memory, within `async with`; each node listens on its own port.
 
-    Node ids count up from `settings.node_id`, and so do ports that are not 0. `racks` has the rack
-    of each node. `release` overrides `settings.release`. `clock` and `apis` are as in `Broker`.
+    Node ids count up from `settings.node_id`. If a port in `settings` is not 0, it is the port of
+    the first node, and the ports of the other nodes count up from it. `racks` has the rack of each
+    node; None for `settings.rack` on all nodes. `release` sets `settings.release`, which must be
+    None or the same release. `clock` and `apis` are as in `Broker`.
 
-    All nodes share one log for each partition, so that a record is on all replicas as soon as the
-    leader has appended it, and a stopped broker loses no records.
+    All nodes share one log for each partition. So a record is on all replicas as soon as the leader
+    has appended it, and a stopped broker loses no records.
 
-    Raises ConfigurationError for invalid settings.
+    Raises ConfigurationError for invalid arguments.
     """
 
     def __init__(
@@ -87,7 +89,7 @@ class Cluster(EmbeddedCluster):
         return ",".join(member.bootstrap for member in self._members.values())
 
     def bootstrap_of(self, listener: str) -> str:
-        """Returns `bootstrap` for the listener with the name `listener`.
+        """Returns the comma-separated `host:port` of all nodes for the listener named `listener`.
 
         Raises ConfigurationError for an unknown listener, and while the cluster does not listen.
         """
@@ -95,7 +97,7 @@ class Cluster(EmbeddedCluster):
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """Returns the ids of all nodes in order, including stopped nodes."""
+        """Returns the ids of all nodes in ascending order, including stopped nodes."""
         return tuple(self._nodes)
 
     def broker(self, node: int) -> BrokerHandle:
@@ -114,10 +116,12 @@ class Cluster(EmbeddedCluster):
         return self._cluster.controller_id
 
     def coordinator(self, key: str, kind: str = "group") -> int:
-        """Returns the node id of the coordinator of a group; -1 if there is none.
+        """Returns the node id of the coordinator of `key`; -1 if there is none.
 
-        With the `kind` `transaction`, `key` is a transactional id; with `share`, a share partition.
-        Raises ConfigurationError for another kind.
+        If `kind` is `group`, `key` is a group id; the first lookup of a group creates
+        `__consumer_offsets`. If `kind` is `transaction`, `key` is a transactional id. If it is
+        `share`, `key` is a share partition, `group:topicId:partition`. Raises ConfigurationError
+        for another kind.
         """
         found = _KINDS.get(kind)
         if found is None:
@@ -127,9 +131,10 @@ class Cluster(EmbeddedCluster):
     # Actions of tests
 
     async def stop_broker(self, node: int) -> None:
-        """Stops a node as a controlled shutdown does: in-sync replicas lead its partitions first.
+        """Stops a node as a controlled shutdown does.
 
-        Then it closes the node's connections. Its port stays reserved, and clients cannot connect.
+        Before the node closes its connections, its partitions get another in-sync replica as the
+        leader, if there is one. The ports of the node stay reserved, and clients cannot connect.
         Does nothing if the node is stopped. Raises ConfigurationError for an unknown node.
         """
         self._check_node(node)
@@ -138,10 +143,12 @@ class Cluster(EmbeddedCluster):
             await self._nodes[node].close(keep_ports=True)
 
     async def start_broker(self, node: int) -> None:
-        """Starts a stopped node on the same port; it joins the ISRs at once.
+        """Starts a stopped node on the same ports.
 
-        Does nothing if the node is not stopped. Raises ConfigurationError for an unknown node and
-        while the cluster does not listen, BrokerConnectionError if another process uses the port.
+        The node joins the ISR of each of its partitions at once, unless the partition remains
+        without a leader. Does nothing if the node is not stopped. Raises ConfigurationError for an
+        unknown node and while the cluster does not listen, and BrokerConnectionError if another
+        process uses a port.
         """
         self._check_node(node)
         if not self._is_started:
@@ -153,14 +160,19 @@ class Cluster(EmbeddedCluster):
     def move_leader(self, topic: str, partition: int, node: int) -> None:
         """Makes the in-sync replica `node` the leader of a partition, and bumps the leader epoch.
 
-        Delayed Fetches at the former leader get NOT_LEADER_OR_FOLLOWER. Does nothing if `node` is
-        the leader. Raises BrokerResponseError for an unknown partition, and for a node that is
-        stopped or not in sync.
+        The former leader checks its delayed Fetches again. A Fetch with the former leader epoch
+        gets FENCED_LEADER_EPOCH. A Fetch without a leader epoch gets NOT_LEADER_OR_FOLLOWER before
+        v11; since v11 the former leader serves it as a follower. Does nothing if `node` is the
+        leader. Raises BrokerResponseError for an unknown partition, and for a node that is stopped
+        or not in sync.
         """
         self._cluster.move_leader(topic, partition, node)
 
     def move_controller(self, node: int) -> None:
-        """Makes a node the controller. Raises ConfigurationError if it is unknown or stopped."""
+        """Makes a node the controller.
+
+        Raises ConfigurationError if the node is unknown or stopped.
+        """
         self._cluster.move_controller(node)
 
     def control(
@@ -171,9 +183,9 @@ class Cluster(EmbeddedCluster):
         times: int | None = None,
         node: int | None = None,
     ) -> Control:
-        """Adds a control as `Broker.control` does, for all nodes, or only for `node`.
+        """Adds a control as `Broker.control` does: for all nodes, or only for the node `node`.
 
-        `times` counts the decisions on all nodes together.
+        `times` counts the outcomes on all nodes together.
         """
         if node is not None:
             self._check_node(node)

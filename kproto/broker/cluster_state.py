@@ -45,14 +45,15 @@ __all__ = ["ClusterState"]
 
 logger = logging.getLogger("kproto.broker")
 
-#: Replication factor of internal topics, and default of others, if there are as many brokers.
+#: Replication factor of internal topics, and of other topics if `default_replication_factor` is
+#: None. If the cluster has fewer brokers, their number applies instead.
 _INTERNAL_REPLICATION_FACTOR: Final = 3
 
 
 class ClusterState:
     """Holds the state of one cluster; `settings` are those of any node.
 
-    It reads only settings that are equal on all nodes.
+    The class reads only settings that are equal on all nodes.
     """
 
     def __init__(self, settings: BrokerSettings) -> None:
@@ -60,9 +61,10 @@ class ClusterState:
         self.cluster_id = settings.cluster_id or str(Uuid.random())
         self.topics = Topics()
         self.storage_limit = StorageLimit(settings.max_stored_bytes)
-        #: The quotas of the cluster, and the usage of controller_mutation_rate; the controller
-        #: measures mutations, and each node the other usage (`quota_manager_of`).
-        self.quota_manager = self._new_metering(QuotaTable())
+        #: The quotas of the cluster, and the usage of controller_mutation_rate, which the
+        #: controller measures. Each node measures its usage of the other quotas
+        #: (`quota_manager_of`).
+        self.quota_manager = self._new_quota_manager(QuotaTable())
         self._quota_managers: dict[int, ClientQuotaManager] = {}
         #: None if the cluster has no authorizer.
         self.authorizer = _authorizer(settings)
@@ -75,7 +77,7 @@ class ClusterState:
         )
         self._endpoints: dict[int, dict[str, Endpoint]] = {}
         self._stopped: set[int] = set()
-        #: The node id of the controller; None for the first node that is alive.
+        #: The node id of the controller; None for the live node with the lowest id.
         self._controller: int | None = None
         #: Dynamic configs of groups, which override broker settings.
         self.group_configs = GroupConfigManager(settings)
@@ -103,22 +105,22 @@ class ClusterState:
 
     # Nodes
 
-    def join(self, endpoint: Endpoint) -> None:
+    def register_endpoint(self, endpoint: Endpoint) -> None:
         """Adds or replaces the endpoint of a node for a listener."""
         self._endpoints.setdefault(endpoint.node_id, {})[endpoint.listener] = endpoint
 
     @property
     def nodes(self) -> list[int]:
-        """Returns the ids of all nodes in order, including stopped nodes."""
+        """Returns the ids of all nodes in ascending order, including stopped nodes."""
         return sorted(self._endpoints)
 
     @property
     def alive(self) -> list[int]:
-        """Returns the ids of the nodes that are not stopped, in order."""
+        """Returns the ids of the nodes that are not stopped, in ascending order."""
         return [node for node in self.nodes if node not in self._stopped]
 
     def is_alive(self, node: int) -> bool:
-        """Returns whether the node exists and is not stopped."""
+        """Returns True if the node exists and is not stopped."""
         return node in self._endpoints and node not in self._stopped
 
     def endpoints(self, listener: str, *, stopped_too: bool = False) -> list[Endpoint]:
@@ -135,15 +137,15 @@ class ClusterState:
     def endpoint_of(self, node: int, listener: str) -> Endpoint | None:
         """Returns the endpoint of a node for a listener.
 
-        None if the node is stopped or does not have the listener.
+        Returns None if the node does not exist, is stopped, or does not have the listener.
         """
         return self._endpoints[node].get(listener) if self.is_alive(node) else None
 
     def stop(self, node: int) -> None:
         """Marks a node as stopped: it leaves the ISRs, and in-sync replicas lead its partitions.
 
-        If it was the controller, the live node with the lowest id becomes the controller. Raises
-        ConfigurationError for an unknown node.
+        The last node of an ISR stays in the ISR. If the node was the controller, the live node with
+        the lowest id becomes the controller. Raises ConfigurationError for an unknown node.
         """
         self._check_node(node)
         if node in self._stopped:
@@ -190,12 +192,15 @@ class ClusterState:
             logger.info("the leaders of %d partitions changed; %d now have none", moved, left)
 
     def quota_manager_of(self, node: int) -> ClientQuotaManager:
-        """Returns the quota manager of a node. As in Kafka, each node measures its own usage."""
+        """Returns the quota manager of a node.
+
+        As in Kafka, each node measures only the usage of its own clients.
+        """
         if node not in self._quota_managers:
-            self._quota_managers[node] = self._new_metering(self.quota_manager.table)
+            self._quota_managers[node] = self._new_quota_manager(self.quota_manager.table)
         return self._quota_managers[node]
 
-    def _new_metering(self, table: QuotaTable) -> ClientQuotaManager:
+    def _new_quota_manager(self, table: QuotaTable) -> ClientQuotaManager:
         return ClientQuotaManager(
             table,
             self._settings.quota_window_num,
@@ -213,7 +218,10 @@ class ClusterState:
         return next(iter(self.alive), NO_LEADER)
 
     def move_controller(self, node: int) -> None:
-        """Makes a node the controller. Raises ConfigurationError if it is unknown or stopped."""
+        """Makes a node the controller.
+
+        Raises ConfigurationError if the node is unknown or stopped.
+        """
         self._check_node(node)
         if node in self._stopped:
             raise ConfigurationError(f"broker {node} is stopped; start it first")
@@ -226,8 +234,8 @@ class ClusterState:
     def coordinator(self, kind: CoordinatorType, key: str) -> int:
         """Returns the node id of the coordinator of `key`; NO_LEADER if there is none.
 
-        `kind` says whether the key is a group, a transactional id or a share partition. The first
-        lookup of a group creates `__consumer_offsets`.
+        `kind` determines whether `key` is a group id, a transactional id or a share partition. The
+        first lookup of a group creates `__consumer_offsets`.
         """
         if not self.alive:
             return NO_LEADER
@@ -252,7 +260,7 @@ class ClusterState:
     def move_leader(self, topic: str, partition: int, node: int) -> None:
         """Makes the in-sync replica `node` the leader, and bumps the leader epoch.
 
-        Does nothing if it is the leader already. Raises BrokerResponseError for an unknown
+        Does nothing if `node` is the leader already. Raises BrokerResponseError for an unknown
         partition, and for a node that is stopped or not in sync.
         """
         found = self.topics.named(topic).partition(partition)
@@ -269,11 +277,11 @@ class ClusterState:
         found = self.topics.named(topic).partition(partition)
         end = found.truncate(offset)
         epoch = found.log.epochs.current
-        logger.info("%s-%d: the log is cut at %d, epoch %d", topic, partition, end, epoch)
+        logger.info("%s-%d: the log is truncated at %d, epoch %d", topic, partition, end, epoch)
         return end
 
     def new_producer_id(self) -> int:
-        """Returns a producer id that no producer of the cluster has got before."""
+        """Returns a producer id that the cluster has not returned to a producer before."""
         producer_id = self._next_producer_id
         self._next_producer_id += 1
         return producer_id
@@ -288,8 +296,9 @@ class ClusterState:
     ) -> Topic:
         """Validates a new topic and returns it; the caller adds it to `topics`.
 
-        -1 stands for the default of `settings`. `assignments` are node ids by partition. Raises
-        BrokerResponseError as Kafka's controller does.
+        For a `num_partitions` or `replication_factor` of -1, the default of `settings` applies.
+        `assignments` are the node ids of the replicas, by partition. Raises BrokerResponseError
+        with the error code that Kafka's controller returns.
         """
         self.topics.check_new_name(name)
         most = self._settings.max_partitions
@@ -301,7 +310,8 @@ class ClusterState:
     def plan_automatic_topic(self, name: str) -> Topic:
         """Returns a topic for auto-creation, as `plan_topic` does, and raises the same errors.
 
-        `__consumer_offsets` gets the configs and partition count of Kafka's internal topic.
+        `__consumer_offsets` gets the configs of Kafka's internal topic, and
+        `offsets_topic_num_partitions` partitions.
         """
         if name != OFFSETS_TOPIC:
             return self.plan_topic(name)
@@ -322,7 +332,10 @@ class ClusterState:
         return Topic(name, replicas, config, self.storage_limit, elect=elect)
 
     def delete_topic(self, topic: Topic, now: ClockReading) -> None:
-        """Deletes a topic, its records, and the offsets that groups have committed for it."""
+        """Deletes a topic, its records, and the offsets that groups have committed for it.
+
+        Groups without a coordinator at this time keep their offsets.
+        """
         self.topics.remove(topic)
         self.group_coordinator.on_topic_deleted(topic, now)
 

@@ -1,7 +1,7 @@
 """Lists the config entries of DescribeConfigs: Kafka's names, types and defaults as tables.
 
-Source: the responses of brokers of Kafka 4.4.0. Of broker configs, it has those that correspond to
-a setting of `BrokerSettings`.
+Source: the responses of brokers of Kafka 4.4.0. The broker configs are most of those that
+correspond to a setting of `BrokerSettings`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """Holds a config with its value and the value's source, for DescribeConfigs."""
+    """Holds a config with its value and the value's source, for DescribeConfigs.
+
+    `value` is None for a secret, and for a config that is not set and has no default.
+    """
 
     name: str
     value: str | None
@@ -122,10 +125,10 @@ _TOPIC: Final[Mapping[str, tuple[ConfigType, str]]] = MappingProxyType(
 _OTHER_UNITS: Final = MappingProxyType({"log.retention.hours": "168"})
 
 
-class _Row(NamedTuple):
-    """Describes a broker config; `value` returns it from the settings.
+class _BrokerConfigDef(NamedTuple):
+    """Describes a broker config; `value` returns the config's value for the broker's settings.
 
-    `default` is Kafka's default, None if Kafka has none.
+    `default` is Kafka's default as text, None if Kafka has none.
     """
 
     name: str
@@ -137,160 +140,180 @@ class _Row(NamedTuple):
 
 
 _BROKER: Final = (
-    _Row(
+    _BrokerConfigDef(
         "allow.everyone.if.no.acl.found",
         _BOOLEAN,
         "false",
         lambda it: it.allow_everyone_if_no_acl_found,
     ),
-    _Row("auto.create.topics.enable", _BOOLEAN, "true", lambda it: it.auto_create_topics),
-    _Row("broker.id", _INT, "-1", lambda it: it.node_id),
-    _Row("broker.rack", _STRING, None, lambda it: it.rack),
-    _Row("connections.max.idle.ms", _LONG, "600000", lambda it: it.idle_timeout_ms),
-    _Row("connections.max.reauth.ms", _LONG, "0", lambda it: it.sasl_session_lifetime_ms),
-    _Row(
+    _BrokerConfigDef(
+        "auto.create.topics.enable", _BOOLEAN, "true", lambda it: it.auto_create_topics
+    ),
+    _BrokerConfigDef("broker.id", _INT, "-1", lambda it: it.node_id),
+    _BrokerConfigDef("broker.rack", _STRING, None, lambda it: it.rack),
+    _BrokerConfigDef("connections.max.idle.ms", _LONG, "600000", lambda it: it.idle_timeout_ms),
+    _BrokerConfigDef(
+        "connections.max.reauth.ms", _LONG, "0", lambda it: it.sasl_session_lifetime_ms
+    ),
+    _BrokerConfigDef(
         "delegation.token.expiry.time.ms",
         _LONG,
         "86400000",
         lambda it: it.delegation_token_expiry_time_ms,
     ),
-    _Row(
+    _BrokerConfigDef(
         "delegation.token.max.lifetime.ms",
         _LONG,
         "604800000",
         lambda it: it.delegation_token_max_lifetime_ms,
     ),
-    _Row(
+    _BrokerConfigDef(
         "delegation.token.secret.key",
         ConfigType.PASSWORD,
         None,
         lambda it: it.delegation_token_secret_key,
         is_sensitive=True,
     ),
-    _Row("fetch.max.bytes", _INT, "57671680", lambda it: it.fetch_max_bytes),
-    _Row(
+    _BrokerConfigDef("fetch.max.bytes", _INT, "57671680", lambda it: it.fetch_max_bytes),
+    _BrokerConfigDef(
         "group.consumer.assignment.interval.ms",
         _INT,
         "1000",
         lambda it: it.group_consumer_assignment_interval_ms,
         read_only=False,
     ),
-    _Row(
+    _BrokerConfigDef(
         "group.consumer.assignors", _LIST, "uniform,range", lambda it: it.group_consumer_assignors
     ),
-    _Row(
+    _BrokerConfigDef(
         "group.consumer.heartbeat.interval.ms",
         _INT,
         "5000",
         lambda it: it.group_consumer_heartbeat_interval_ms,
     ),
-    _Row(
+    _BrokerConfigDef(
         "group.consumer.max.heartbeat.interval.ms",
         _INT,
         "15000",
         lambda it: it.group_consumer_max_heartbeat_interval_ms,
     ),
-    _Row(
+    _BrokerConfigDef(
         "group.consumer.max.session.timeout.ms",
         _INT,
         "60000",
         lambda it: it.group_consumer_max_session_timeout_ms,
     ),
-    _Row("group.consumer.max.size", _INT, "2147483647", lambda it: it.group_consumer_max_size),
-    _Row(
+    _BrokerConfigDef(
+        "group.consumer.max.size", _INT, "2147483647", lambda it: it.group_consumer_max_size
+    ),
+    _BrokerConfigDef(
         "group.consumer.migration.policy",
         _STRING,
         "bidirectional",
         lambda it: it.group_consumer_migration_policy,
     ),
-    _Row(
+    _BrokerConfigDef(
         "group.consumer.min.heartbeat.interval.ms",
         _INT,
         "5000",
         lambda it: it.group_consumer_min_heartbeat_interval_ms,
     ),
-    _Row(
+    _BrokerConfigDef(
         "group.consumer.min.session.timeout.ms",
         _INT,
         "45000",
         lambda it: it.group_consumer_min_session_timeout_ms,
     ),
-    _Row(
+    _BrokerConfigDef(
         "group.consumer.regex.refresh.interval.ms",
         _INT,
         "600000",
         lambda it: it.group_consumer_regex_refresh_interval_ms,
     ),
-    _Row(
+    _BrokerConfigDef(
         "group.consumer.session.timeout.ms",
         _INT,
         "45000",
         lambda it: it.group_consumer_session_timeout_ms,
     ),
-    _Row(
+    _BrokerConfigDef(
         "group.coordinator.rebalance.protocols",
         _LIST,
         "classic,consumer,streams",
         lambda it: it.rebalance_protocols,
     ),
-    _Row(
+    _BrokerConfigDef(
         "group.initial.rebalance.delay.ms",
         _INT,
         "3000",
         lambda it: it.group_initial_rebalance_delay_ms,
     ),
-    _Row(
+    _BrokerConfigDef(
         "group.max.session.timeout.ms",
         _INT,
         "1800000",
         lambda it: it.group_max_session_timeout_ms,
     ),
-    _Row("group.max.size", _INT, "2147483647", lambda it: it.group_max_size),
-    _Row("group.min.session.timeout.ms", _INT, "6000", lambda it: it.group_min_session_timeout_ms),
-    _Row(
+    _BrokerConfigDef("group.max.size", _INT, "2147483647", lambda it: it.group_max_size),
+    _BrokerConfigDef(
+        "group.min.session.timeout.ms", _INT, "6000", lambda it: it.group_min_session_timeout_ms
+    ),
+    _BrokerConfigDef(
         "listeners",
         ConfigType.LIST,
         "PLAINTEXT://:9092",
         lambda it: ",".join(f"{one.name}://{one.host}:{one.port}" for one in it.all_listeners),
         read_only=False,
     ),
-    _Row(
+    _BrokerConfigDef(
         "log.retention.check.interval.ms",
         _LONG,
         "300000",
         lambda it: it.retention_check_interval_ms,
     ),
-    _Row(
+    _BrokerConfigDef(
         "max.incremental.fetch.session.cache.slots",
         _INT,
         "1000",
         lambda it: it.max_incremental_fetch_session_cache_slots,
     ),
-    _Row("message.max.bytes", _INT, "1048588", lambda it: it.message_max_bytes, read_only=False),
-    _Row("node.id", _INT, None, lambda it: it.node_id),
-    _Row("num.partitions", _INT, "1", lambda it: it.num_partitions),
-    _Row("offset.metadata.max.bytes", _INT, "4096", lambda it: it.offset_metadata_max_bytes),
-    _Row(
+    _BrokerConfigDef(
+        "message.max.bytes", _INT, "1048588", lambda it: it.message_max_bytes, read_only=False
+    ),
+    _BrokerConfigDef("node.id", _INT, None, lambda it: it.node_id),
+    _BrokerConfigDef("num.partitions", _INT, "1", lambda it: it.num_partitions),
+    _BrokerConfigDef(
+        "offset.metadata.max.bytes", _INT, "4096", lambda it: it.offset_metadata_max_bytes
+    ),
+    _BrokerConfigDef(
         "offsets.retention.check.interval.ms",
         _LONG,
         "600000",
         lambda it: it.offsets_retention_check_interval_ms,
     ),
-    _Row("offsets.retention.minutes", _INT, "10080", lambda it: it.offsets_retention_minutes),
-    _Row("offsets.topic.num.partitions", _INT, "50", lambda it: it.offsets_topic_num_partitions),
-    _Row(
+    _BrokerConfigDef(
+        "offsets.retention.minutes", _INT, "10080", lambda it: it.offsets_retention_minutes
+    ),
+    _BrokerConfigDef(
+        "offsets.topic.num.partitions", _INT, "50", lambda it: it.offsets_topic_num_partitions
+    ),
+    _BrokerConfigDef(
         "producer.id.expiration.ms",
         _INT,
         "86400000",
         lambda it: it.producer_id_expiration_ms,
         read_only=False,
     ),
-    _Row("quota.window.num", _INT, "11", lambda it: it.quota_window_num),
-    _Row("quota.window.size.seconds", _INT, "1", lambda it: it.quota_window_size_seconds),
-    _Row("replica.selector.class", _STRING, None, lambda it: it.replica_selector),
-    _Row("sasl.server.max.receive.size", _INT, "524288", lambda it: it.sasl_max_receive_bytes),
-    _Row("socket.request.max.bytes", _INT, "104857600", lambda it: it.max_frame_bytes),
-    _Row("super.users", _STRING, "", lambda it: ";".join(it.super_users)),
+    _BrokerConfigDef("quota.window.num", _INT, "11", lambda it: it.quota_window_num),
+    _BrokerConfigDef(
+        "quota.window.size.seconds", _INT, "1", lambda it: it.quota_window_size_seconds
+    ),
+    _BrokerConfigDef("replica.selector.class", _STRING, None, lambda it: it.replica_selector),
+    _BrokerConfigDef(
+        "sasl.server.max.receive.size", _INT, "524288", lambda it: it.sasl_max_receive_bytes
+    ),
+    _BrokerConfigDef("socket.request.max.bytes", _INT, "104857600", lambda it: it.max_frame_bytes),
+    _BrokerConfigDef("super.users", _STRING, "", lambda it: ";".join(it.super_users)),
 )
 
 
@@ -330,11 +353,11 @@ def group_entries(configs: Mapping[str, str], settings: BrokerSettings) -> list[
 
 
 def broker_entries(settings: BrokerSettings) -> list[ConfigEntry]:
-    """Returns all configs of a broker; the value of a secret is None."""
+    """Returns the broker configs of this module's table; the value of a secret is None."""
     return [_broker_entry(row, settings) for row in _BROKER]
 
 
-def _broker_entry(row: _Row, settings: BrokerSettings) -> ConfigEntry:
+def _broker_entry(row: _BrokerConfigDef, settings: BrokerSettings) -> ConfigEntry:
     value = _text(row.value(settings))
     is_set = value is not None and value != row.default
     shown = None if row.is_sensitive else value

@@ -1,6 +1,7 @@
 """Validates the settings of groups of the consumer protocol (KIP-848).
 
-Defines the names of the assignors and of the migration policies.
+Defines the names of the assignors and of the migration policies. `rebalance_protocols` determines
+the enabled group protocols.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from .releases import Release
 
 __all__ = [
     "ASSIGNORS",
-    "ConsumerGroupSettingsProtocol",
+    "ConsumerGroupSettings",
     "MigrationPolicy",
     "check_consumer_groups",
     "rebalance_protocols",
@@ -31,7 +32,8 @@ _FIRST_WITH_CONSUMER: Final = "4.0.0"
 class MigrationPolicy(Enum):
     """Names the allowed conversions of groups with members (group.consumer.migration.policy).
 
-    An upgrade converts the classic to the consumer protocol, a downgrade the reverse.
+    An upgrade converts a classic group to the consumer protocol. A downgrade converts a group of
+    the consumer protocol to the classic protocol.
     """
 
     DISABLED = "disabled"
@@ -41,16 +43,16 @@ class MigrationPolicy(Enum):
 
     @property
     def upgrades(self) -> bool:
-        """Returns whether a classic group may be converted to the consumer protocol."""
+        """Returns True if a classic group may be converted to the consumer protocol."""
         return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
 
     @property
     def downgrades(self) -> bool:
-        """Returns whether a group may be converted from the consumer to the classic protocol."""
+        """Returns True if a group may be converted from the consumer to the classic protocol."""
         return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
 
 
-class ConsumerGroupSettingsProtocol(Protocol):
+class ConsumerGroupSettings(Protocol):
     """Describes the settings that `check_consumer_groups` validates; times are in ms."""
 
     @property
@@ -73,8 +75,12 @@ class ConsumerGroupSettingsProtocol(Protocol):
     def group_consumer_migration_policy(self) -> str: ...
 
 
-def check_consumer_groups(settings: ConsumerGroupSettingsProtocol) -> None:
-    """Raises ConfigurationError for settings with which a Kafka broker would not start."""
+def check_consumer_groups(settings: ConsumerGroupSettings) -> None:
+    """Raises ConfigurationError for invalid bounds, assignors, migration policy or protocols.
+
+    A Kafka broker would not start with these settings either, with two exceptions: Kafka accepts
+    the class name of an assignor, and group protocols that this broker does not have.
+    """
     _check_between(
         "group_consumer_session_timeout_ms",
         settings.group_consumer_min_session_timeout_ms,
@@ -130,7 +136,11 @@ def _check_between(name: str, least: int, value: int, most: int) -> None:
 
 
 def rebalance_protocols(given: tuple[str, ...] | None, release: Release | None) -> tuple[str, ...]:
-    """Returns `given`, or the protocols that `release` enables by default if `given` is None."""
+    """Returns the enabled group protocols: `given`, unless it is None.
+
+    If `given` is None, returns the protocols that the Kafka release `release` enables by default;
+    all protocols if `release` is not the name of a release.
+    """
     if given is not None:
         return given
     if isinstance(release, str):

@@ -55,11 +55,14 @@ class Context:
 
     @property
     def now(self) -> ClockReading:
-        """Returns the current time by the monotonic clock and the wall clock."""
+        """Returns the current time by the monotonic clock and the wall clock, in ms."""
         return read_clock(self.clock)
 
     def deadline(self, ms: int) -> float:
-        """Returns the monotonic time `ms` from now, in seconds, for a `DelayedResponse`."""
+        """Returns the time that is `ms` milliseconds from now, in seconds of the monotonic clock.
+
+        Handlers pass the result to `DelayedResponse`.
+        """
         return self.clock.monotonic() + ms / 1000
 
     def check_consumer_protocol(self) -> None:

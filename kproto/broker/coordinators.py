@@ -46,21 +46,24 @@ class CoordinatorType(IntEnum):
 class InternalTopicCoordinators:
     """Holds leader and ISR of the partitions of the internal topics without a log.
 
-    Calls `place_replicas` with the partition count at the first use of each topic.
+    `leaders_and_isrs` returns leader and ISR of each partition for a partition count. It is called
+    when a key of a topic is first looked up.
     """
 
-    def __init__(self, place_replicas: Callable[[int], list[LeaderAndIsr]]) -> None:
-        self._place_replicas = place_replicas
+    def __init__(self, leaders_and_isrs: Callable[[int], list[LeaderAndIsr]]) -> None:
+        self._leaders_and_isrs = leaders_and_isrs
         self._partitions: dict[CoordinatorType, list[LeaderAndIsr]] = {}
 
     def of(self, kind: CoordinatorType, key: str) -> int:
         """Returns the node id of the coordinator of `key`; NO_LEADER if there is none."""
         if kind not in self._partitions:
-            self._partitions[kind] = self._place_replicas(INTERNAL_PARTITIONS)
+            self._partitions[kind] = self._leaders_and_isrs(INTERNAL_PARTITIONS)
         return self._partitions[kind][partition_of(key, INTERNAL_PARTITIONS)].leader
 
     def change(self, elect: Callable[[LeaderAndIsr], LeaderAndIsr]) -> None:
-        """Replaces leader and ISR of every partition by the result of `elect`."""
+        """Replaces leader and ISR by the result of `elect`, in each partition of the topics whose
+        keys have been looked up.
+        """
         for kind, leader_and_isr in self._partitions.items():
             self._partitions[kind] = [elect(each) for each in leader_and_isr]
 
@@ -75,7 +78,7 @@ def java_hash(text: str) -> int:
 
 
 def partition_of(key: str, partitions: int) -> int:
-    """Returns the index of the partition that `key` hashes to, of `partitions` partitions."""
+    """Returns the partition that `key` hashes to: an index from 0 to `partitions` - 1."""
     value = java_hash(key)
     return 0 if value == _LEAST_INT else abs(value) % partitions
 

@@ -11,7 +11,7 @@ from ..messages.base import Request
 from ..records import Record
 from .cluster_state import ClusterState
 from .context import read_clock
-from .faults import Control, ControlFunction, Controls
+from .faults import Control, ControlFunction, ControlFunctions
 from .node import Node
 from .registry import Api
 from .settings import BrokerSettings
@@ -21,7 +21,7 @@ __all__ = ["BrokerHandle", "EmbeddedCluster"]
 
 
 class BrokerHandle:
-    """Gives tests the addresses and connections of one node."""
+    """Provides tests with the addresses of one node, and with the number of its connections."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -38,30 +38,31 @@ class BrokerHandle:
 
     @property
     def is_listening(self) -> bool:
-        """Returns whether the node listens, so that clients can connect."""
+        """Returns True if the node listens, so that clients can connect."""
         return self._node.is_listening
 
     @property
     def bootstrap(self) -> str:
-        """Returns the advertised `host:port` of the first listener.
+        """Returns the advertised `host:port` of the first listener, also of a stopped node.
 
-        Raises ConfigurationError while the broker does not listen.
+        Raises ConfigurationError while the cluster does not listen.
         """
         return self._node.bootstrap
 
     def bootstrap_of(self, listener: str) -> str:
         """Returns the advertised `host:port` of the listener with the name `listener`.
 
-        Raises ConfigurationError for an unknown listener, and while the broker does not listen.
+        Raises ConfigurationError for an unknown listener, and while the cluster does not listen.
         """
         return self._node.bootstrap_of(listener)
 
     @property
     def listens_at(self) -> str:
-        """Returns `host:port` that the first listener is bound to, for a proxy or a forwarded port.
+        """Returns the `host:port` that the first listener is bound to.
 
-        It differs from `bootstrap` if the listener advertises another host or port. Raises
-        ConfigurationError while the broker does not listen.
+        A proxy or a forwarded port connects to this address. It differs from `bootstrap` if the
+        listener advertises another host or port. Raises ConfigurationError while the cluster does
+        not listen.
         """
         return self._node.listens_at
 
@@ -81,7 +82,7 @@ class EmbeddedCluster:
         self._clock = clock
         self._cluster = ClusterState(settings[0])
         self._is_started = False
-        self._controls = {each.node_id: Controls() for each in settings}
+        self._controls = {each.node_id: ControlFunctions() for each in settings}
         self._nodes = {
             each.node_id: Node(each, self._cluster, apis, self._controls[each.node_id], clock)
             for each in settings
@@ -105,7 +106,7 @@ class EmbeddedCluster:
         """Starts all nodes. If a node cannot start, closes those that have started.
 
         Raises BrokerConnectionError if an address is not available, and ConfigurationError for an
-        unreadable certificate.
+        unreadable certificate, and if a node listens already.
         """
         started: list[Node] = []
         was_started, self._is_started = self._is_started, True
@@ -123,8 +124,8 @@ class EmbeddedCluster:
     async def close(self) -> None:
         """Stops listening and closes every connection.
 
-        Topics and groups remain, and `start` serves them again. If `close` is cancelled, it still
-        closes all connections, but does not wait until they have ended.
+        Topics and groups remain, and are served again after `start`. If `close` is cancelled, it
+        still closes all connections, but does not wait until they have ended.
         """
         self._is_started = False
         self._cluster.group_coordinator.unload()
@@ -145,9 +146,9 @@ class EmbeddedCluster:
 
     @property
     def topics(self) -> dict[str, Topic]:
-        """Returns the topics by name, after retention was applied.
+        """Applies retention to all topics, and returns the topics by name.
 
-        The dict is a copy: to change it changes no topic of the cluster.
+        The dict is a copy: adding or removing an entry changes no topic of the cluster.
         """
         return {topic.name: topic for topic in self._topics_after_retention()}
 
@@ -161,7 +162,8 @@ class EmbeddedCluster:
     def records(self, topic: str, partition: int = 0) -> list[Record]:
         """Returns all records of a partition, decoded, without control records.
 
-        Raises BrokerResponseError for an unknown partition, CorruptBatchError, MissingCodecError.
+        Raises BrokerResponseError for an unknown partition, CorruptBatchError for a batch that
+        cannot be decoded, and MissingCodecError for a codec that is not installed.
         """
         log = self._topics_after_retention().named(topic).partition(partition).log
         return [
@@ -186,7 +188,10 @@ class EmbeddedCluster:
         *,
         replication_factor: int | None = None,
     ) -> Topic:
-        """Creates a topic; for None, `num_partitions` and the default replication factor apply.
+        """Creates a topic, and returns it.
+
+        If `partitions` is None, `BrokerSettings.num_partitions` applies. If `replication_factor` is
+        None, `BrokerSettings.default_replication_factor` applies.
 
         Raises BrokerResponseError with the error code that CreateTopics would return.
         """
@@ -205,14 +210,14 @@ class EmbeddedCluster:
         self._cluster.delete_topic(self._cluster.topics.named(name), now)
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
-        """Moves the log start offset to `before`, unless it is higher already.
+        """Moves the log start offset to `before`, unless the log start offset is higher already.
 
         Raises BrokerResponseError for an unknown partition, and if `before` is beyond the log end.
         """
         self._cluster.topics.named(topic).partition(partition).log.delete_before(before)
 
     def truncate(self, topic: str, partition: int, offset: int) -> int:
-        """Truncates a log at `offset`, as an unclean leader election does; returns its new end.
+        """Truncates a log at `offset`, as an unclean leader election does; returns the end offset.
 
         The batch that contains `offset` is lost as a whole, and the leader epoch rises by one.
         Raises BrokerResponseError for an unknown partition or an offset outside of the log.
@@ -247,7 +252,7 @@ class EmbeddedCluster:
         times: int | None,
         nodes: Iterable[int],
     ) -> Control:
-        """Adds one control to several nodes; `times` counts its decisions on all nodes together."""
+        """Adds one control to several nodes; `times` counts its outcomes on all nodes together."""
         control: Control | None = None
         for node in nodes:
             if control is None:
@@ -258,6 +263,6 @@ class EmbeddedCluster:
         return control
 
     def remove_control(self, control: Control) -> None:
-        """Removes a control that `control` returned, from all nodes."""
+        """Removes a control from all nodes; does nothing if it is removed already."""
         for controls in self._controls.values():
             controls.remove(control)

@@ -2,7 +2,8 @@
 
 The session epoch in a Fetch request has three ranges:
 
-    0           a full request: names all partitions, and creates a session
+    0           a full request: names all partitions, creates a session, and ends the session that
+                it names
     1, 2, 3 …   an incremental request: names the partitions that the client changes; the response
                 has the partitions that have changed on the broker
     -1          a full request that creates no session, and ends the session that it names
@@ -54,7 +55,7 @@ _Key: TypeAlias = tuple[str, Uuid, int]
 
 
 def next_epoch(epoch: int) -> int:
-    """Returns the epoch after `epoch`: after 2**31 - 1 it is 1 again; after -1 it is -1."""
+    """Returns the epoch after `epoch`: 1 after 2**31 - 1, and -1 after a negative epoch."""
     if epoch < INITIAL_EPOCH:
         return FINAL_EPOCH
     return 1 if epoch == _LAST_EPOCH else epoch + 1
@@ -64,8 +65,8 @@ def next_epoch(epoch: int) -> int:
 class CachedPartition:
     """Holds a partition of a Fetch, and the offsets that the client last received for it.
 
-    `topic` is the topic's name, empty if the client uses `topic_id`. With a topic id, `name` is the
-    topic's name when the id was first looked up, and None before.
+    `topic` is the topic's name, empty if the client uses `topic_id`. `name` is None until
+    `topic_id` is first looked up, and then the topic's name at that time.
     """
 
     topic: str
@@ -81,7 +82,7 @@ class CachedPartition:
         return self.topic, self.topic_id, self.requested.partition
 
     def is_changed(self, data: PartitionData) -> bool:
-        """Returns whether the response must include `data`.
+        """Returns True if the response must include `data`.
 
         It must if `data` has records, an error, a preferred replica or a diverging epoch, or if the
         high watermark or log start offset differs from what the client last received.
@@ -98,7 +99,8 @@ class CachedPartition:
     def mark_sent(self, data: PartitionData) -> None:
         """Stores the offsets of `data`, which the client receives.
 
-        After an error they are unknown, so that the next response includes the partition.
+        After an error the high watermark counts as unknown, so that the next response includes the
+        partition.
         """
         self.high_watermark = _UNKNOWN if data.error_code else data.high_watermark
         self.log_start_offset = data.log_start_offset
@@ -108,8 +110,8 @@ class CachedPartition:
 class _FetchSession:
     """Holds a session of one client; `epoch` is the epoch of the next request.
 
-    `size` is the number of partitions at its last use. `is_evictable` tells whether it was then
-    older than the eviction time.
+    `size` is the number of partitions at the session's last use. `is_evictable` is True if the
+    session was older than the eviction time at its last use.
     """
 
     session_id: int
@@ -154,8 +156,10 @@ class FetchContext:
     ) -> FetchContextResponse:
         """Returns the response for the partitions that were read, in the order of `read`.
 
-        A full request gets all of them and perhaps a new session; an incremental request gets those
-        that have changed.
+        The response to a full request has all of them. If the request creates a session, the
+        response also has the id of the session. The id is NO_SESSION if the cache is full, and no
+        session can be evicted. The response to an incremental request has the partitions that have
+        changed, or the error INVALID_FETCH_SESSION_EPOCH if the session has had a later request.
         """
         session = self._session
         if session is None:
@@ -193,11 +197,12 @@ class FetchSessionCache:
 
     1. the least recently used session, if it was not used for `eviction_ms`
        (min.incremental.fetch.session.eviction.ms);
-    2. else the smallest evictable session, if it has fewer partitions than the new session.
+    2. else, of the sessions that were older than `eviction_ms` at their last use, the session with
+       the fewest partitions, if it has fewer than the new session.
 
-    If neither exists, no session is created, so that the client names all partitions each time.
-    Unlike in Kafka, sessions of followers are not privileged. `new_id` generates session ids from 1
-    to 2**31 - 1.
+    If there is neither, no session is created, and the client must name all partitions in its next
+    request again. Unlike in Kafka, sessions of followers are not privileged. `new_id` generates
+    session ids from 1 to 2**31 - 1.
     """
 
     slots: int = _SLOTS
@@ -210,7 +215,7 @@ class FetchSessionCache:
         return len(self._by_id)
 
     def partitions_of(self, session_id: int) -> list[tuple[str, int]]:
-        """Returns the topic names and partitions of a session; none for an unknown session.
+        """Returns the topic names and partitions of a session; empty for an unknown session.
 
         The name is empty if the topic id has not been looked up.
         """
@@ -219,10 +224,11 @@ class FetchSessionCache:
         return [(each.name or each.topic, each.requested.partition) for each in partitions]
 
     def new_context(self, request: FetchRequest, *, by_id: bool, now_ms: int) -> FetchContext:
-        """Returns the context of a request; `by_id` says whether its version has topic ids.
+        """Returns the context of a request; `by_id` is True if its version has topic ids.
 
-        Applies an incremental request to its session, and ends a session without partitions. If a
-        partition is named twice, the last entry is effective. Raises FETCH_SESSION_ID_NOT_FOUND,
+        Applies an incremental request to its session. Ends the session if the request leaves no
+        partition in it. A full request ends the session that it names. If a partition is named
+        twice, the last entry is effective. Raises FETCH_SESSION_ID_NOT_FOUND,
         INVALID_FETCH_SESSION_EPOCH and FETCH_SESSION_TOPIC_ID_ERROR.
         """
         requested = _requested_partitions(request, by_id)
@@ -245,7 +251,7 @@ class FetchSessionCache:
         if session.by_id != by_id:
             how = "ids" if session.by_id else "names"
             raise api_error(
-                "FETCH_SESSION_TOPIC_ID_ERROR", f"the session was begun with {how} of topics"
+                "FETCH_SESSION_TOPIC_ID_ERROR", f"the session was created with topic {how}"
             )
         session.update(requested.values(), _forgotten(request, by_id))
         if not session.partitions:
@@ -280,8 +286,8 @@ class FetchSessionCache:
     def on_throttled(self, request: FetchRequest, response: FetchResponse) -> int:
         """Returns the session id for a throttled `response`, which is sent without its partitions.
 
-        The session's next response includes these partitions again. If `request` created the
-        session, the session is removed, and NO_SESSION is returned.
+        The session's next response includes these partitions. If `request` created the session,
+        removes the session and returns NO_SESSION. Also returns NO_SESSION if there is no session.
         """
         session = self._by_id.get(response.session_id)
         if session is None or request.session_epoch == INITIAL_EPOCH:

@@ -1,6 +1,6 @@
 """Holds and validates the dynamic configs of groups of the consumer protocol (KIP-848).
 
-They override broker settings. The order of checks and the messages are those of Kafka 4.4.0.
+The configs override broker settings. The order of checks and the messages are those of Kafka 4.4.0.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ class GroupSetting(NamedTuple):
     """Describes a group config; all values are in ms.
 
     `field` is its field in `ConsumerGroupConfig`. `broker_config` is the broker config that it
-    overrides, `default` Kafka's default of that, `value` the broker's setting. `least` and `bounds`
-    limit the value; Kafka has different errors for the two.
+    overrides. `default` is Kafka's default of the broker config, and `value` returns the broker's
+    setting. `least` is Kafka's fixed minimum. `bounds` returns the minimum and the maximum that
+    the broker's settings allow. As in Kafka, the error message for a value outside of `bounds`
+    differs from the error message for a value below `least`.
     """
 
     field: str
@@ -104,8 +106,11 @@ class GroupConfigManager:
     ) -> Mapping[str, str]:
         """Returns the configs of a group after `changes`, without storing them.
 
-        Each change is a config name, an `AlterOp` and a value. Raises INVALID_REQUEST and
-        INVALID_CONFIG.
+        Each change is a config name, an `AlterOp` and a value; the value is None for DELETE. Raises
+        INVALID_REQUEST for an empty group id, a config that is named twice, a missing value or an
+        unknown operation. Raises INVALID_CONFIG for an unknown config that is set, for an invalid
+        value, for a session timeout that is not above the heartbeat interval, and for APPEND and
+        SUBTRACT.
         """
         changes = list(changes)
         if not group_id:

@@ -1,12 +1,12 @@
 """Elects leaders and updates ISRs when nodes stop and start; `cluster_state` applies the results.
 
 The rules are those of Kafka's controller in KRaft mode. The leader stays while it is alive and in
-sync; else the first replica of the assignment that is both becomes the leader. The leader epoch
-rises with each change of the leader, also from or to no leader. It does not rise if only the ISR
-changes, as in Kafka since metadata version 3.6 (KAFKA-15021).
+sync. Otherwise the new leader is the first replica of the assignment that is alive and in sync. The
+leader epoch rises with each change of the leader, also from or to no leader. It does not rise if
+only the ISR changes, as in Kafka since metadata version 3.6 (KAFKA-15021).
 
-Left out: eligible leader replicas (KIP-966), automatic unclean elections, and the election of
-preferred leaders, which Kafka does within five minutes.
+This module omits eligible leader replicas (KIP-966), automatic unclean elections, and the election
+of preferred leaders, which Kafka repeats every five minutes.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ __all__ = [
 
 
 def initial_leader_and_isr(replicas: Replicas, alive: Container[int]) -> LeaderAndIsr:
-    """Returns the state of a new partition: the ISR is its live replicas, and the first leads.
+    """Returns the state of a new partition: the live replicas are its ISR, the first is its leader.
 
-    Without a live replica, there is no leader, and the ISR is the first replica.
+    If no replica is alive, there is no leader, and the ISR is the first replica.
     """
     in_sync = tuple(node for node in replicas if node in alive)
     if not in_sync:
@@ -80,18 +80,18 @@ def elect_leader(current: LeaderAndIsr, node: int, alive: Container[int]) -> Lea
     if node not in alive or node not in current.in_sync:
         raise api_error(
             "ELIGIBLE_LEADERS_NOT_AVAILABLE",
-            f"broker {node} cannot lead, as it is stopped or not in sync; in sync are "
+            f"broker {node} cannot lead, because it is stopped or not in sync; in sync are "
             f"{_listed(current.in_sync)}",
         )
     return replace(current, leader=node)
 
 
 def alternate_racks(nodes: Sequence[int], racks: Sequence[str | None]) -> list[int]:
-    """Returns the nodes in an order in which adjacent nodes are in different racks, if possible.
+    """Returns the nodes, one of each rack in turn: most adjacent nodes are in different racks.
 
-    `racks` has the rack of each node. If all racks have the same size, any N adjacent nodes are in
-    N different racks, up to the number of racks. So the replicas of a partition, which are adjacent
-    nodes, survive the failure of a rack (KIP-36).
+    `racks` has the rack of each node. The replicas of a partition are adjacent nodes. If all racks
+    have the same size, and there are at least as many racks as replicas, the replicas are in
+    different racks: the failure of one rack stops at most one replica of a partition (KIP-36).
     """
     by_rack: dict[str | None, list[int]] = {}
     for node, rack in zip(nodes, racks, strict=True):

@@ -44,9 +44,9 @@ class Endpoint(NamedTuple):
 class Listener:
     """Configures a listener. Raises ConfigurationError for invalid settings.
 
-    If `tls` is set, it uses TLS. If `mechanisms` is not empty, clients must authenticate by one of
-    these SASL mechanisms: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. Responses to its
-    clients contain the addresses that this listener advertises.
+    If `tls` is set, the listener uses TLS. If `mechanisms` is not empty, clients must authenticate
+    by one of these SASL mechanisms: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. Responses to
+    clients of the listener contain the addresses that the nodes advertise for it.
     """
 
     #: The listener name: one of Kafka's four security protocols, or a name of your own.
@@ -87,8 +87,8 @@ class Listener:
             raise ConfigurationError("a listener has no name; give it one")
         if self.name in _PROTOCOLS.values() and self.name != self.security_protocol:
             raise ConfigurationError(
-                f"listener {self.name!r} is one of {self.security_protocol}, by its tls and"
-                " mechanisms: set what is missing, or give it another name"
+                f"listener {self.name!r} has the security protocol {self.security_protocol} by its"
+                " tls and mechanisms: change those, or give it another name"
             )
 
     @property

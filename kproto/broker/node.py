@@ -17,7 +17,7 @@ from ..wire.errors import ConfigurationError
 from .acceptor import Acceptor, ListenerTls, address_of, listen, listen_on_reserved, reserve_port
 from .cluster_state import ClusterState
 from .context import Context
-from .faults import Controls
+from .faults import ControlFunctions
 from .fetch_sessions import FetchSessionCache
 from .listeners import Endpoint, Listener
 from .registry import Api, served_apis
@@ -38,8 +38,8 @@ _VALIDATORS: Final = 32
 class _BoundListener:
     """Holds a listener, its advertised endpoint, and its bound or configured port.
 
-    `acceptor` is set while it listens. `reserved_socket` is set while the node is stopped and keeps
-    the port.
+    `acceptor` is set while the node listens on it, else None. `reserved_socket` is set while the
+    node is stopped and keeps the port reserved, else None.
     """
 
     listener: Listener
@@ -62,7 +62,7 @@ class Node:
         settings: BrokerSettings,
         cluster: ClusterState,
         apis: Iterable[Api],
-        controls: Controls,
+        controls: ControlFunctions,
         clock: Clock,
     ) -> None:
         self._settings = settings
@@ -76,7 +76,7 @@ class Node:
         self._validators: ThreadPoolExecutor | None = None
         #: Whether the node is stopped and will listen on the same ports again.
         self._keeps_ports = False
-        self._directory = CredentialStore(
+        self._credentials = CredentialStore(
             users=cluster.users,
             tokens=cluster.tokens,
             validate=settings.validate_token or unsecured_validator(clock.now_ms),
@@ -98,7 +98,7 @@ class Node:
             listener.name,
             self._settings.rack,
         )
-        self._cluster.join(endpoint)
+        self._cluster.register_endpoint(endpoint)
         return endpoint
 
     def _new_fetch_sessions(self) -> FetchSessionCache:
@@ -123,7 +123,7 @@ class Node:
 
     @property
     def is_listening(self) -> bool:
-        """Returns whether the node listens, so that clients can connect."""
+        """Returns True if the node listens, so that clients can connect."""
         return self._first_listener.acceptor is not None
 
     @property
@@ -137,7 +137,7 @@ class Node:
     def bootstrap_of(self, listener: str) -> str:
         """Returns the advertised `host:port` of the listener with the name `listener`.
 
-        Raises ConfigurationError for an unknown listener, and as `bootstrap` does.
+        Raises ConfigurationError for an unknown listener, and if no port is bound or reserved.
         """
         self._check_listening()
         bound_listener = self._bound_listeners.get(listener)
@@ -149,7 +149,10 @@ class Node:
 
     @property
     def listens_at(self) -> str:
-        """Returns `host:port` that the first listener is bound to; raises as `bootstrap` does."""
+        """Returns the `host:port` that the first listener is bound to.
+
+        Raises ConfigurationError if no port is bound or reserved.
+        """
         self._check_listening()
         return address_of(self._first_listener.listener.host, self._first_listener.port)
 
@@ -163,10 +166,11 @@ class Node:
         return len(self._sessions)
 
     def start(self) -> None:
-        """Starts to listen on all listeners; after an error none listens.
+        """Starts to listen on all listeners.
 
-        Raises BrokerConnectionError if an address is not available, and ConfigurationError if the
-        node listens already or a certificate cannot be read.
+        Raises BrokerConnectionError if an address is not available, and ConfigurationError if a
+        certificate cannot be read; then no listener listens. Also raises ConfigurationError if the
+        node listens already; then the listeners continue.
         """
         if self._first_listener.acceptor is not None:
             raise ConfigurationError(f"the broker listens at {self.listens_at} already")
@@ -284,6 +288,6 @@ class Node:
         if not listener.mechanisms:
             return None
         authentication = SaslSession(
-            self._directory, listener.mechanisms, self._settings.sasl_session_lifetime_ms
+            self._credentials, listener.mechanisms, self._settings.sasl_session_lifetime_ms
         )
         return SaslAuthenticator(authentication, self._clock, self._validators)

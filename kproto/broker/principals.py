@@ -11,7 +11,7 @@ USER: Final = "User"
 
 
 class Principal(NamedTuple):
-    """Holds a principal's type (`kind`) and name; its text is `User:alice`."""
+    """Holds a principal's type (`kind`) and name; `str` returns text such as `User:alice`."""
 
     kind: str
     name: str

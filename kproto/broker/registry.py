@@ -39,10 +39,11 @@ R = TypeVar("R")
 class DelayedResponse:
     """Describes a response that is not complete yet.
 
-    `try_complete` is called with False when an object in `watched` changes, and with True at the
-    `deadline`, in seconds of the monotonic clock (`Context.deadline`). It returns the response, the
-    same `DelayedResponse` to keep waiting, or a new `DelayedResponse`. At the deadline it must not
-    return the same. It is not called after the connection has ended.
+    `deadline` is in seconds of the monotonic clock (`Context.deadline`). `try_complete` is called
+    with False when an object in `watched` changes, and with True at the deadline. It returns the
+    response, the same `DelayedResponse` to keep waiting, or a new `DelayedResponse`. At the
+    deadline it must not return the same `DelayedResponse`. It is not called after the connection
+    has ended.
     """
 
     deadline: float
@@ -55,15 +56,18 @@ Decision: TypeAlias = Response | DelayedResponse | None
 
 
 class CloseConnection(Exception):  # noqa: N818 - an instruction, not an error
-    """Raised by a handler to close the connection; the text is the reason, for the log."""
+    """Raised by a handler or by the session to close the connection.
+
+    The text is the reason, for the log.
+    """
 
 
 class Api(NamedTuple):
     """Describes an API: its request class, the supported versions, and the handler.
 
     `handle` gets the context, the request, and the version of the request and its response.
-    `fallback` returns the response to a request of an unsupported version, which is encoded as v0;
-    if it is None, such a request closes the connection.
+    `fallback` returns the response to a request of an unsupported version; the response is encoded
+    as v0. If `fallback` is None, such a request closes the connection.
     """
 
     request: type[Request[Any]]
@@ -77,7 +81,10 @@ def handles(
     versions: range,
     fallback: Callable[[Context], Response] | None = None,
 ) -> Callable[[Callable[[Context, Q, int], Decision]], Api]:
-    """Returns a decorator that replaces a handler of `request` by its `Api`."""
+    """Returns a decorator that replaces a handler function by an `Api` with this function.
+
+    `request` is the class of the requests. `versions` and `fallback` are those of `Api`.
+    """
 
     def make(handle: Callable[[Context, Q, int], Decision]) -> Api:
         return Api(request, versions, handle, fallback)
@@ -123,9 +130,10 @@ def respond_when_complete(
     pending: PendingResult[R],
     respond: Callable[[R], Response],
 ) -> Decision:
-    """Returns `respond` of a pending result, delayed until the result is complete.
+    """Returns the response that `respond` creates from the result in `pending`.
 
-    While it waits, it runs the group's timeouts at their deadlines.
+    If the result is not complete yet, returns a `DelayedResponse` that waits for it. While the
+    response is delayed, the group's timeouts are handled at their deadlines.
     """
 
     def decide() -> Decision:

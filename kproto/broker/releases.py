@@ -37,15 +37,16 @@ def check_release(release: Release | None) -> None:
             whole: object = versions
             if not isinstance(whole, range) or whole.step != 1 or whole.start < 0 or not whole:
                 raise ConfigurationError(
-                    f"release: the versions of api key {key} are {versions!r}; give a range with"
-                    " something in it, such as range(0, 4)"
+                    f"release: the versions of api key {key} are {versions!r}; give a range that"
+                    " is not empty, such as range(0, 4)"
                 )
 
 
 def supported_versions(release: Release, *, unstable: bool = False) -> Mapping[int, range]:
     """Returns the versions that brokers of a release support, by API key.
 
-    With `unstable`, versions that are unstable in that release are included.
+    If `release` is a mapping, returns it unchanged. With `unstable`, versions that are unstable in
+    the release are included.
     """
     if not isinstance(release, str):
         return release
@@ -63,11 +64,12 @@ def supported_versions(release: Release, *, unstable: bool = False) -> Mapping[i
 def advertised_versions(
     release: Release | None, implemented: Mapping[int, range]
 ) -> dict[int, range]:
-    """Returns the versions that ApiVersions lists; `implemented` are those that have a handler.
+    """Returns the versions that ApiVersions lists; `implemented` are those that the broker
+    supports.
 
-    If `release` is the name of a release, Produce is listed from v0 on. Since 4.0 Kafka does so,
-    although it does not support the oldest versions, because librdkafka would not compress with
-    snappy otherwise (KAFKA-18659).
+    If `release` is the name of a release, Produce is listed from v0 on. Kafka 4.0 and later list v0
+    to v2, although they do not support these versions: otherwise librdkafka would send batches
+    without compression (KAFKA-18659).
     """
     listed = dict(implemented)
     if isinstance(release, str) and _PRODUCE in listed:

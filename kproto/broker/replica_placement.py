@@ -28,10 +28,11 @@ def place_replicas(
 ) -> list[Replicas]:
     """Returns the replicas of each partition of a new topic.
 
-    `assignments` is a manual assignment: node ids by partition. Without it, the live `nodes` lead
-    the partitions in turn, and the next nodes in the list are followers. As in Kafka, `stopped`
-    nodes are used if there are too few live nodes. For `num_partitions` -1 and `replication_factor`
-    -1, the defaults apply. `most` is the maximum partition count.
+    `assignments` is a manual assignment: node ids by partition. If it is empty, the live `nodes`
+    lead the partitions in turn, and the next nodes in the list are followers. As in Kafka,
+    `stopped` nodes are used if there are too few live nodes. If `num_partitions` is -1, `default`
+    applies. If `replication_factor` is -1, `default_replication_factor` applies. `most` is the
+    maximum partition count.
 
     Raises INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT,
     INVALID_REQUEST and POLICY_VIOLATION.
@@ -83,8 +84,10 @@ def _neighbours(index: int, count: int, nodes: Sequence[int]) -> Replicas:
 
 
 def _assigned(assignments: Mapping[int, Iterable[int]], nodes: Sequence[int]) -> list[Replicas]:
-    """Returns the manual assignment as replicas. Raises INVALID_REPLICA_ASSIGNMENT unless all
-    partitions have the same number of distinct existing nodes.
+    """Returns the manual assignment as replicas.
+
+    Raises INVALID_REPLICA_ASSIGNMENT unless the partitions count up from 0, and all have the same
+    number of distinct existing nodes.
     """
     if sorted(assignments) != list(range(len(assignments))):
         raise api_error(

@@ -24,8 +24,8 @@ def check_selector(name: str | None) -> None:
     known = (LEADER_SELECTOR, RACK_AWARE_SELECTOR)
     if name is not None and name.removeprefix(_PACKAGE) not in known:
         raise ConfigurationError(
-            f"replica_selector is {name!r}; it is None, {LEADER_SELECTOR!r} or "
-            f"{RACK_AWARE_SELECTOR!r}, with {_PACKAGE} before it or without"
+            f"replica_selector is {name!r}; it must be None, {LEADER_SELECTOR!r} or "
+            f"{RACK_AWARE_SELECTOR!r}, with or without {_PACKAGE} before the name"
         )
 
 
@@ -37,11 +37,10 @@ _Selector: TypeAlias = Callable[[str, int, Mapping[int, str | None]], int]
 def preferred_replica(
     selector: str, rack: str, leader_and_isr: LeaderAndIsr, endpoints: Iterable[Endpoint]
 ) -> int | None:
-    """Returns the node id of the preferred read replica for a consumer in `rack`; None for the
-    leader.
+    """Returns the node id of the preferred read replica for a consumer in `rack`.
 
-    `selector` is `BrokerSettings.replica_selector`. Considers only in-sync replicas that have an
-    endpoint in `endpoints`.
+    Returns None if the leader is preferred. `selector` is `BrokerSettings.replica_selector`.
+    Considers only in-sync replicas that have an endpoint in `endpoints`.
     """
     racks = {it.node_id: it.rack for it in endpoints if it.node_id in leader_and_isr.in_sync}
     chosen = _SELECTORS[selector.rpartition(".")[2]](rack, leader_and_isr.leader, racks)
@@ -53,8 +52,9 @@ def _leader(rack: str, leader: int, racks: Mapping[int, str | None]) -> int:
 
 
 def _same_rack(rack: str, leader: int, racks: Mapping[int, str | None]) -> int:
-    """Returns the replica in `rack` with the highest node id; the leader if it is in the rack, too,
-    or if no replica is.
+    """Returns the leader if it is in `rack`, or if no replica is in `rack`.
+
+    Otherwise returns the replica in `rack` with the highest node id.
     """
     in_rack = [node_id for node_id, its in racks.items() if rack and its == rack]
     if not in_rack or leader in in_rack:

@@ -1,8 +1,8 @@
 """Authenticates one connection of a listener with SASL, before its requests reach the handlers.
 
 Handles SaslHandshake, SaslAuthenticate and tokens without a header, as Kafka's
-SaslServerAuthenticator; `SaslSession` decides on them. Slow steps run in a thread, so that they do
-not delay other connections. `session` reads and sends the bytes.
+SaslServerAuthenticator; `SaslSession` decides on them. If the evaluation of a token may be slow, it
+runs in a thread, so that it does not delay other connections. `session` reads and sends the bytes.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ _API_KEY: Final = struct.Struct(">h")
 
 
 class SaslAuthenticator:
-    """Authenticates one connection. If `closing` is set, it is the reason for which the connection
-    must be closed after the response.
+    """Authenticates one connection.
 
-    `validators` runs a user's function that validates bearer tokens. The function may block, so
-    that in the default executor it would delay clients of other mechanisms.
+    `closing` is the reason to close the connection after the response; None to keep it open.
+    `validators` is the executor that runs the user's function to validate bearer tokens; None is
+    the event loop's default executor. The function may block, and would delay clients of other
+    mechanisms in the default executor.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class SaslAuthenticator:
 
     @property
     def expects_token_without_header(self) -> bool:
-        """Returns whether the next frame is a token without a request header.
+        """Returns True if the next frame is a token without a request header.
 
         That is so after SaslHandshake v0.
         """
@@ -76,7 +77,11 @@ class SaslAuthenticator:
             raise CloseConnection(f"{name_of(request_class(api_key), api_key)}: {reason}")
 
     async def answer(self, request: ReceivedRequest) -> Response | None:
-        """Returns the response to a SASL request; None for a request that has a handler."""
+        """Returns the response to a SASL request, or to a request that is sent instead of a token.
+
+        Returns None if a handler must respond to the request. Raises CloseConnection if a
+        re-authentication requests a mechanism that the listener does not have.
+        """
         message = request.message
         phase = self._authentication.phase
         if phase is SaslState.OPEN:
@@ -110,7 +115,10 @@ class SaslAuthenticator:
             self._authentication.on_api_versions_response()
 
     async def take_token_without_header(self, token: bytes) -> bytes:
-        """Returns the response token. Raises CloseConnection if authentication fails."""
+        """Evaluates a token that the client sent without a request header.
+
+        Returns the token to send to the client. Raises CloseConnection if authentication fails.
+        """
         answer = await self._evaluate_token(token)
         if self.closing is not None:
             raise CloseConnection(self.closing)
@@ -118,7 +126,7 @@ class SaslAuthenticator:
 
     def _refuse_instead_of_token(self, message: object) -> Response:
         self._authentication.reject_unexpected_request()
-        self.closing = "it sent another request in place of a SASL token"
+        self.closing = "the client sent another request instead of a SASL token"
         code = code_of("ILLEGAL_SASL_STATE")
         if isinstance(message, SaslHandshakeRequest):
             return SaslHandshakeResponse(error_code=code)
@@ -130,7 +138,7 @@ class SaslAuthenticator:
         mechanisms = self._authentication.mechanisms
         if self._authentication.select_mechanism(message.mechanism, version, self._clock.now_ms()):
             return SaslHandshakeResponse(mechanisms=mechanisms)
-        self.closing = f"it asked for another mechanism than {', '.join(mechanisms)}"
+        self.closing = f"the client requested a mechanism other than {', '.join(mechanisms)}"
         if self.identity is not None:
             raise CloseConnection(
                 self.closing

@@ -1,9 +1,9 @@
 """Serves one client connection: reads requests, calls their handlers, and sends the responses.
 
-As in Kafka, each request is processed only after the response to the previous request, so that a
-delayed Fetch also delays later requests. The task of the connection waits for a `DelayedResponse`,
-so that the wait ends with the connection. Reading pauses while too many bytes are queued, and
-processing pauses while the client does not read its responses.
+As in Kafka, each request is processed only after the response to the previous request. So a delayed
+Fetch also delays later requests. The task of the connection waits for a `DelayedResponse`, and the
+wait ends with the connection. Reading pauses while too many bytes are queued, and processing pauses
+while the client does not read its responses.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from ..messages.base import Response
 from ..protocol.connection import ReceivedRequest, ServerConnection, expects_response
 from ..protocol.framing import FrameReader, frame
 from ..protocol.message_classes import MessageClasses
+from ..tasks import start_task
 from ..wire.errors import DecodeError, KprotoError, ProtocolError
 from .context import Context
-from .faults import Controls, Cut, Delay, Refuse
+from .faults import ControlFunctions, Cut, Delay, Refuse
 from .faults.error_responses import (
     TopicLookup,
     is_refused_by_handler,
@@ -64,7 +65,7 @@ class Session(asyncio.BufferedProtocol):
         context: Context,
         apis: Mapping[int, Api],
         classes: MessageClasses,
-        controls: Controls,
+        controls: ControlFunctions,
         on_connected: Callable[[Session], None],
         on_closed: Callable[[Session], None],
         sasl_authenticator: SaslAuthenticator | None = None,
@@ -99,8 +100,8 @@ class Session(asyncio.BufferedProtocol):
         self._gathered_bytes = 0
         self._last_active = 0.0
         self._handled_s = 0.0
-        #: Closes the connection after the idle timeout: if no request comes, or, once the broker
-        #: closes it, if the client does not read its last responses.
+        #: Closes the connection if no request arrives within the idle timeout. After the broker
+        #: has closed the connection, aborts it if the client does not read the last responses.
         self._timer: Timer | None = None
 
     def abort(self) -> None:
@@ -122,11 +123,11 @@ class Session(asyncio.BufferedProtocol):
         self._set_certificate_principal(transport)
         self._last_active = self._clock.monotonic()
         self._timer = self._clock.call_later(self._idle_limit, self._check_idle)
-        self._worker = asyncio.get_running_loop().create_task(self._process_requests())
+        self._worker = start_task(self._process_requests())
         self._on_connected(self)
 
     def _set_certificate_principal(self, transport: asyncio.BaseTransport) -> None:
-        """Sets the principal to the subject of the client's certificate, if it has one.
+        """Sets the principal to the subject of the client's certificate, if the client sent one.
 
         Does nothing if the listener uses SASL. Closes the connection if the subject is unreadable.
         """
@@ -163,7 +164,9 @@ class Session(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._reader.pending:
-            logger.info("%s left %d bytes into a request", self.peer, self._reader.pending)
+            logger.info(
+                "%s disconnected after %d bytes of a request", self.peer, self._reader.pending
+            )
         if self._timer is not None:
             self._timer.cancel()
         self._transport = None
@@ -178,7 +181,7 @@ class Session(asyncio.BufferedProtocol):
         self._writable.set()
 
     def _check_idle(self) -> None:
-        """Closes the connection after the idle timeout, unless a request is processed."""
+        """Closes the connection after the idle timeout, unless a request is being processed."""
         now = self._clock.monotonic()
         if self._is_processing:
             self._last_active = now
@@ -213,7 +216,11 @@ class Session(asyncio.BufferedProtocol):
             self._close("the broker failed")
 
     async def _next_frame(self) -> bytes:
-        """Waits for a request and until the client reads its responses; returns the frame."""
+        """Returns the frame of the next request.
+
+        Waits while no request is queued, and while the client leaves too many bytes of responses
+        unread.
+        """
         while not self._queue:
             self._flush()
             self._frame_arrived.clear()
@@ -228,7 +235,7 @@ class Session(asyncio.BufferedProtocol):
         return data
 
     async def _until_writable(self) -> None:
-        """Waits until the client reads its responses.
+        """Waits until the client has read enough of the responses that were sent.
 
         Raises CloseConnection after the idle timeout.
         """
@@ -238,7 +245,8 @@ class Session(asyncio.BufferedProtocol):
         except TimeoutError:
             self.abort()
             raise CloseConnection(
-                f"took no response for {self._settings.idle_timeout_ms} ms (idle_timeout_ms)"
+                f"the client read no response for {self._settings.idle_timeout_ms} ms"
+                " (idle_timeout_ms)"
             ) from None
 
     async def _process(self, data: bytes) -> None:
@@ -311,7 +319,8 @@ class Session(asyncio.BufferedProtocol):
     ) -> Response | None:
         """Returns the response to a request, with the errors of `refuse`; None for no response.
 
-        The handler gets only those partitions, topics or groups that `refuse` does not name.
+        If `is_refused_by_handler` returns True, the handler gets the whole request. Otherwise it
+        gets only the partitions, topics or groups that are not refused.
         """
         message, version = request.message, request.version
         if refuse is None or message is None:
@@ -322,7 +331,7 @@ class Session(asyncio.BufferedProtocol):
             return answer
         rest, refused = split_refused(message, version, refuse, self._topic_lookup)
         if not expects_response(message, version):
-            raise CloseConnection("a control function refused a request without an answer")
+            raise CloseConnection("a control function refused a request that has no response")
         if rest is None:
             return refused
         answer = await self._handle_request(request._replace(message=rest))
@@ -339,8 +348,8 @@ class Session(asyncio.BufferedProtocol):
     async def _take_token_without_header(
         self, sasl_authenticator: SaslAuthenticator, data: bytes
     ) -> None:
-        """Evaluates a SASL token without a request header, and sends the response token likewise
-        without a header.
+        """Evaluates a SASL token without a request header, and sends the response token, which has
+        no header either.
         """
         answer = frame(await sasl_authenticator.take_token_without_header(data))
         self._set_principal(sasl_authenticator)
@@ -363,7 +372,8 @@ class Session(asyncio.BufferedProtocol):
     ) -> Response | None:
         """Returns the response of the handler, after its delay; None for no response.
 
-        Raises CloseConnection for an unsupported API or version.
+        Raises CloseConnection for an unsupported API, and for an unsupported version of an API
+        without a fallback.
         """
         self._handled_s = 0.0  # in case that no handler is called
         api = self._apis.get(request.api_key)
@@ -408,14 +418,14 @@ class Session(asyncio.BufferedProtocol):
         data = self._protocol.send(request, response, version)
         if cut is not None:
             self._outgoing.append(cut.of(data))
-            raise CloseConnection("a control function cut the answer")
+            raise CloseConnection("a control function cut the response")
         self._outgoing.append(data)
         self._gathered_bytes += len(data)
         if self._gathered_bytes > _MAX_GATHERED_BYTES:
             self._flush()  # so that `_next_frame` waits if the client does not read
 
     def _has_fallback(self, request: ReceivedRequest) -> bool:
-        """Returns whether the version is unsupported and the API has a fallback for that."""
+        """Returns True if the version is unsupported and the API has a fallback."""
         api = self._apis.get(request.api_key)
         return api is not None and api.fallback is not None and request.version not in api.versions
 
@@ -451,15 +461,15 @@ class Session(asyncio.BufferedProtocol):
 
 
 def _queued_size(frame: bytes) -> int:
-    """Returns the approximate memory of a queued frame; empty frames take memory, too."""
+    """Returns the approximate memory of a queued frame in bytes; empty frames take memory, too."""
     return len(frame) + _FRAME_WEIGHT
 
 
 async def await_response(decision: Decision, clock: Clock) -> Response | None:
     """Waits until `decision` is a response, and returns the response; None for no response.
 
-    Several changes within one iteration of the event loop call `try_complete` once. Watchers and
-    timer are removed even if this is cancelled or `try_complete` raises.
+    If several watched objects change within one iteration of the event loop, calls `try_complete`
+    once. Removes watchers and timer even if the wait is cancelled or `try_complete` raises.
     """
     while isinstance(decision, DelayedResponse):
         decision = await _next_decision(decision, clock)

@@ -76,9 +76,11 @@ _LEAST: Final = {
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """Configures a `Broker`. Times are in ms, sizes in bytes. Kafka's name is in parentheses.
+    """Configures a `Broker`. Times are in ms unless the name has another unit, sizes in bytes.
 
-    Raises ConfigurationError for invalid or contradicting values.
+    Kafka's name is in parentheses.
+
+    Raises ConfigurationError for invalid or contradictory values.
     """
 
     #: The address to listen on. A broker for tests is local, so the default is this machine only.
@@ -96,16 +98,17 @@ class BrokerSettings:
     listeners: tuple[Listener, ...] = ()
     #: Passwords by user name, for PLAIN and SCRAM.
     users: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
-    #: A function that validates an OAUTHBEARER token and returns its identity, or raises
-    #: AuthenticationError. It runs in a thread. None accepts Kafka's unsecured tokens, which any
-    #: client can create for any user.
+    #: A function that validates an OAUTHBEARER token. It returns the `BearerIdentity` of the token,
+    #: or raises AuthenticationError. It runs in a thread. None accepts Kafka's unsecured tokens,
+    #: which any client can create for any user.
     validate_token: BearerValidator | None = field(default=None, repr=False)
-    #: How long after its authentication a client must authenticate again, unless its credentials
-    #: expire sooner; 0 for no limit (connections.max.reauth.ms).
+    #: Maximum time from an authentication until the client must authenticate again; 0 for no limit
+    #: (connections.max.reauth.ms). The expiry of the credentials limits this time, too.
     sasl_session_lifetime_ms: int = 0
     #: Largest request of a client that is not authenticated yet (sasl.server.max.receive.size).
     sasl_max_receive_bytes: int = MAX_TOKEN_BYTES
-    #: Timeout of a TLS handshake. A handshake takes less than a second, a few on a slow machine.
+    #: Timeout of a TLS handshake. A handshake usually takes less than a second, and a few
+    #: seconds on a slow machine.
     tls_handshake_timeout_ms: int = 10_000
     #: The secret key of delegation tokens (delegation.token.secret.key); None disables them.
     delegation_token_secret_key: str | None = field(default=None, repr=False)
@@ -131,7 +134,7 @@ class BrokerSettings:
     #: Whether a Metadata request creates missing topics (auto.create.topics.enable). Kafka's
     #: default is true; in a test, a misspelt name should be an error.
     auto_create_topics: bool = False
-    #: Maximum partitions that one CreateTopics may create; Kafka's controllers allow 10,000.
+    #: Maximum partitions of a new topic. Kafka's controllers allow 10,000 for one CreateTopics.
     max_partitions: int = 10_000
     #: Maximum size of a request; a larger one closes its connection (socket.request.max.bytes).
     max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
@@ -143,8 +146,9 @@ class BrokerSettings:
     #: Maximum number of fetch sessions (KIP-227); a session takes about 0.5 KB per partition
     #: (max.incremental.fetch.session.cache.slots). With 0, each Fetch names all its partitions.
     max_incremental_fetch_session_cache_slots: int = 1000
-    #: How long after its creation or last use a fetch session cannot be evicted
-    #: (min.incremental.fetch.session.eviction.ms).
+    #: How long a new fetch session cannot be evicted (min.incremental.fetch.session.eviction.ms).
+    #: Later, a session with more partitions can evict it. Any session can evict it if it was not
+    #: used for this time.
     min_incremental_fetch_session_eviction_ms: int = 120_000
     #: The replica selector (replica.selector.class): None for the leader, as in Kafka;
     #: RackAwareReplicaSelector for a replica in the consumer's rack.
@@ -167,8 +171,8 @@ class BrokerSettings:
     #: Partitions of `__consumer_offsets`, whose leaders coordinate groups
     #: (offsets.topic.num.partitions).
     offsets_topic_num_partitions: int = 50
-    #: How long committed offsets are kept after their group became empty; without a group
-    #: membership, after the commit (offsets.retention.minutes, KIP-211): seven days.
+    #: How long a committed offset is kept after its commit, or in an empty classic group, after the
+    #: last member left (offsets.retention.minutes, KIP-211): seven days.
     offsets_retention_minutes: int = 10_080
     #: How long a group without members and offsets is kept. Kafka also keeps it until its next
     #: check (offsets.retention.check.interval.ms).
@@ -176,7 +180,7 @@ class BrokerSettings:
     #: Maximum length of a commit's metadata (offset.metadata.max.bytes): as in Kafka, in UTF-16
     #: units, not bytes.
     offset_metadata_max_bytes: int = 4096
-    #: How long the first rebalance of a group waits for more members; it waits again if a member
+    #: How long the rebalance of an Empty group waits for more members; it waits again if a member
     #: joined meanwhile (group.initial.rebalance.delay.ms). Kafka's default is 3000, for services
     #: whose instances start one after the other; a test would wait that long for each group.
     group_initial_rebalance_delay_ms: int = 0
@@ -187,7 +191,7 @@ class BrokerSettings:
     group_max_session_timeout_ms: int = 1_800_000
     #: Maximum members of a group (group.max.size); Kafka's default has no limit either.
     group_max_size: int = 2_147_483_647
-    #: How long a new member may wait for its first generation; it cannot send heartbeats before.
+    #: How long a new member may wait for its first generation; it sends no heartbeats before.
     #: Kafka has a constant of five minutes instead of a setting.
     group_new_member_join_timeout_ms: int = 300_000
     #: The group protocols that are enabled, `classic` and `consumer`
@@ -223,8 +227,9 @@ class BrokerSettings:
     group_consumer_migration_policy: str = "bidirectional"
     #: How long a connection may be idle before the broker closes it (connections.max.idle.ms).
     idle_timeout_ms: int = 600_000
-    #: Support only the versions of a release, such as "0.9", "3.9.2" or "4.4", or the version
-    #: ranges of a mapping by API key; None for all. Brokers before 0.10 do not support ApiVersions.
+    #: The Kafka release whose API versions the broker supports, such as "0.9", "3.9.2" or "4.4", or
+    #: a mapping of version ranges by API key; None for all versions. Releases before 0.10 do not
+    #: support ApiVersions.
     release: Release | None = field(default=None, hash=False)
     #: Whether to support API versions that the message definitions mark as unstable
     #: (unstable.api.versions.enable).
@@ -263,8 +268,8 @@ class BrokerSettings:
         key: object = self.delegation_token_secret_key
         if key is not None and not (isinstance(key, str) and key and is_encodable(key)):
             raise ConfigurationError(
-                "delegation_token_secret_key is empty or no text that UTF-8 can carry: give one,"
-                " or None"
+                "delegation_token_secret_key is empty, or not a text that UTF-8 can encode: give a"
+                " key, or None"
             )
         if (self.super_users or self.acls) and not self.authorizer:
             what = "super_users" if self.super_users else "acls"
@@ -290,7 +295,7 @@ class BrokerSettings:
         for name, default in _ADDRESS.items():
             if getattr(self, name) != default:
                 raise ConfigurationError(
-                    f"{name} is set and listeners too, which have it themselves; set it there"
+                    f"{name} is set, and listeners, too: set {name} of each listener instead"
                 )
 
     def _plain_listener(self) -> Listener:
@@ -303,12 +308,14 @@ class BrokerSettings:
 
     @property
     def rebalance_protocols(self) -> tuple[str, ...]:
-        """Returns the enabled group protocols: the configured ones, or else those of `release`."""
+        """Returns the enabled group protocols: the configured ones, or else those that `release`
+        enables by default.
+        """
         return rebalance_protocols(self.group_coordinator_rebalance_protocols, self.release)
 
     @property
     def has_consumer_protocol(self) -> bool:
-        """Returns whether the consumer group protocol (KIP-848) is enabled."""
+        """Returns True if the consumer group protocol (KIP-848) is enabled."""
         return "consumer" in self.rebalance_protocols
 
     @property

@@ -1,7 +1,7 @@
-"""Applies the client quotas of a request and its response (KIP-13, KIP-124, KIP-219).
+"""Applies the client quotas of a request and its response (KIP-13, KIP-124, KIP-219, KIP-599).
 
-The response is sent at once and contains the throttle time. Then `session` processes no request of
-the connection for that time.
+A throttled response is sent at once and contains the throttle time. Then `session` processes no
+request of the connection for that time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def apply_quotas(
 ) -> tuple[Response | None, int]:
     """Records the usage of a request; returns the response to send and the throttle time in ms.
 
-    The throttle time is at least `least_ms`. `handled_s` is how long the handler ran, for
+    The throttle time is at least `least_ms`. `handled_s` is how many seconds the handler ran, for
     request_percentage. A throttled Fetch response has no records, and does not count for
     consumer_byte_rate. For a Produce without a response, only its bytes count.
     """
@@ -77,7 +77,7 @@ def _quota_manager(context: Context) -> ClientQuotaManager:
 
 
 def limit_fetch_bytes(context: Context, most: int) -> int:
-    """Returns `most`, or fewer bytes if more would exceed consumer_byte_rate by themselves."""
+    """Returns the smaller of `most` and the bytes that consumer_byte_rate allows in a response."""
     allowed = _quota_manager(context).max_fetch_bytes(
         context.principal.name, context.client_id or ""
     )
@@ -85,9 +85,10 @@ def limit_fetch_bytes(context: Context, most: int) -> int:
 
 
 def mutation_quota(context: Context, *, strict: bool) -> ControllerMutationQuota:
-    """Returns controller_mutation_rate for one request (KIP-599).
+    """Returns an object that applies controller_mutation_rate to one request (KIP-599).
 
-    With `strict`, mutations above the quota are refused; else they only set the throttle time.
+    With `strict`, mutations are refused while the quota is exceeded; else they are accepted, and
+    only set the throttle time.
     """
     return context.cluster.quota_manager.mutation_quota(
         context.principal.name, context.client_id or "", context.clock.now_ms(), strict=strict
@@ -97,7 +98,7 @@ def mutation_quota(context: Context, *, strict: bool) -> ControllerMutationQuota
 def record_mutations(quota: ControllerMutationQuota, partitions: int) -> None:
     """Records created or deleted partitions.
 
-    Raises THROTTLING_QUOTA_EXCEEDED if a strict quota is exceeded.
+    Raises THROTTLING_QUOTA_EXCEEDED if earlier mutations have exceeded a strict quota.
     """
     if not quota.record(partitions):
         raise api_error(

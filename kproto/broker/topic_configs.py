@@ -1,7 +1,8 @@
 """Lists the topic configs with Kafka's names and defaults, and validates their values.
 
 Configs with an attribute in `TopicConfig` take effect. The others are stored and described but have
-no effect, because there is no disk and no compaction. Source: Kafka 4.4, "Topic Configs".
+no effect: most of them concern disks, compaction or remote storage. Source: Kafka 4.4, "Topic
+Configs".
 """
 
 from __future__ import annotations
@@ -87,6 +88,8 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class _ConfigKind(NamedTuple):
+    """Holds a format of config values; `name` is its name in error messages."""
+
     name: str
     pattern: re.Pattern[str]
 
@@ -179,7 +182,7 @@ class TopicConfig:
         return policies
 
     def _compression_level(self) -> int | None:
-        """Returns the level that is set for the codec; None for the codec's default.
+        """Returns the level that is set for the codec; None if no level or no codec is set.
 
         Raises INVALID_CONFIG for a level that the codec does not have.
         """

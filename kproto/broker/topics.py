@@ -58,7 +58,7 @@ class Topic:
 
     @property
     def is_internal(self) -> bool:
-        """Returns whether the topic is one of Kafka's internal topics."""
+        """Returns True if the topic is one of Kafka's internal topics."""
         return self.name in INTERNAL_TOPICS
 
     def partition(self, index: int) -> Partition:
@@ -71,7 +71,7 @@ class Topic:
         return self.partitions[index]
 
     def after_retention(self, index: int, now_ms: int) -> Partition:
-        """Applies retention to a partition at `now_ms`, and returns it. Raises as `partition`."""
+        """Applies retention to a partition, and returns it. Raises the error of `partition`."""
         partition = self.partition(index)
         apply_retention(partition.log, self.config, now_ms)
         return partition
@@ -81,7 +81,7 @@ class Topic:
 
         `leader_epoch` is the current leader epoch in the request, negative if the client has none
         (KIP-320). It is checked only if the node has a replica. Raises UNKNOWN_LEADER_EPOCH,
-        FENCED_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER.
+        FENCED_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER, or the error of `partition`.
         """
         leader_and_isr = self.partition(index).leader_and_isr
         if node_id in leader_and_isr.replicas:
@@ -104,14 +104,15 @@ class Topic:
         if len(leader_and_isr.in_sync) < least:
             raise api_error(
                 "NOT_ENOUGH_REPLICAS",
-                f"{len(leader_and_isr.in_sync)} replicas are in sync; min.insync.replicas asks for "
+                f"{len(leader_and_isr.in_sync)} replicas are in sync; min.insync.replicas requires "
                 f"{least}",
             )
 
     def check_epoch(self, index: int, leader_epoch: int) -> None:
         """Checks the leader epoch in a request, for requests that followers handle, too (KIP-392).
 
-        A negative epoch is not checked. Raises UNKNOWN_LEADER_EPOCH or FENCED_LEADER_EPOCH.
+        A negative epoch is not checked. Raises UNKNOWN_LEADER_EPOCH or FENCED_LEADER_EPOCH, or the
+        error of `partition`.
         """
         current = self.partition(index).log.epochs.current
         if leader_epoch > current:
@@ -130,9 +131,9 @@ class Topics:
     def __init__(self) -> None:
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
-        #: How many topics were created, including those that were deleted later; how many were
-        #: deleted.
+        #: How many topics were created, including those that were deleted later.
         self.created_count = 0
+        #: How many topics were deleted.
         self.deleted_count = 0
 
     def __iter__(self) -> Iterator[Topic]:
@@ -167,8 +168,8 @@ class Topics:
     def requested(self, name: str, topic_id: bytes, *, by_id: bool) -> Topic:
         """Returns the topic of a request, by `topic_id` if `by_id` is set, else by `name`.
 
-        Older versions of a request have the name, newer ones the topic id. Raises
-        UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID.
+        Older versions of a request have the name, newer versions the topic id. Raises
+        UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION if there is no such topic.
         """
         return self.with_id(topic_id) if by_id else self.named(name)
 
@@ -205,7 +206,7 @@ class Topics:
                 apply_retention(partition.log, topic.config, now_ms)
 
     def remove(self, topic: Topic) -> None:
-        """Deletes a topic and its records, and notifies delayed requests of its partitions."""
+        """Deletes a topic and its records, and notifies the watchers of its partitions."""
         del self._by_name[topic.name]
         del self._by_id[topic.topic_id]
         self.deleted_count += 1
@@ -220,9 +221,9 @@ def check_topic_name(name: str) -> None:
     if name in ("", ".", "..") or len(name) > _MAX_NAME_LENGTH or not _LEGAL_NAME.fullmatch(name):
         raise api_error(
             "INVALID_TOPIC_EXCEPTION",
-            f"{name[:_MAX_NAME_LENGTH]!r} cannot be the name of a topic: it takes 1 to "
-            f"{_MAX_NAME_LENGTH} of the characters a-z, A-Z, 0-9, '.', '_' and '-', and is neither "
-            "'.' nor '..'",
+            f"{name[:_MAX_NAME_LENGTH]!r} cannot be the name of a topic: a name has 1 to "
+            f"{_MAX_NAME_LENGTH} of the characters a-z, A-Z, 0-9, '.', '_' and '-', and is not "
+            "'.' or '..'",
         )
 
 

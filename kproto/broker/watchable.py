@@ -1,6 +1,7 @@
-"""Defines the base class of logs and groups, which notify watchers of their changes.
+"""Defines `Watchable`: an object that notifies watchers of its changes.
 
-`session` watches them for a `DelayedResponse`.
+Logs and classic groups are watchable: `session` watches them for a `DelayedResponse`. The group
+coordinator watches `Partition.moved`, to unload the groups of a partition.
 """
 
 from __future__ import annotations

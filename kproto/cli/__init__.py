@@ -6,7 +6,9 @@ to the parser. It sets `runs_in` to the name of the second, such as `run_broker`
 `kproto --help` does not load all of kproto.
 
 The exit code is 0 for success, 1 for an error, which is printed in one line, and 2 for wrong
-arguments. `kproto fuzz` also returns 1 for findings.
+arguments. It is 130 after Ctrl-C, except for `kproto broker` and `kproto proxy`, which return 0.
+`kproto fuzz` also returns 1 for findings that are not harmless, and if the tested command was
+restarted too often.
 """
 
 from __future__ import annotations
@@ -38,9 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # escapes characters that the encoding lacks
             stream.reconfigure(errors="backslashreplace")
-    parser = argparse.ArgumentParser(
-        prog="kproto", description="Kafka from its own message definitions."
-    )
+    parser = argparse.ArgumentParser(prog="kproto", description="Tools for Kafka and its protocol.")
     version = f"kproto {__version__}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

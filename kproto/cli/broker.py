@@ -24,7 +24,10 @@ class ListenerToOpen(NamedTuple):
 
 
 class TopicToCreate(NamedTuple):
-    """Holds the parsed value of one `--topic`; `partitions` is None for that of `--partitions`."""
+    """Holds the parsed value of one `--topic`.
+
+    `partitions` is None if the topic gets the number of `--partitions`.
+    """
 
     name: str
     partitions: int | None
@@ -35,15 +38,16 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser = commands.add_parser(
         "broker",
         help="run a Kafka broker in memory, or several",
-        description="Runs a Kafka broker in memory until Ctrl-C, or a cluster of them. Its first "
-        "line ends with the addresses that clients need. Its records are lost when it ends.",
+        description="Runs a Kafka broker, or a cluster of brokers, in memory until Ctrl-C. The "
+        "first line of output ends with the addresses that clients connect to. All records are "
+        "lost when the command ends.",
     )
     parser.add_argument(
         "--brokers",
         type=int,
         default=1,
         metavar="N",
-        help="number of brokers; they listen at the port and the next ones (%(default)s)",
+        help="number of brokers; they listen at --port and the ports after it (%(default)s)",
     )
     parser.add_argument(
         "--rack",
@@ -51,7 +55,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         action="append",
         default=[],
         metavar="RACK",
-        help="rack of the first broker, then of the second and so on; once for each of them",
+        help="rack of a broker; pass it once for each broker, in their order",
     )
     parser.add_argument(
         "--replica-selector",
@@ -68,13 +72,13 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--advertised-host",
         metavar="HOST",
-        help="the host that clients connect to, if not that of --host",
+        help="the host that clients connect to (that of --host)",
     )
     parser.add_argument(
         "--advertised-port",
         type=int,
         metavar="PORT",
-        help="the port that clients connect to, if not that of --port",
+        help="the port that clients connect to (that of --port)",
     )
     _add_security(parser)
     parser.add_argument(
@@ -91,7 +95,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         type=int,
         default=1,
         metavar="N",
-        help="partitions of a topic without a number of its own (%(default)s)",
+        help="partitions of each topic for which --topic has no number (%(default)s)",
     )
     parser.add_argument(
         "--max-stored-bytes",
@@ -103,7 +107,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--auto-create-topics",
         action="store_true",
-        help="create a topic when a client first asks for it",
+        help="create a topic when a client first requests it",
     )
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="log every request by name, version and size"
@@ -143,12 +147,14 @@ def _add_security(parser: argparse.ArgumentParser) -> None:
         "--tls-certificate", metavar="FILE", help="the broker's certificate, PEM, for SSL"
     )
     parser.add_argument(
-        "--tls-key", metavar="FILE", help="its key, PEM, if that is not in the same file"
+        "--tls-key",
+        metavar="FILE",
+        help="the key of the certificate, PEM, if it is in another file",
     )
     parser.add_argument(
         "--tls-client-ca",
         metavar="FILE",
-        help="CA that signs the certificates of clients, PEM; clients must then show one",
+        help="CA that signs the certificates of clients, PEM; each client must then present one",
     )
     parser.add_argument(
         "--acl",
@@ -157,7 +163,7 @@ def _add_security(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="ACL",
         help="an ACL such as 'allow User:alice read topic orders-*'; may be given several times. "
-        "All other operations are denied then",
+        "All other operations are then denied",
     )
     parser.add_argument(
         "--super-user",
@@ -165,13 +171,13 @@ def _add_security(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TYPE:NAME",
-        help="a principal with all rights, such as User:admin; may be given several times. Others "
-        "have no rights then without --acl",
+        help="a principal with all rights, such as User:admin; may be given several times. "
+        "Other principals then have only the rights of --acl",
     )
 
 
 def parse_listener(text: str) -> ListenerToOpen:
-    """Parses `PROTOCOL://HOST:PORT`. Raises ArgumentTypeError."""
+    """Parses `PROTOCOL://HOST:PORT`. Raises ArgumentTypeError for other text."""
     protocol, _, address = text.partition("://")
     host, _, port = address.rpartition(":")
     if protocol not in _PROTOCOLS or not host:
@@ -184,7 +190,10 @@ def parse_listener(text: str) -> ListenerToOpen:
 
 
 def parse_user(text: str) -> tuple[str, str]:
-    """Parses `NAME:PASSWORD`. Raises ArgumentTypeError, which does not quote the password."""
+    """Parses `NAME:PASSWORD`; returns (name, password).
+
+    Raises ArgumentTypeError if either is empty; the error does not quote the password.
+    """
     name, _, password = text.partition(":")
     if not name or not password:
         raise argparse.ArgumentTypeError("a user is NAME:PASSWORD, and neither may be empty")
@@ -192,7 +201,7 @@ def parse_user(text: str) -> tuple[str, str]:
 
 
 def parse_topic(text: str) -> TopicToCreate:
-    """Parses `NAME` or `NAME:PARTITIONS`. Raises ArgumentTypeError."""
+    """Parses `NAME` or `NAME:PARTITIONS`. Raises ArgumentTypeError for other text."""
     name, colon, partitions = text.partition(":")
     if not colon:
         return TopicToCreate(name, None)

@@ -31,12 +31,16 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="a port of brokers in a capture; may be given several times (default: detected)",
     )
     add_filters(parser)
-    parser.add_argument("--stats", action="store_true", help="sums by API instead of the list")
     parser.add_argument(
-        "--open", type=int, metavar="N", help="print line N as kproto decode does, not the list"
+        "--stats", action="store_true", help="print sums by API instead of the list"
+    )
+    parser.add_argument(
+        "--open", type=int, metavar="N", help="print the messages of line N, as kproto decode does"
     )
     parser.add_argument("--json", action="store_true", help="print JSON, one object per line")
     parser.add_argument(
-        "--show-secrets", action="store_true", help="with --open: show SASL tokens and the like"
+        "--show-secrets",
+        action="store_true",
+        help="with --open: show SASL tokens and other secrets",
     )
     parser.set_defaults(runs_in="run_capture")

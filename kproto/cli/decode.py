@@ -10,7 +10,7 @@ from typing import Final
 
 __all__ = ["add_command"]
 
-#: Most nodes of the tree (a message, field or element) that are printed without `--all`.
+#: The default of `--max-nodes`. A node of the tree is a message, a field or an element.
 _SHOWN_NODES: Final = 2000
 
 #: The default of `--max-input-bytes`.
@@ -21,9 +21,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """Adds `kproto decode` and its arguments to the parser."""
     parser = commands.add_parser(
         "decode",
-        help="dissect any bytes of the protocol, byte by byte",
+        help="decode any bytes of the protocol, byte by byte",
         description="Explains each byte of a request, a response or records. The header of a "
-        "request names its message; for other bytes give --message, or --guess.",
+        "request names its message; other bytes require --message or --guess.",
     )
     parser.add_argument(
         "bytes",
@@ -64,7 +64,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="topic of the records, such as __consumer_offsets, if the message does not name it",
     )
     parser.add_argument(
-        "--guess", action="store_true", help="rank the messages and versions that they could be"
+        "--guess",
+        action="store_true",
+        help="rank the messages and versions that the bytes could be",
     )
     parser.add_argument("--json", action="store_true", help="print JSON (docs/how-to/decode.md)")
     parser.add_argument(

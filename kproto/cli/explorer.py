@@ -22,6 +22,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--out",
         metavar="FILE",
-        help="write the page to this file and open nothing; - is the standard output",
+        help="write the page to this file instead of opening it; - for standard output",
     )
     parser.set_defaults(runs_in="run_explorer")

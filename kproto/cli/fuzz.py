@@ -27,12 +27,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "frames to a broker. The exit code is 1 if there are findings that are not harmless.",
     )
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--command", help="the command under test, as one text")
+    what.add_argument("--command", help="the command under test, as one argument")
     what.add_argument("--broker", metavar="HOST:PORT", help="a broker under test, which may break")
     parser.add_argument(
         "--judge",
         choices=("auto", "java", "kproto"),
-        help="source of the right answers: Kafka's Java classes (a checkout and Java are needed), "
+        help="source of the right answers: Kafka's Java classes (in a checkout, with Java), "
         "kproto's codec, or the first that is available (auto)",
     )
     parser.add_argument(
@@ -46,9 +46,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="NAME,…",
         help="only these messages (MetadataRequest), or those of an API (Metadata, or its key 3)",
     )
-    parser.add_argument("--versions", metavar="N,…", help="only these versions of them")
+    parser.add_argument("--versions", metavar="N,…", help="only these versions of the messages")
     parser.add_argument("--kinds", metavar="KIND,…", help="only these kinds of cases")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="(%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed (%(default)s)")
     parser.add_argument(
         "--cases",
         type=int,
@@ -66,10 +66,10 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--no-shrink", action="store_true", help="keep the examples as large as they were found"
     )
     parser.add_argument(
-        "--replay", metavar="CASE", help="one case of a report: its JSON, a file, or -"
+        "--replay", metavar="CASE", help="send a case of a report again: its JSON, a file, or -"
     )
-    parser.add_argument("--json", metavar="FILE", help="write the report as JSON; - for the output")
-    parser.add_argument("--html", metavar="FILE", help="write the report as one page")
+    parser.add_argument("--json", metavar="FILE", help="write a JSON report; - for standard output")
+    parser.add_argument("--html", metavar="FILE", help="write the report as an HTML page")
     parser.add_argument(
         "--rate",
         type=float,
@@ -80,11 +80,11 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--not-loopback",
         action="store_true",
-        help="the broker may be on another machine; needs --it-may-break too",
+        help="the broker may be on another machine; requires --it-may-break too",
     )
     parser.add_argument(
         "--it-may-break",
         action="store_true",
-        help="that broker and its records may be lost",
+        help="confirm that the broker and its records may be lost",
     )
     parser.set_defaults(runs_in="run_fuzz")

@@ -16,8 +16,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "inspect",
         help="show the layout of a message, and the changes of its versions",
         description="Shows the layout of one version of a message: the offset of each field, its "
-        "type, default, tag, size and meaning. Lists messages if no name, a part of a name or an "
-        "api key is given.",
+        "type, default, tag, size and meaning. Lists messages if NAME is missing, a part of a name "
+        "or an api key.",
     )
     parser.add_argument(
         "name",

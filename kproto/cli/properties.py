@@ -24,6 +24,6 @@ def add_properties(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="one such property, such as security.protocol=SSL; overrides the file, and may be "
+        help="one such property, for example security.protocol=SSL; overrides the file, and may be "
         "given several times. Other users can see a command line: keep secrets in a file",
     )

@@ -23,7 +23,11 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "prints each request and response, until Ctrl-C. With --rewrite clients stay connected "
         "through the proxy, whatever addresses the brokers advertise.",
     )
-    parser.add_argument("listen", metavar="LISTEN", help="host:port for clients; port 0 is any")
+    parser.add_argument(
+        "listen",
+        metavar="LISTEN",
+        help="host:port for clients; the system replaces port 0 by a free port",
+    )
     parser.add_argument("target", metavar="TARGET", help="host:port of a broker")
     parser.add_argument(
         "--rewrite",
@@ -33,7 +37,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--advertised-host",
         metavar="HOST",
-        help="with --rewrite: the host that clients connect to, if not that of LISTEN",
+        help="with --rewrite: the host that clients connect to (that of LISTEN)",
     )
     parser.add_argument(
         "--first-broker-port",
@@ -54,7 +58,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         type=int,
         default=_MAX_RECORDED_BYTES,
         metavar="N",
-        help="largest recording; the proxy then continues without it (%(default)s)",
+        help="most bytes of the recording; the proxy continues without it (%(default)s)",
     )
     parser.add_argument(
         "--show-secrets",

@@ -13,7 +13,8 @@ __all__ = ["properties_from_options"]
 def properties_from_options(options: argparse.Namespace) -> ClientProperties:
     """Returns the properties of the file and of `-X`, which overrides the file.
 
-    Raises ConfigurationError, which does not quote values, because they may be passwords.
+    Raises ConfigurationError for an unreadable file or an invalid property. The error quotes no
+    value that may be a password.
     """
     values = {} if options.properties is None else values_of_file(options.properties)
     for given in options.x_properties:

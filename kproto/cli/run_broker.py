@@ -21,7 +21,10 @@ _MECHANISMS_OF_USERS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs the cluster until SIGINT or SIGTERM; returns 0. Raises ConfigurationError."""
+    """Runs the cluster until SIGINT or SIGTERM; returns 0.
+
+    Raises ConfigurationError for invalid options.
+    """
     users = _users(options)
     settings = BrokerSettings(
         listeners=tuple(_listener(each, options) for each in options.listeners),
@@ -43,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     if options.racks and len(options.racks) != options.brokers:
         raise ConfigurationError(
             f"--rack is given {len(options.racks)} times, and there are {options.brokers} brokers "
-            "(--brokers); give it once for each of them"
+            "(--brokers); pass it once for each broker"
         )
     cluster = Cluster(options.brokers, racks=options.racks or None, settings=settings)
     asyncio.run(_serve(cluster, options.topics))
@@ -53,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
 def _address(options: argparse.Namespace) -> dict[str, Any]:
     """Returns host and port as settings; empty if `--listener` sets the addresses.
 
-    Raises ConfigurationError if `--listener` and `--host` or `--port` are given.
+    Raises ConfigurationError if `--listener` is given together with `--host` or `--port`.
     """
     if not options.listeners:
         return {
@@ -62,28 +65,30 @@ def _address(options: argparse.Namespace) -> dict[str, Any]:
         }
     for name in ("host", "port"):
         if getattr(options, name) is not None:
-            raise ConfigurationError(f"--{name} and --listener are both given; take one of them")
+            raise ConfigurationError(
+                f"--{name} and --listener are both given; pass only one of them"
+            )
     return {}
 
 
 def _users(options: argparse.Namespace) -> dict[str, str]:
     """Returns the passwords by user.
 
-    Raises ConfigurationError if a user is given twice. A SASL listener needs `--user` or
-    `--unsecured-tokens`, and both need a SASL listener; otherwise raises ConfigurationError too.
+    Raises ConfigurationError if a user is given twice, if a SASL listener has neither `--user` nor
+    `--unsecured-tokens`, or if one of these options is given without a SASL listener.
     """
     users = dict(options.users)
     if len(users) < len(options.users):
-        raise ConfigurationError("--user names a user twice; give each user one password")
+        raise ConfigurationError("--user names a user twice; a user has one password")
     needs_users = any(each.protocol.startswith("SASL") for each in options.listeners)
     for option, given in (("--user", users), ("--unsecured-tokens", options.unsecured_tokens)):
         if given and not needs_users:
             raise ConfigurationError(
-                f"{option} is given, and no listener has SASL: give --listener "
+                f"{option} is given, and no listener has SASL: add --listener "
                 "SASL_PLAINTEXT://… or SASL_SSL://…"
             )
     if needs_users and not users and not options.unsecured_tokens:
-        raise ConfigurationError("a listener has SASL, and no user can authenticate; give --user")
+        raise ConfigurationError("a listener has SASL, and no user can authenticate; add --user")
     return users
 
 
@@ -99,7 +104,7 @@ def _listener(opened: ListenerToOpen, options: argparse.Namespace) -> Listener:
     tls = None
     if opened.protocol.endswith("SSL"):
         if options.tls_certificate is None:
-            raise ConfigurationError(f"a listener of {opened.protocol} needs --tls-certificate")
+            raise ConfigurationError(f"a listener of {opened.protocol} requires --tls-certificate")
         tls = ServerTls(
             certificate=Path(options.tls_certificate),
             key=None if options.tls_key is None else Path(options.tls_key),

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from ..study import Node, annotate_frame, to_text
-from ..study.conversations import Event, Kind, Side
+from ..study.conversations import EventKind, Side, TrafficEvent
 from ..study.exchanges import (
     Exchange,
     exchange_as_json,
     exchange_as_text,
-    opened,
+    exchange_with_messages,
     pair_exchanges,
     stats_as_json,
     stats_as_table,
@@ -46,7 +46,10 @@ _BAR_STEP: Final = 4_194_304
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the list of exchanges, their sums by API or a single exchange; returns 0."""
+    """Prints the list of exchanges, their sums by API or a single exchange; returns 0.
+
+    An exchange is a request with its response.
+    """
     for port in options.ports or ():
         check_whole_number("--port", port, 1, 65_535)
     if options.open is not None:
@@ -81,7 +84,7 @@ def _print(exchanges: Iterator[Exchange], options: argparse.Namespace) -> int:
 
 
 def _print_stats(chosen: Iterator[Exchange], options: argparse.Namespace) -> None:
-    """Prints the sums of the exchanges before the first unreadable one, then raises its error."""
+    """Prints the sums of the exchanges up to the first error in the file, then raises the error."""
     missing_bytes = gaps = 0
     broken: DecodeError | None = None
 
@@ -89,7 +92,7 @@ def _print_stats(chosen: Iterator[Exchange], options: argparse.Namespace) -> Non
         nonlocal missing_bytes, gaps, broken
         try:
             for exchange in chosen:
-                if exchange.event.kind is Kind.MISSING:
+                if exchange.event.kind is EventKind.MISSING:
                     missing_bytes += exchange.event.size
                     gaps += 1
                 yield exchange
@@ -104,8 +107,8 @@ def _print_stats(chosen: Iterator[Exchange], options: argparse.Namespace) -> Non
     sys.stdout.flush()
     if gaps:
         _report(
-            f"{missing_bytes} bytes, at {gaps} places, were not captured or lie before the next "
-            "frame: their messages are missing in the sums, or unanswered"
+            f"{missing_bytes} bytes, at {gaps} places, were not captured, or were skipped up to "
+            "the next frame: the sums lack their messages, or count them as unanswered"
         )
     if broken is not None:
         raise broken
@@ -115,7 +118,7 @@ def _print_opened(exchanges: Iterator[Exchange], options: argparse.Namespace) ->
     found = next(itertools.islice(exchanges, options.open - 1, None), None)
     if found is None:
         raise ConfigurationError(f"there is no line {options.open} in {options.file}")
-    data = opened(found, show_secrets=options.show_secrets)
+    data = exchange_with_messages(found, show_secrets=options.show_secrets)
     if options.json:
         print(json.dumps(data))
         return 0
@@ -134,9 +137,9 @@ def _print_opened(exchanges: Iterator[Exchange], options: argparse.Namespace) ->
     return 0
 
 
-def _annotated(event: Event) -> Node | None:
+def _annotated(event: TrafficEvent) -> Node | None:
     """Returns the tree of a frame as in `kproto decode`; None if kproto cannot read the message."""
-    if event.kind not in (Kind.MESSAGE, Kind.BROKEN) or event.api_key is None:
+    if event.kind not in (EventKind.MESSAGE, EventKind.BROKEN) or event.api_key is None:
         return None
     try:
         return annotate_frame(
@@ -157,7 +160,7 @@ def _events(
     other_traffic: OtherTraffic,
 ) -> Iterator[ConnectionEvent]:
     start = file.read(_START_BYTES)
-    whole = io.BufferedReader(_Joined(start, file), 1 << 20)
+    whole = io.BufferedReader(_PrefixedFile(start, file), 1 << 20)
     keep = options.open is not None
     if is_recording(start):
         return events_of_recording(read_recording(whole), keep_bytes=keep)
@@ -166,7 +169,9 @@ def _events(
         return events_of_segments(
             read_segments(whole, skipped), ports, other_traffic, keep_bytes=keep
         )
-    raise DecodeError(f"{options.file} is no recording of kproto proxy, and no pcap or pcapng file")
+    raise DecodeError(
+        f"{options.file} is neither a recording of kproto proxy nor a pcap or pcapng file"
+    )
 
 
 @contextlib.contextmanager
@@ -182,8 +187,11 @@ def _opened_file(name: str) -> Iterator[BinaryIO]:
         yield file
 
 
-class _Joined(io.RawIOBase):
-    """Reads `start`, which was read from the file already, then the rest; prints a progress bar."""
+class _PrefixedFile(io.RawIOBase):
+    """Reads `start`, which was read from the file already, then the rest of the file.
+
+    Prints a progress bar if the standard error is a terminal and the standard output is not.
+    """
 
     def __init__(self, start: bytes, file: BinaryIO) -> None:
         self._start = start

@@ -32,10 +32,15 @@ _PIPE_COLUMNS: Final = 120
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the tree, or the guesses; returns 0. Raises KprotoError for broken bytes."""
+    """Prints the bytes as a tree, and with `--guess` the possible messages before it; returns 0.
+
+    Raises KprotoError for broken bytes.
+    """
     data = read_bytes(_input_bytes(options), options.form)
     if not data:
-        raise ConfigurationError("no bytes are given: as an argument, by --file, or to stdin")
+        raise ConfigurationError(
+            "no bytes are given: pass them as an argument, with --file, or to stdin"
+        )
     if options.guess:
         roots = _guessed(options, data)
     elif options.records:
@@ -48,7 +53,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _input_bytes(options: argparse.Namespace) -> bytes:
-    """Returns the input unparsed, such as hex digits. Raises ConfigurationError if too large."""
+    """Returns the input unparsed, such as hex digits.
+
+    Raises ConfigurationError if a file or the standard input is too large or unreadable.
+    """
     most = options.max_input_bytes
     if options.file is None and options.bytes != "-":
         return str(options.bytes).encode("utf-8", "surrogateescape")
@@ -67,14 +75,14 @@ def _input_bytes(options: argparse.Namespace) -> bytes:
     return given
 
 
-class _ReaderOptions(TypedDict):
-    """Holds the arguments that `annotate_frame`, `annotate_frames` and `annotate_records` share."""
+class _AnnotateArguments(TypedDict):
+    """Holds arguments that `annotate_frame`, `annotate_frames` and `annotate_records` share."""
 
     records_of: str
     max_nodes: int | None
 
 
-def _reader_options(options: argparse.Namespace) -> _ReaderOptions:
+def _reader_options(options: argparse.Namespace) -> _AnnotateArguments:
     if options.max_nodes < 1:
         raise ConfigurationError(f"--max-nodes is {options.max_nodes}; it is 1 or more")
     return {
@@ -104,7 +112,7 @@ def _guessed(options: argparse.Namespace, data: bytes) -> Iterator[Node]:
     """Prints the guesses; then yields the tree of the best guess, except with `--json`."""
     found = guess(data)
     if not found:
-        raise ConfigurationError("no message of the definitions reads more than some of the bytes")
+        raise ConfigurationError("no known message fits the bytes")
     if options.json:
         print(json.dumps([_guess_as_json(one) for one in found], indent=2))
         return

@@ -22,11 +22,11 @@ def run(options: argparse.Namespace) -> int:
         print_json(data)
         return 0
     print(
-        f"Kafka {found.older} to {found.newer}: {len(found.added)} APIs came, "
-        f"{len(found.removed)} went, {len(found.changed)} changed"
+        f"Kafka {found.older} to {found.newer}: {len(found.added)} APIs added, "
+        f"{len(found.removed)} removed, {len(found.changed)} changed"
     )
-    _print_apis("came", found.added)
-    _print_apis("went", found.removed)
+    _print_apis("added APIs", found.added)
+    _print_apis("removed APIs", found.removed)
     _print_ranges([each for each in found.changed if each.older.versions != each.newer.versions])
     _print_marks([each for each in found.changed if each.older.versions == each.newer.versions])
     _print_versions(found.versions)
@@ -42,7 +42,7 @@ def _print_apis(what: str, apis: Sequence[study.ApiRange]) -> None:
 
 def _print_ranges(changes: Sequence[study.RangeChange]) -> None:
     if changes:
-        print("\nother versions")
+        print("\nAPIs with other versions")
         rows = [
             (
                 str(change.newer.api_key),
@@ -55,14 +55,14 @@ def _print_ranges(changes: Sequence[study.RangeChange]) -> None:
             )
             for change in changes
         ]
-        header = ("KEY", "API", "WERE", "ARE", "CAME", "WENT", "MARKS")
+        header = ("KEY", "API", "OLDER", "NEWER", "ADDED", "REMOVED", "MARKS")
         print_table(header, rows, indent="  ")
 
 
 def _print_marks(changes: Sequence[study.RangeChange]) -> None:
-    """Prints APIs whose versions are the same in both releases and whose marks differ."""
+    """Prints APIs that have the same versions in both releases, but other marks (see `_marks`)."""
     if changes:
-        print("\nthe same versions, other marks")
+        print("\nAPIs with the same versions and other marks")
         rows = [
             (
                 str(change.newer.api_key),
@@ -73,13 +73,13 @@ def _print_marks(changes: Sequence[study.RangeChange]) -> None:
             )
             for change in changes
         ]
-        print_table(("KEY", "API", "VERSIONS", "WERE", "ARE"), rows, indent="  ")
+        print_table(("KEY", "API", "VERSIONS", "OLDER", "NEWER"), rows, indent="  ")
 
 
 def _print_versions(versions: Sequence[study.VersionChanges]) -> None:
     if not versions:
         return
-    print("\nversions that came")
+    print("\nadded versions")
     rows: list[tuple[str, str, str, str, str]] = []
     for each in versions:
         name = f"{each.message} v{each.newer}"

@@ -18,7 +18,8 @@ __all__ = ["run"]
 def run(options: argparse.Namespace) -> int:
     """Writes the page to `--out`, or to a temporary file that the browser opens; returns 0.
 
-    Raises ConfigurationError if the file cannot be written or no browser starts.
+    With `--out -` writes the page to standard output. Raises ConfigurationError if the file cannot
+    be written or no browser starts.
     """
     text = kafka_page()
     if options.out == "-":

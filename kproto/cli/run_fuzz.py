@@ -23,7 +23,7 @@ from ..fuzz.implementation import Implementation
 from ..fuzz.judges import find_judge
 from ..fuzz.judging import HARMLESS
 from ..fuzz.packages import definitions_in
-from ..fuzz.run import Plan, replay
+from ..fuzz.run import CasePlan, replay
 from ..fuzz.run import run as run_plan
 from ..fuzz.settings import FuzzSettings
 from ..wire.errors import ConfigurationError
@@ -34,7 +34,7 @@ __all__ = ["run"]
 
 _CASES = 10_000
 
-#: The exit code after Ctrl-C, as of a shell; the report is written before.
+#: The exit code after Ctrl-C, as in a shell. The report is written first.
 _INTERRUPTED = 130
 
 
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     if options.broker is not None:
         return _broker(options)
     if options.properties is not None or options.x_properties:
-        raise ConfigurationError("--properties and -X say how to reach a --broker; give one")
+        raise ConfigurationError("--properties and -X are for a broker: they need --broker")
     timeout = options.timeout
     settings = FuzzSettings()
     if timeout is not None:
@@ -85,8 +85,8 @@ def run(options: argparse.Namespace) -> int:
     return 1 if result.harmful or result.restarts_exhausted else 0
 
 
-#: Options for a command only, for a broker only, and for a run but not for a replay. They are
-#: refused otherwise, because an ignored option would mislead.
+#: Options only for a command, only for a broker, and only for a run without --replay. In other
+#: cases they are refused, because an ignored option would mislead.
 _COMMAND_OPTIONS: tuple[str, ...] = ("judge", "package", "messages", "versions", "timeout")
 _BROKER_OPTIONS: tuple[str, ...] = ("rate", "not_loopback", "it_may_break")
 _RUN_OPTIONS: tuple[str, ...] = (
@@ -125,8 +125,8 @@ def _judge(options: argparse.Namespace) -> str:
         return options.judge or "auto"
     if options.judge == "java":
         raise ConfigurationError(
-            "--judge java knows only Kafka's messages: omit it with --package, whose own codec is "
-            "the judge"
+            "--judge java supports only Kafka's messages: omit it with --package, whose own codec "
+            "is the judge"
         )
     return "kproto"
 
@@ -148,8 +148,8 @@ def _broker(options: argparse.Namespace) -> int:
         outcomes = replay_frames(
             options.broker, node, settings=settings, allow_remote=allow_remote, secured=secured
         )
-        _print("".join(f"{each}\n" for each in outcomes))
-        return 1 if any(":" in each for each in outcomes) else 0
+        _print("".join(f"{each.text}\n" for each in outcomes))
+        return 1 if any(each.is_harmful for each in outcomes) else 0
     with _progress() as progress:
         result = fuzz_broker(
             options.broker,
@@ -167,13 +167,13 @@ def _broker(options: argparse.Namespace) -> int:
     return 1 if any(not finding.harmless for finding in result.findings) else 0
 
 
-def _plan(options: argparse.Namespace, package: ModuleType) -> Plan:
+def _plan(options: argparse.Namespace, package: ModuleType) -> CasePlan:
     cases = _CASES if options.cases is None else options.cases
     if cases < 1:
         raise ConfigurationError(f"--cases is {cases}: it must be 1 or more")
     if options.time is not None and not options.time > 0:
         raise ConfigurationError(f"--time is {options.time:g}: it must be above 0 seconds")
-    return Plan(
+    return CasePlan(
         _message_versions(options, package),
         seed=options.seed,
         cases=cases,
@@ -215,15 +215,20 @@ def _message_versions(
             if message_version.version in versions
         )
     if not message_versions:
-        raise ConfigurationError("no message has these versions: leave --versions out to see all")
+        raise ConfigurationError(
+            "no selected message has these versions: omit --versions to test all"
+        )
     return message_versions
 
 
 def _example_of(node: Any) -> Any:
-    """Returns the example of a finding. Raises ConfigurationError for a whole report."""
+    """Returns the example in `node`: the example of a finding, or else `node` itself.
+
+    Raises ConfigurationError for a whole report.
+    """
     if isinstance(node, dict) and "findings" in node:
         raise ConfigurationError(
-            "--replay: this is a whole report: give one of its findings, or the example of one"
+            "--replay: this is a whole report: pass one of its findings, or the example of one"
         )
     return node["example"] if isinstance(node, dict) and "example" in node else node
 
@@ -272,7 +277,10 @@ def _print(text: str) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None] | None]:
-    """Yields a function that draws a progress bar on standard error; None if no terminal."""
+    """Yields a function that draws a progress bar on standard error.
+
+    Yields None if standard error is not a terminal.
+    """
     if not sys.stderr.isatty():
         yield None
         return

@@ -12,18 +12,18 @@ from .tables import print_json, print_table
 
 __all__ = ["run"]
 
-#: How many matching messages the error names if the name matches several.
+#: Most matching messages that the error names if a name matches several.
 _MAX_NAMED = 4
 
-#: The text after a size: a request or response begins behind its header. The prefix of a stored
+#: The text after a size: a request or response begins after its header. The prefix of a stored
 #: record depends on its type and is not mentioned.
-_PREFIXES = {"request": ", behind the header", "response": ", behind the header"}
+_PREFIXES = {"request": ", after the header", "response": ", after the header"}
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints a layout, a comparison or a list; returns 0.
 
-    Raises UnknownNameError for an unknown message.
+    Raises UnknownNameError for an unknown message or version.
     """
     message = _message(options.name, one=options.version is not None or options.diff is not None)
     if message is None:
@@ -39,10 +39,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _message(name: str, *, one: bool) -> MessageSpec | None:
-    """Returns the message whose name is `name`, regardless of case; None if several match.
+    """Returns the message called `name`, regardless of case; `name` may be a former name.
 
-    With `one`, also returns the only message whose name contains `name`. Raises UnknownNameError
-    if no or several messages match.
+    Without `one`, returns None if no message or several messages have the name. With `one`, `name`
+    may also be a part of a message's name; then raises UnknownNameError if no message or several
+    messages match.
     """
     try:
         found = find_messages(name)
@@ -60,7 +61,7 @@ def _message(name: str, *, one: bool) -> MessageSpec | None:
     names = ", ".join(message.name for message in found[:_MAX_NAMED])
     more = ", …" if len(found) > _MAX_NAMED else ""
     raise study.UnknownNameError(
-        f"--version and --diff need one message, and {name!r} names {len(found)}: {names}{more}"
+        f"--version and --diff need one message, but {name!r} matches {len(found)}: {names}{more}"
     )
 
 
@@ -110,8 +111,8 @@ def _layout(message: MessageSpec, version: int, *, as_json: bool) -> None:
         return
     print(_title(message, f"version {version} of {message.valid_versions}"))
     if _is_of_api(message):
-        line = "final in no release" if added is None else f"brought by Kafka {added}"
-        print(line + ("" if dropped is None else f", dropped by {dropped}"))
+        line = "final in no release" if added is None else f"added in Kafka {added}"
+        print(line + ("" if dropped is None else f", dropped in {dropped}"))
     if note is not None:
         print(f"v{version}: {_note_words(note)}")
     print(
@@ -182,7 +183,7 @@ def _is_of_api(message: MessageSpec) -> bool:
 def _added_and_dropped(message: MessageSpec, version: int) -> tuple[str | None, str | None]:
     if not _is_of_api(message):
         return None, None
-    return study.brought_by(message.name, version), study.dropped_by(message.name, version)
+    return study.added_in(message.name, version), study.removed_in(message.name, version)
 
 
 def _note(message: MessageSpec, version: int) -> study.VersionNote | None:

@@ -17,22 +17,25 @@ from typing import Any, Final
 
 from ..proxy import EventFilter, Proxy, ProxySettings, event_as_json, event_as_text
 from ..proxy.event_log import parse_apis
-from ..study.conversations import Event
+from ..study.conversations import TrafficEvent
 from ..study.recording import Recorder
 from ..wire.errors import ConfigurationError
 from .read_properties import properties_from_options
 
-__all__ = ["Log", "event_filter", "run"]
+__all__ = ["LineWriter", "event_filter", "run"]
 
 #: Most lines that wait to be printed: some seconds of a busy cluster, a few megabytes.
 _MAX_WAITING_LINES: Final = 20_000
 
-#: How many seconds the command waits before it exits until the remaining lines are printed.
+#: For how many seconds each step of `LineWriter.close` waits for the remaining lines to be printed.
 _LOG_CLOSE_TIMEOUT_S: Final = 2.0
 
 
 def event_filter(options: argparse.Namespace) -> EventFilter:
-    """Returns the filter for `--api` and `--client-id`. Raises ConfigurationError."""
+    """Returns the filter for `--api` and `--client-id`.
+
+    Raises ConfigurationError if `--api` names an unknown API.
+    """
     return EventFilter(
         None if options.apis is None else parse_apis(options.apis),
         None if options.client_ids is None else tuple(options.client_ids),
@@ -74,7 +77,7 @@ def _recorder(path: str | None, max_bytes: int) -> Iterator[Recorder | None]:
         yield recorder
 
 
-class Log:
+class LineWriter:
     """Writes lines to a file descriptor in a thread, so that a slow reader blocks no caller.
 
     Lines that do not fit in the queue are dropped; `dropped_line` formats a line with their
@@ -113,8 +116,8 @@ class Log:
     def close(self) -> None:
         """Waits until the queued lines are written.
 
-        Each of three steps waits at most `close_timeout_s`: the number of dropped lines and the end
-        mark to be queued, and the thread to end.
+        Queueing the number of dropped lines, queueing the end mark, and the end of the thread may
+        each take `close_timeout_s`.
         """
         with contextlib.suppress(queue.Full):
             if self._dropped:
@@ -160,7 +163,7 @@ async def _serve(
     def write_line(line: str) -> None:
         log.put(line)
 
-    def on_event(event: Event, connection: int) -> None:
+    def on_event(event: TrafficEvent, connection: int) -> None:
         if not shown.matches(event):
             return
         if options.json:
@@ -186,7 +189,7 @@ async def _serve(
         on_notice=on_notice,
         recorder=recorder,
     )
-    log = Log(sys.stdout.fileno(), dropped_line, on_lost)
+    log = LineWriter(sys.stdout.fileno(), dropped_line, on_lost)
     try:
         async with proxy:
             on_notice(f"kproto proxy for {options.target} listens on {proxy.listens_at}", None)

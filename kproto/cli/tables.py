@@ -11,7 +11,8 @@ from typing import Final
 
 __all__ = ["print_json", "print_table", "table_lines"]
 
-#: Least columns for the last cell beside the others; if fewer are left, it is printed below them.
+#: Fewest columns in which the last cell of a row is printed beside the other cells. If fewer are
+#: left, the last cell is printed below the other cells.
 LEAST_LAST_COLUMN: Final = 30
 
 _GAP: Final = "  "
@@ -24,7 +25,7 @@ def print_json(data: object) -> None:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], indent: str = "") -> None:
-    """Prints a table. Lines are broken at the terminal's width, and not if there is none."""
+    """Prints a table; breaks lines at the terminal's width if the output is a terminal."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for line in table_lines(header, rows, width=width, indent=indent):
         print(line)

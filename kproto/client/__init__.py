@@ -15,12 +15,15 @@ from .metadata.cluster import TopicPartition
 from .metadata.request_router import BrokerAnswer
 from .observing.hooks import AckEvent, ConnectionEvent, Hooks, RequestEvent, RetryEvent
 from .processing.failure_headers import Failure, failure_of
-from .processing.settings import Retries, RetryTopic, RunSummary, Stop
+from .processing.handlers import Stop
+from .processing.run_summary import RunSummary
+from .processing.settings import Retries, RetryTopic
 from .producer.acks import Acks
 from .producer.batch import Ack, BatchDelivery, Delivery
 from .producer.errors import DeliveryError
 from .producer.producer import Producer
-from .producer.record_validation import CompressionName, EncodedRecords, ProducerRecord
+from .producer.settings import CompressionName
+from .producer_record import EncodedRecords, ProducerRecord
 from .settings import Address, ClientSettings, parse_bootstrap
 
 __all__ = [

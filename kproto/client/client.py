@@ -16,6 +16,7 @@ from ..messages.base import Request, Response
 from ..messages.delete_topics_request import DeleteTopicsRequest
 from ..security.mechanisms import Sasl
 from ..security.tls import AnyTls
+from ..wire.checks import check_whole_number
 from ..wire.errors import ConfigurationError
 from ..wire.uuid import Uuid
 from .admin.topics import (
@@ -29,7 +30,10 @@ from .commits.group_offsets import commit_group_offsets
 from .consumer.consumer import Consumer, Start
 from .consumer.group_consumer import GroupConsumer
 from .consumer.rebalance_listener import RebalanceCallback, RebalanceCallbacks
-from .fetch.fetch_requests import FETCH_BYTES, FetchedPartition
+from .consumer.user_offsets import checked_offsets
+from .core.open_parts import OpenParts
+from .fetch.fetch_options import DEFAULT_FETCH_OPTIONS, FETCH_BYTES
+from .fetch.fetch_requests import FetchedPartition
 from .fetch.list_offsets import OffsetSpec, list_offsets
 from .fetch.single_fetch import fetch_partition
 from .fetch.start_options import GroupStart
@@ -50,8 +54,7 @@ from .metadata.cluster_view import ClusterView
 from .metadata.request_router import BrokerAnswer
 from .network.connection import BrokerConnection
 from .producer.producer import Producer
-from .producer.record_validation import CompressionName
-from .producer.settings import ProducerSettings
+from .producer.settings import CompressionName, ProducerSettings
 from .settings import ClientSettings, parse_bootstrap
 
 if TYPE_CHECKING:
@@ -62,15 +65,17 @@ __all__ = ["Client"]
 R = TypeVar("R", bound=Response)
 T = TypeVar("T")
 
-#: Marks an argument that the caller omitted, if None is a valid value of it.
+#: Marks an argument that the caller omitted, if None is a valid value of that argument.
 _UNSET: Final[Any] = object()
 
 #: The defaults of consumers; arguments and properties override them.
 _CONSUMER_DEFAULTS: Final[Mapping[str, Any]] = {
     "start": "earliest",
-    "max_partition_fetch_bytes": FETCH_BYTES,
-    "max_wait_ms": 500,
-    "read_committed": False,
+    **{
+        name: default
+        for name, default in DEFAULT_FETCH_OPTIONS._asdict().items()
+        if name != "reset_policy"  # from `start`
+    },
 }
 
 
@@ -104,6 +109,7 @@ class Client:
         given = {name: value for name, value in named.items() if value is not None}
         self.settings = replace(settings or ClientSettings(), **given)
         self._view = ClusterView(parse_bootstrap(bootstrap), self.settings, clock)
+        self._parts = OpenParts(clock, self.settings.error_flush_ms)
         # Defaults from properties; arguments of a call override them.
         self._producer_defaults: Mapping[str, Any] = {}
         self._consumer_defaults: Mapping[str, Any] = {}
@@ -113,14 +119,14 @@ class Client:
     def from_properties(
         cls, source: PropertySource, *, clock: Clock = SYSTEM_CLOCK, **overrides: Any
     ) -> Self:
-        """Returns a client configured by a client.properties file, or by a mapping with its names.
+        """Returns a client configured by properties: the path of a file, or a mapping by name.
 
         The names are those of Kafka's Java clients and of librdkafka; the documentation lists them.
-        `overrides` are fields of ClientSettings, including `tls` and `sasl`, and `bootstrap`: they
-        replace all properties of the same setting. Producers and consumers of this client take
-        their defaults from the properties. If these have `group.id`, consumers join that group,
-        unless the call passes another `group`, or None. Raises ConfigurationError, whose text names
-        the property, but no secret.
+        `overrides` are `bootstrap` and fields of ClientSettings, including `tls` and `sasl`: each
+        replaces all properties of the same setting. Producers and consumers of this client take
+        their defaults from the properties. If the properties have `group.id`, consumers join that
+        group, unless the call passes another `group`, or None. Raises ConfigurationError for an
+        unreadable file, an unknown name or an invalid value; the text has the name, but no secret.
         """
         # Imported here, because it loads a table that few clients need.
         from .properties import client_arguments
@@ -146,16 +152,51 @@ class Client:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self.close()
+        if error is None:
+            await self.close()
+            return
+        for fault in await self._close(None, is_after_error=True):
+            error.add_note(f"besides: {fault}")
 
-    async def close(self) -> None:
-        """Closes every connection.
+    async def close(self, *, timeout_ms: int | None = None) -> None:
+        """Closes the producers and consumers of this client, then every connection.
+
+        Producers send all of their records first, then consumers commit and leave their groups.
+        Raises the first error of a producer or consumer, such as DeliveryError, once everything is
+        closed; the other errors are notes of it. `timeout_ms` is the time of each producer to send
+        its records, by default `delivery_timeout_ms`. If an `async with` block ends with an
+        exception, producers and consumers have `error_flush_ms`.
 
         Requests in flight raise BrokerConnectionError; later requests, and retries, raise
-        ConfigurationError. Closing in another event loop raises ConfigurationError while the
-        client's own event loop runs.
+        ConfigurationError. Closing in another event loop raises ConfigurationError until the
+        client's own event loop is closed.
         """
-        await self._view.close()
+        if timeout_ms is not None:
+            check_whole_number("timeout_ms", timeout_ms, 0)
+        errors = await self._close(timeout_ms, is_after_error=False)
+        if errors:
+            for other in errors[1:]:
+                errors[0].add_note(f"besides: {other}")
+            raise errors[0]
+
+    async def _close(self, timeout_ms: int | None, *, is_after_error: bool) -> list[BaseException]:
+        """Closes the client; returns the errors of its producers and consumers.
+
+        Raises ConfigurationError, and closes nothing, if a handler or callback makes the call.
+        """
+        guard = self._view.loop_guard
+        has_parts = guard.loop is not None and not guard.is_gone
+        if has_parts:
+            guard.check()
+            self._parts.check_may_close()
+        try:
+            if not has_parts:
+                return []
+            if is_after_error:
+                return await self._parts.close_after_error()
+            return await self._parts.close(timeout_ms)
+        finally:
+            await self._view.close()
 
     # The cluster
 
@@ -180,18 +221,18 @@ class Client:
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> R:
-        """Sends any request of Kafka's protocol; returns its response, including error codes.
+        """Sends any request of Kafka's protocol; returns the response, with its error codes.
 
         The request is sent to the broker with node id `broker`. Without `broker` the request type
         decides: leaders, coordinators, the controller, any broker, or every broker. A request for
         several brokers is split, its parts are sent concurrently, and the responses are merged in
-        the order of the request. The version is negotiated with each broker unless `version` names
-        one.
+        the order of the request. `version` is by default negotiated with each broker. `timeout_ms`
+        is the time for each response, by default `request_timeout_ms`.
 
         Raises ConfigurationError if the request type requires `broker`, EncodeError if the version
         cannot express the request, UnsupportedVersionError, BrokerConnectionError and
-        RequestTimeoutError. With several brokers it raises the first error, after all have
-        answered, with a note that names the broker.
+        RequestTimeoutError. With several brokers it raises the first error after all brokers have
+        answered; a note names the broker.
         """
         return await self._view.request(
             request, broker=broker, version=version, timeout_ms=timeout_ms
@@ -213,19 +254,21 @@ class Client:
     async def connection(self, broker: int | None = None) -> BrokerConnection:
         """Returns the connection to the broker with node id `broker`, or by default to any broker.
 
-        Raises ConfigurationError if the cluster has no such broker.
+        Raises ConfigurationError if no metadata of the cluster has named such a broker so far, and
+        BrokerConnectionError if the broker cannot be reached.
         """
         return await self._view.connection(broker)
 
     async def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:
-        """Requests metadata of `topics`, or of all topics; returns it, including error codes.
+        """Requests metadata of `topics`, or of all topics if `topics` is None.
 
-        None means all topics. The request creates no topics. It also refreshes the brokers.
+        Returns the topics, with their error codes. The request creates no topics, except at brokers
+        before Kafka 0.11. It refreshes the brokers, too: with an empty list, only the brokers.
         """
         return await self._view.refresh(topics)
 
     async def topic(self, name: str) -> TopicInfo:
-        """Returns a topic and its partitions; requests metadata unless it is known and fresh.
+        """Returns a topic and its partitions; requests metadata if it is missing or too old.
 
         Raises BrokerResponseError if the topic does not exist. An unknown topic is requested again
         for `metadata_wait_ms`, because it may just have been created. Lost connections are retried
@@ -234,11 +277,13 @@ class Client:
         return await self._view.retrying(lambda: self._view.topic(name), responses=False)
 
     async def retrying(self, operation: Callable[[], Awaitable[T]]) -> T:
-        """Retries `operation` after retriable errors, for `api_timeout_ms`.
+        """Calls `operation` until it succeeds, for up to `api_timeout_ms`; returns its result.
 
-        Retriable are lost connections, timeouts and the error codes that Kafka calls retriable. Any
-        other error is raised at once. The last attempt starts at the deadline. A broker may process
-        the operation twice, if the response to the first attempt was lost.
+        Lost connections, timeouts and the error codes that Kafka calls retriable are retried. Any
+        other error is raised at once. A backoff ends at the deadline at the latest. An attempt that
+        runs at the deadline is cancelled, but each retry has at least 0.1 s. Afterwards the last
+        error is raised, or RequestTimeoutError if there is none. A broker may process the operation
+        twice, if the response to the first attempt was lost.
         """
         return await self._view.retrying(operation)
 
@@ -249,14 +294,18 @@ class Client:
     ) -> None:
         """Creates topics; a topic given by name alone gets the broker's defaults.
 
-        Raises BrokerResponseError, which names the topic, for the first topic that was refused;
-        the others may have been created.
+        The broker waits up to `timeout_ms` until the topics are created. With `validate_only` it
+        checks the request and creates no topic. Raises BrokerResponseError for the first topic that
+        was refused; the others may have been created.
         """
         request = create_topics_request(topics, timeout_ms, validate_only=validate_only)
         raise_for_created(await self._view.request(request))
 
     async def delete_topics(self, *names: str, timeout_ms: int = 30_000) -> None:
-        """Deletes topics. Raises BrokerResponseError for the first topic that was not deleted."""
+        """Deletes topics; the broker waits up to `timeout_ms` until they are deleted.
+
+        Raises BrokerResponseError for the first topic that was not deleted.
+        """
         connection = await self._view.connection_for(DeleteTopicsRequest())
         version = connection.version_of(DeleteTopicsRequest)
         request = delete_topics_request(names, timeout_ms, version)
@@ -270,10 +319,13 @@ class Client:
         *,
         read_committed: bool = False,
     ) -> dict[TopicPartition, int]:
-        """Returns the start or end offset of partitions, or the first offset since a time in ms.
+        """Returns the offsets of partitions: the log start, the log end, or an offset by time.
 
-        The offset is -1 if no record is that late. "latest" is the high watermark; with
-        `read_committed` it is the last stable offset. Raises BrokerResponseError.
+        `partitions` maps a partition to "earliest" for its log start, "latest" for its log end, or
+        a time in ms since 1970 for the first record with a timestamp at or after that time; the
+        offset is -1 if there is no such record. The end is the high watermark, or with
+        `read_committed` the last stable offset. Retries for `api_timeout_ms`. Raises
+        BrokerResponseError.
         """
         return await list_offsets(self._view, partitions, read_committed=read_committed)
 
@@ -287,11 +339,11 @@ class Client:
         """Commits offsets for a group without members, as Kafka's admin client does (KIP-396).
 
         `offsets` are those of the next records to be read. `topic_ids` are the topic ids at the
-        time when the offsets were read, by default the present ids. Retries for `api_timeout_ms`.
-        Raises BrokerResponseError for the first error, such as UNKNOWN_MEMBER_ID for a group that
-        has members.
+        time when the offsets were read; by default they are those of new metadata. Retries for
+        `api_timeout_ms`. Raises BrokerResponseError for the first error, such as UNKNOWN_MEMBER_ID
+        for a group that has members, and ConfigurationError for invalid partitions and offsets.
         """
-        await commit_group_offsets(self._view, group, offsets, topic_ids)
+        await commit_group_offsets(self._view, group, checked_offsets(offsets), topic_ids)
 
     async def fetch(
         self,
@@ -308,7 +360,9 @@ class Client:
 
         The broker waits up to `max_wait_ms` for `min_bytes`. The first batch may start before
         `offset`, and is complete even if it is larger than `max_bytes`; the last batch may be cut.
-        It sends one request, without retries; `retrying` adds them. Raises BrokerResponseError.
+        Brokers before 0.10.1 cut a larger first message: the call raises ConfigurationError. The
+        client sends one request; `retrying` can retry it. Raises BrokerResponseError for an error
+        code, such as OFFSET_OUT_OF_RANGE.
         """
         return await fetch_partition(
             self._view,
@@ -339,7 +393,7 @@ class Client:
         The arguments are those of `kproto.client.producer.settings.ProducerSettings`, which has
         their defaults; properties of `from_properties` override the defaults. Kafka's names are
         accepted, too: `compression_type`, `batch_size`, `buffer_memory`, `enable_idempotence`,
-        `max_in_flight_requests_per_connection`. Raises ConfigurationError.
+        `max_in_flight_requests_per_connection`. Raises ConfigurationError for an invalid argument.
         """
         arguments = {
             "compression": compression,
@@ -350,7 +404,8 @@ class Client:
             "idempotent": idempotent,
         }
         arguments = resolve_aliases("Client.producer", arguments, kafka_names, PRODUCER_NAMES)
-        return Producer(self._view, ProducerSettings(**{**self._producer_defaults, **arguments}))
+        settings = ProducerSettings(**{**self._producer_defaults, **arguments})
+        return self._parts.add_producer(Producer(self._view, settings))
 
     @overload
     def consumer(
@@ -363,6 +418,9 @@ class Client:
         max_partition_fetch_bytes: int = FETCH_BYTES,
         max_wait_ms: int = 500,
         read_committed: bool = False,
+        fetch_min_bytes: int = 1,
+        fetch_max_bytes: int = 52_428_800,
+        queued_max_bytes: int = 67_108_864,
         **kafka_names: Unpack[ConsumerNames],
     ) -> Consumer: ...
 
@@ -376,6 +434,9 @@ class Client:
         max_partition_fetch_bytes: int = FETCH_BYTES,
         max_wait_ms: int = 500,
         read_committed: bool = False,
+        fetch_min_bytes: int = 1,
+        fetch_max_bytes: int = 52_428_800,
+        queued_max_bytes: int = 67_108_864,
         instance_id: str | None = None,
         auto_commit: bool = True,
         auto_commit_interval_ms: int = 5_000,
@@ -403,6 +464,9 @@ class Client:
         max_partition_fetch_bytes: int | None = None,
         max_wait_ms: int | None = None,
         read_committed: bool | None = None,
+        fetch_min_bytes: int | None = None,
+        fetch_max_bytes: int | None = None,
+        queued_max_bytes: int | None = None,
         instance_id: str | None = None,
         auto_commit: bool | None = None,
         auto_commit_interval_ms: int | None = None,
@@ -421,19 +485,25 @@ class Client:
     ) -> Consumer | GroupConsumer:
         """Creates a consumer of whole topics, or of single partitions; to be used with `async for`.
 
-        `start` is an offset for each partition, or the start or the end of all.
-        `max_partition_fetch_bytes` bounds the bytes of a partition in a fetch response.
-        `max_wait_ms` is the time for which a broker may delay the response.
+        `start` is "earliest", "latest", or an offset for each partition. With `stop_at_end`
+        iterations end at the ends that the partitions had at the start. `max_wait_ms` is the time
+        for which a broker may delay a fetch response with less than `fetch_min_bytes`. A response
+        has at most `max_partition_fetch_bytes` of each partition and `fetch_max_bytes` in all,
+        except for a larger first batch. `queued_max_bytes` bounds the memory for fetched records,
+        whatever the number of partitions, and with `GroupConsumer.run` also that for queued ones.
 
-        With `group` the consumer shares topics with the other members of that group, or reads
-        manually assigned partitions, and commits offsets. Then `start` is for partitions without a
-        committed offset, and may also be a time or "none". `on_assigned`, `on_revoked` and
-        `on_lost` are functions or coroutine functions; they get partitions as (topic, number).
-        `on_revoked` is called before partitions are revoked, while their offsets can still be
-        committed; the others after partitions are assigned or lost. The other arguments are those
-        of `kproto.client.groups.settings.GroupSettings`, with times in ms. Kafka's names are
-        accepted, too, such as `auto_offset_reset`, `isolation_level`, `group_instance_id`. See
-        `Consumer` and `GroupConsumer`. Raises ConfigurationError.
+        With `group` the consumer shares the topics with the other members of that group, or reads
+        manually assigned partitions, and commits offsets. Then `start` applies to partitions
+        without a committed offset: "earliest", "latest", "none" (an error), a datetime, or a
+        timedelta back from now. With "latest", partitions that are created while the consumer
+        runs start at their log start. `on_assigned`, `on_revoked` and `on_lost` are functions or
+        coroutine functions of a list of partitions, each a (topic, number). `on_revoked` is called
+        before partitions are revoked, while their offsets can still be committed; `on_assigned` and
+        `on_lost` after partitions are assigned or lost. If `on_lost` is None, `on_revoked` is
+        called instead. The other arguments are those of
+        `kproto.client.groups.settings.GroupSettings`, with times in ms. Kafka's names are accepted,
+        too, such as `auto_offset_reset`, `isolation_level`, `group_instance_id`. See `Consumer` and
+        `GroupConsumer`. Raises ConfigurationError for an invalid argument.
         """
         callbacks = RebalanceCallbacks(on_assigned, on_revoked, on_lost)
         fetch_arguments = {
@@ -441,6 +511,9 @@ class Client:
             "max_partition_fetch_bytes": max_partition_fetch_bytes,
             "max_wait_ms": max_wait_ms,
             "read_committed": read_committed,
+            "fetch_min_bytes": fetch_min_bytes,
+            "fetch_max_bytes": fetch_max_bytes,
+            "queued_max_bytes": queued_max_bytes,
         }
         group_arguments = {
             "instance_id": instance_id,
@@ -477,19 +550,20 @@ class Client:
                 *(name for name in callbacks._fields if getattr(callbacks, name)),
             ]:
                 raise ConfigurationError(f"{name} is for a consumer of a group: set group, too")
-            return Consumer(
+            consumer = Consumer(
                 self._view,
                 topics,  # type: ignore[arg-type]  # it refuses a pattern
                 stop_at_end=stop_at_end,
                 **options,
             )
+            return self._parts.add_consumer(consumer)
         if stop_at_end:
             raise ConfigurationError(
-                f"a consumer of a group ({group}) has no end: leave out stop_at_end, or give "
+                f"a consumer of a group ({group}) has no end: leave out stop_at_end, or set "
                 "group=None"
             )
         arguments = {**of_group, **arguments}
-        return GroupConsumer(
+        group_consumer = GroupConsumer(
             self._view,
             topics,
             GroupSettings(group, **arguments, explicit_settings=frozenset(arguments)),
@@ -498,3 +572,4 @@ class Client:
             make_forward_producer=lambda: self.producer(),
             **options,
         )
+        return self._parts.add_consumer(group_consumer)

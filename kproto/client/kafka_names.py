@@ -1,7 +1,7 @@
-"""Kafka's names of settings as aliases of the short ones: `auto_offset_reset` is `start`.
+"""Kafka's names of settings as aliases of the short names: `auto_offset_reset` for `start`.
 
-Each table has the names of one method of `Client`. Dots of Kafka's names are underscores, because
-the names are keyword arguments.
+Each table maps Kafka's names to the short names, for the arguments of one method of `Client`. The
+dots of Kafka's names are underscores, because the names are keyword arguments.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..wire.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from .groups.assignor import Assignor
-    from .producer.record_validation import CompressionName
+    from .producer.settings import CompressionName
 
 __all__ = [
     "CONSUMER_NAMES",
@@ -37,7 +37,7 @@ class ProducerNames(TypedDict, total=False):
 
 
 class ConsumerNames(TypedDict, total=False):
-    """Kafka's names of the arguments of `Client.consumer`."""
+    """Kafka's names of the arguments of `Client.consumer` without a group."""
 
     auto_offset_reset: Literal["earliest", "latest"]
     fetch_max_wait_ms: int
@@ -89,12 +89,12 @@ def resolve_aliases(
 ) -> dict[str, Any]:
     """Returns the arguments of a call under their short names.
 
-    `arguments` are by short names, None if the caller left them out. `kafka_names` has arguments by
-    Kafka's names, which `names` maps to the short names.
+    `arguments` has the arguments under their short names; None if the caller left one out.
+    `kafka_names` has the arguments under Kafka's names, which `names` maps to the short names.
 
     Raises:
-        ConfigurationError: a setting has both names, or an isolation level does not exist.
-        TypeError: the call has no argument of that name.
+        ConfigurationError: the caller set both names of a setting, or an unknown isolation level.
+        TypeError: the call has no argument with one of the names in `kafka_names`.
     """
     found = {name: value for name, value in arguments.items() if value is not None}
     for kafka_name, value in kafka_names.items():

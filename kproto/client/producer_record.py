@@ -1,11 +1,20 @@
-"""`ProducerRecord`, for users and hooks."""
+"""Records to send: `ProducerRecord`, encoded records, and objects that convert to a record."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-__all__ = ["Headers", "ProducerRecord"]
+from ..wire.errors import EncodeError
+
+__all__ = [
+    "EncodedRecords",
+    "Headers",
+    "ProducerRecord",
+    "SupportsKafkaRecord",
+    "as_record",
+    "record_of_event",
+]
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 
@@ -13,8 +22,8 @@ Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 class ProducerRecord(NamedTuple):
     """A record to send.
 
-    `timestamp` is in ms; None is the present time. With `partition` None the partitioner chooses
-    the partition by the key.
+    `timestamp` is in ms; None is the present time. If `partition` is None, the hash of the key
+    determines the partition; a record without a key goes to the sticky partition (KIP-480).
     """
 
     value: bytes | None
@@ -22,3 +31,49 @@ class ProducerRecord(NamedTuple):
     headers: Headers = ()
     timestamp: int | None = None
     partition: int | None = None
+
+
+def as_record(value: bytes | ProducerRecord | None) -> ProducerRecord:
+    """Returns an element of `send_many` as a record."""
+    return value if isinstance(value, ProducerRecord) else ProducerRecord(value)
+
+
+class EncodedRecords(NamedTuple):
+    """The encoded records of one batch: `count` records in `data`, uncompressed.
+
+    The bytes are those of records in a batch of magic 2 (KIP-98): offset deltas 0, 1, 2 …,
+    timestamp deltas 0. `timestamp` is the timestamp of all records, in ms; None is the present
+    time. The bytes are not validated: the broker or a consumer may refuse invalid bytes.
+    """
+
+    data: bytes
+    count: int  # type: ignore[assignment]  # a tuple has a method of that name
+    timestamp: int | None = None
+
+
+class SupportsKafkaRecord(Protocol):
+    """An object that converts to a record: an event of `kproto_cloudevents`, or your own class."""
+
+    def to_kafka_record(
+        self, mode: Literal["binary", "structured"] | None = None, **options: Any
+    ) -> tuple[bytes | None, bytes | None, Headers]:
+        """Returns the key, value and headers of a record that represents this object."""
+        ...
+
+
+def record_of_event(
+    event: SupportsKafkaRecord,
+    mode: Literal["binary", "structured"] | None,
+    options: Mapping[str, Any],
+) -> tuple[bytes | None, bytes | None, Headers]:
+    """Returns key, value and headers of an event.
+
+    Raises EncodeError for an object that is no event.
+    """
+    if isinstance(event, type) or not callable(getattr(event, "to_kafka_record", None)):
+        given = event.__name__ if isinstance(event, type) else type(event).__name__
+        raise EncodeError(
+            f"{given} is no event to be sent, because it has no to_kafka_record(): "
+            "send its key, value and headers by `send`"
+        )
+    return event.to_kafka_record(mode, **options)

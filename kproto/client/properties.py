@@ -1,4 +1,4 @@
-"""Converts a client.properties file to the arguments of a `Client`. It opens no connection."""
+"""Converts properties, from a file or a mapping, to the arguments of a `Client`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ class ClientArguments(NamedTuple):
     settings: ClientSettings
     producer: Mapping[str, Any]
     consumer: Mapping[str, Any]
-    #: Further defaults of group consumers; `group` is the default group of consumers.
+    #: Further defaults of consumers with a group. Its key `group` has the default group.
     group: Mapping[str, Any]
 
 
 def client_arguments(source: PropertySource, overrides: Mapping[str, Any]) -> ClientArguments:
-    """Returns the arguments from properties and `overrides`: fields of ClientSettings, `bootstrap`.
+    """Returns the arguments of a `Client` from the properties in `source`, and from `overrides`.
 
-    Properties of an overridden setting are not read. Raises ConfigurationError.
+    The names in `overrides` are `bootstrap` and the fields of ClientSettings. They replace
+    properties: the properties of an overridden setting are not read. Raises ConfigurationError for
+    an unknown name, an invalid value, an unreadable file, and if there is no bootstrap server.
     """
     known = [each.name for each in fields(ClientSettings)]
     for name in overrides:
@@ -43,7 +45,7 @@ def client_arguments(source: PropertySource, overrides: Mapping[str, Any]) -> Cl
     bootstrap = settings.pop(_BOOTSTRAP, found.bootstrap)
     if bootstrap is None:
         raise ConfigurationError(
-            "the properties have no bootstrap.servers: set it, or give bootstrap="
+            "the properties have no bootstrap.servers: set it, or pass bootstrap="
         )
     return ClientArguments(
         bootstrap, ClientSettings(**settings), found.producer, found.consumer, found.group

@@ -1,4 +1,4 @@
-"""The versions that a release of Kafka supports, for brokers that cannot report them.
+"""The API versions that a release of Kafka supports, for brokers that cannot report them.
 
 Brokers before 0.10 have no ApiVersions (KIP-35): they close a connection that sends it, so their
 release must be configured. Plain functions on the table of releases.
@@ -25,17 +25,20 @@ __all__ = [
     "version_ranges_of",
 ]
 
-#: The format of record batches.
+#: The magic of record batches, the newest record format (KIP-98).
 MAGIC_OF_BATCHES: Final = 2
 
-#: The lowest version of Produce that accepts a record format, and the format, newest first (KIP-32,
-#: KIP-98). Brokers below Produce v3 accept message sets only.
+#: The lowest version of Produce that accepts a record format, and the magic of the format, newest
+#: first (KIP-32, KIP-98). Below v3, Produce accepts only message sets.
 _MAGICS: Final = ((3, MAGIC_OF_BATCHES), (2, 1), (0, 0))
 
 
 @cache
 def resolve_release(name: str) -> str:
-    """Returns the newest release of that name: "0.9" is 0.9.0.1. Raises ConfigurationError."""
+    """Returns the newest release that `name` covers: 0.9.0.1 for "0.9".
+
+    Raises ConfigurationError if there is none.
+    """
     from ..schema import release_table  # few clients need this table
     from ..schema.unknown_names import nearest
 
@@ -49,7 +52,7 @@ def resolve_release(name: str) -> str:
 
 @cache
 def version_ranges_of(name: str) -> Mapping[int, ApiRange]:
-    """Returns the versions of each API key in a release. Raises ConfigurationError."""
+    """Returns the API versions of a release, by API key. Raises ConfigurationError."""
     from ..schema import release_table
 
     ranges = release_table.ranges(resolve_release(name)).values()
@@ -61,7 +64,7 @@ def version_ranges_of(name: str) -> Mapping[int, ApiRange]:
 
 
 def has_api_versions(name: str | None) -> bool:
-    """Returns True if brokers of a release answer ApiVersions; None is an unknown release."""
+    """Returns True if brokers of a release answer ApiVersions, or if `name` is None (unknown)."""
     return name is None or ApiVersionsRequest.API_KEY in version_ranges_of(name)
 
 
@@ -78,12 +81,12 @@ def common_ranges(
 
 
 def magic_of_release(name: str | None) -> int:
-    """Returns the record format of a release; the newest one if the release is unknown."""
+    """Returns the magic of the record format of a release; the newest magic if `name` is None."""
     if name is None:
         return MAGIC_OF_BATCHES
     return message_magic(version_ranges_of(name)[ProduceRequest.API_KEY].highest)
 
 
 def message_magic(highest_produce: int) -> int:
-    """Returns the record format of a broker whose highest version of Produce is that one."""
+    """Returns the magic of a broker's record format, by its highest version of Produce."""
     return next((magic for version, magic in _MAGICS if highest_produce >= version), 0)

@@ -87,33 +87,35 @@ class ClientSettings:
     #: The longest throttle time that the client obeys (KIP-219). Brokers request at most their
     #: quota windows, 11 s by default: a longer time is a mistake, and must not stop a client.
     throttle_max_ms: int = 60_000
-    #: The longest time from the write of a request to its response. It exceeds the 30 s for which
-    #: brokers hold a Produce.
+    #: The longest time from the write of a request to its response. The default exceeds the 30 s
+    #: for which brokers may hold a Produce.
     request_timeout_ms: int = 40_000
-    #: The longest time from the send of a record to its ack, with all retries
-    #: (delivery.timeout.ms).
+    #: The longest time from the append of a record to its ack, with all retries
+    #: (delivery.timeout.ms). Before that, a call may wait as long for metadata and memory.
     delivery_timeout_ms: int = 120_000
-    #: How long consumers, commits and calls retry (default.api.timeout.ms). As long as
-    #: `delivery_timeout_ms`: if an outage is short enough for producers, no consumer fails either.
+    #: How long consumers, commits, and calls such as `topic` and `list_offsets` retry
+    #: (default.api.timeout.ms). The default equals that of `delivery_timeout_ms`: an outage that
+    #: fails no send fails no consumer.
     api_timeout_ms: int = 120_000
-    #: How long a producer still sends when its `async with` block ends with an exception. It is
-    #: short, because a broker that is down must not delay the exception.
+    #: How long a producer still sends, and a group consumer still commits, when its `async with`
+    #: block ends with an exception. It is short, because a broker that is down must not delay the
+    #: exception.
     error_flush_ms: int = 1_000
     #: Backoff before the first retry; doubles with each further retry, with a jitter of 20 %.
     retry_backoff_ms: int = 100
     #: The longest backoff between two retries.
     retry_backoff_max_ms: int = 1_000
-    #: Metadata older than this is refreshed before it is used.
+    #: Metadata older than this is refreshed. Calls and sends wait for the refresh, fetches do not.
     metadata_max_age_ms: int = 300_000
     #: The recovery if no known broker can be reached, or if a broker requests it (KIP-1102).
-    #: `rebootstrap`: resolve the names of the configured servers again, and connect to them.
-    #: `none`: keep the known brokers. The names may resolve to other brokers by then (KIP-899).
+    #: `rebootstrap`: resolve the names of the configured servers again, because they may have other
+    #: addresses by then, and connect to them (KIP-899). `none`: keep the known brokers.
     metadata_recovery_strategy: RecoveryStrategy = "rebootstrap"
     #: If requested metadata has not arrived for this long, the client closes every connection and
     #: bootstraps again (KIP-1102).
     metadata_recovery_rebootstrap_trigger_ms: int = 300_000
-    #: How long the client requests an unknown topic or leader again: not every broker knows a new
-    #: topic at once.
+    #: How long the client repeats a Metadata request if a topic is unknown or has no leader: a new
+    #: topic does not reach all brokers at once.
     metadata_wait_ms: int = 5_000
     #: The largest response that is read; a larger one ends the connection with an error.
     max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
@@ -123,8 +125,8 @@ class ClientSettings:
     #: The largest request that the producer builds of several batches; a single batch may be
     #: larger. Brokers refuse requests over 100 MiB (socket.request.max.bytes).
     max_request_bytes: int = 16_777_216
-    #: Requests in flight on one connection; the client queues further ones. Brokers process one
-    #: request of a connection at a time, so they would only queue more.
+    #: The most requests in flight on one connection; the client queues further requests. Brokers
+    #: process one request of a connection at a time, so they would only queue them, too.
     max_in_flight: int = 16
     #: Use fetch sessions (KIP-227): a fetch then names only the partitions that changed.
     fetch_sessions: bool = True
@@ -170,7 +172,8 @@ class Address:
 def parse_bootstrap(servers: str | Sequence[str]) -> list[Address]:
     """Parses `host:port,host:port`, or a list of `host:port`; IPv6 addresses are in brackets.
 
-    Raises ConfigurationError, which quotes the invalid address.
+    The default port is 9092. Raises ConfigurationError if an address is invalid, or if there is
+    none.
     """
     if isinstance(servers, str):
         parts = servers.split(",")

@@ -1,4 +1,4 @@
-// Bytes that are pasted, decoded and annotated: the form, the hex and the tree beside it.
+// The view that decodes pasted bytes: the form, the hex pane, and the tree beside it.
 
 const EXAMPLES = [
   ["ApiVersions request", "request", "", "", "AAAAIQASAAQAAAABAAhleHBsb3JlcgAHa3Byb3RvBjAuMS4wAA"],
@@ -16,15 +16,15 @@ const EXAMPLES = [
 const KINDS = [
   ["request", "Request frames"], ["response", "Response frame"], ["body", "Message without header"], ["records", "Record batches"],
 ];
-const MAX_LINK_BYTES = 16384; // of bytes in the address: browsers and chats cut longer ones
-const MAX_HEX_BYTES = 8192; // drawn at once: each is an element
-const MAX_ROWS = 600; // of the tree opened at first
-const MAX_CHILDREN = 200; // of one node, before "more" is asked for
+const MAX_LINK_BYTES = 16384; // in the address, because browsers and chats truncate longer addresses
+const MAX_HEX_BYTES = 8192; // that are drawn, because each is an element
+const MAX_ROWS = 600; // of the tree that are open at first
+const MAX_CHILDREN = 200; // of a node that are drawn before "more"
 const MAX_SHOWN = 64; // bytes of a value in its row
 const MAX_TEXT = 200; // characters of a string in its row
 const SECRETS = new Set(DATA.secrets.map(([message, field]) => `${message}.${field}`));
 
-/** A value in one line. */
+/** Returns a value as one line of text. */
 function valueText(node) {
   const { value, kind } = node;
   if (value === null) return "null";
@@ -46,7 +46,7 @@ function valueText(node) {
   return String(value);
 }
 
-/** What a value says besides itself: the name of a code, a time. */
+/** Returns a note about a value, such as the name of a code, or a time. */
 function noteText(node) {
   if (node.note) return node.note;
   if (node.kind === "int16" && /ErrorCode$/.test(node.name)) return ERRORS.get(node.value)?.name || "";
@@ -96,7 +96,7 @@ function decodeView([kind = "request", name = "", versionText = "", encoded = ""
     remember(state);
   }
   let ready = false;
-  const radios = el("fieldset", { class: "kinds" }, el("legend", null, "What it is"), KINDS.map(([value, text]) => el("label", null,
+  const radios = el("fieldset", { class: "kinds" }, el("legend", null, "Content"), KINDS.map(([value, text]) => el("label", null,
     el("input", { type: "radio", name: "kind", value, checked: value === state.kind, onchange: () => setKind(value) }), text)));
   refreshVersions();
   setKind(state.kind);
@@ -113,7 +113,7 @@ function decodeView([kind = "request", name = "", versionText = "", encoded = ""
   };
 }
 
-/** Put the state into the address, so that it can be passed on; never with secrets. */
+/** Writes the state into the address, so that it can be shared; leaves out bytes with secrets. */
 function remember(state) {
   const data = state.data || new Uint8Array(0);
   const carried = data.length <= MAX_LINK_BYTES && !state.hasSecrets ? base64(data, true) : "";
@@ -122,14 +122,14 @@ function remember(state) {
   if (location.hash !== hash) history.replaceState(null, "", hash);
 }
 
-/** The elements that show what the bytes are. */
+/** Returns the elements that show the decoded bytes. */
 function decoded(state, redraw) {
   state.hasSecrets = false;
   if (state.data === null) return [el("p", { class: "verdict broken" }, "This is neither hex (two digits a byte) nor base64.")];
-  if (!state.data.length) return [el("p", { class: "hint" }, "Paste bytes, and they are read here as you type. They stay in this page.")];
+  if (!state.data.length) return [el("p", { class: "hint" }, "Pasted bytes are decoded as you type. They do not leave this page.")];
   const message = messageNamed(state.name);
   const named = state.kind === "response" || state.kind === "body";
-  if (named && !message) return [el("p", { class: "verdict" }, "Choose the message that the bytes are.")];
+  if (named && !message) return [el("p", { class: "verdict" }, "Choose the message of the bytes.")];
   if (state.kind === "response" && message.type !== "response") {
     return [el("p", { class: "verdict broken" }, `${message.name} is no response; choose “Message without header”.`)];
   }
@@ -153,7 +153,7 @@ function verdict(part, count) {
     `: broken at byte ${offset}${path ? `, field ${path}` : ""}: ${reason}`);
 }
 
-/** The two panes, which light up together. */
+/** The hex pane and the tree; both highlight the same node. */
 class BytesView {
   constructor(state, parts) {
     this.data = state.data;
@@ -174,7 +174,7 @@ class BytesView {
     this.hexPane = el("div", { class: "left" }, this.hex(), this.aboutPane);
   }
 
-  /** Give every node a number, each byte the innermost node that holds it; find secrets. */
+  /** Numbers the nodes, maps each byte to its innermost node, and collects the secrets. */
   index(node, message) {
     node.message = message || node.message;
     node.id = this.nodes.push(node) - 1;
@@ -209,7 +209,7 @@ class BytesView {
       }
       rows.push(el("div", { class: "line" }, el("span", { class: "offset" }, at.toString(16).padStart(4, "0")), bytes));
     }
-    const pane = el("div", { class: "hex", role: "group", tabindex: "0", id: "hex", "aria-label": `${plural(this.data.length, "byte")} in hex; arrow keys go over them` },
+    const pane = el("div", { class: "hex", role: "group", tabindex: "0", id: "hex", "aria-label": `${plural(this.data.length, "byte")} in hex; arrow keys move between bytes` },
       rows, shown < this.data.length && el("p", { class: "hint" }, `The first ${shown} of ${this.data.length} bytes.`));
     pane.addEventListener("mouseover", (event) => event.target.dataset.at && this.show(this.owner[event.target.dataset.at]));
     pane.addEventListener("click", (event) => {
@@ -238,7 +238,7 @@ class BytesView {
     return [node.name, value, noteText(node)].filter(Boolean).join(", ");
   }
 
-  /** Light up a node and its bytes. */
+  /** Highlights a node and its bytes. */
   show(id) {
     if (id === this.shown) return;
     const light = (one, on) => {
@@ -254,7 +254,7 @@ class BytesView {
     if (this.nodes[id]) this.aboutPane.replaceChildren(...this.about(this.nodes[id]));
   }
 
-  /** Where a node stands, what its type is, and what the glossary says of it. */
+  /** Returns the path, type, position and glossary text of a node. */
   about(node) {
     const path = [];
     for (let one = node; one; one = one.parent) path.unshift(one.name);
@@ -354,7 +354,7 @@ class BytesView {
     li.focus();
   }
 
-  /** Open all that holds a node, and go to it. */
+  /** Opens all nodes that contain a node, and moves the focus to it. */
   reveal(node) {
     if (!node) return;
     for (let one = node.parent, above = []; ; one = one.parent) {

@@ -1,8 +1,8 @@
-// Decodes a message by its layout into a tree, and says what is wrong with broken bytes.
-// Reasons, field paths and offsets are those of kproto/schema/wire_walk.py.
+// Decodes a message by its layout into a tree, and reports the fault in broken bytes.
+// Reasons, field paths and offsets are those of kproto/schema/wire_validation.py.
 //
-// A node: name, kind, at and end (offsets in the data), value, children; what was read before a
-// fault stays in the tree.
+// A node has name, kind, at and end (offsets in the data), value and children. The nodes before a
+// fault stay in the tree.
 
 const MAX_STRING_BYTES = 32767;
 const MAX_ARRAY_ELEMENTS = 1000000;
@@ -10,7 +10,7 @@ const MAX_TAGGED_FIELDS = 10000;
 const MAX_TAG = 0x7ffffffe;
 const MAX_LENGTH = 0x7fffffff;
 
-/** What is wrong with bytes, and where; the path is put together on the way up. */
+/** A fault in the bytes: reason, offset, path. Each field that contains it prepends its name. */
 class Fault extends Error {
   constructor(reason, offset, isNull = false) {
     super(reason);
@@ -26,7 +26,7 @@ class Fault extends Error {
   }
 }
 
-/** Do `read`; a fault is one of something inside `name`. */
+/** Calls `read`; prepends `name` to the path of a fault. */
 function inside(name, read) {
   try {
     return read();
@@ -36,7 +36,7 @@ function inside(name, read) {
   }
 }
 
-/** Do `read`; a fault says what it is one of, where the path does not. */
+/** Calls `read`; prepends `what` to the reason of a fault, because the path does not name it. */
 function partOf(what, read) {
   try {
     return read();
@@ -46,7 +46,7 @@ function partOf(what, read) {
   }
 }
 
-/** Where and why bytes are no UTF-8, in Python's words; null when they are. */
+/** Returns the offset and the reason, in Python's words, if bytes are not UTF-8, else null. */
 function utf8Fault(data, from, to) {
   const follows = (at, low, high) => data[at] >= low && data[at] <= high;
   let at = from;
@@ -81,7 +81,7 @@ class Decoder {
     return new Fault(`${needed} needed and ${left === 1 ? "1 is" : `${left} are`} left`, pos);
   }
 
-  /** An unsigned varint of up to 5 bytes and 32 bits: the value and the position behind it. */
+  /** Returns an unsigned varint of up to 5 bytes and 32 bits, and the position after it. */
   uvarint(pos) {
     let value = 0;
     for (let index = 0; index < 5; index += 1) {
@@ -93,7 +93,7 @@ class Decoder {
     throw new Fault("an unsigned varint of more than 5 bytes", pos);
   }
 
-  /** A length in either form, -1 for null, and the position behind it. */
+  /** Returns a compact or other length, -1 for null, and the position after it. */
   length(type, width, pos) {
     const least = type.nullable ? -1 : 0;
     if (type.compact) {
@@ -123,7 +123,7 @@ class Decoder {
     }
   }
 
-  /** Read a value of `type` at `pos` into `node`; the position behind it. */
+  /** Reads a value of `type` at `pos` into `node`; returns the position after it. */
   value(type, pos, node) {
     node.end = this.size; // until it is known
     const end = this.valueInside(type, pos, node);
@@ -285,9 +285,9 @@ class Decoder {
 }
 
 /**
- * Decode `message` at `version` from `data`, from `pos` on. Gives the tree, the position behind it,
- * and the fault or null: reason, path, and offset from `pos`. With `trailing`, bytes behind the
- * message are no fault.
+ * Decodes `message` at `version` in `data`, from `pos` on. Returns the tree, the position after it,
+ * and the fault (reason, path, and offset from `pos`) or null. With `trailing`, bytes after the
+ * message are not a fault.
  */
 function decodeMessage(message, version, data, pos = 0, trailing = false) {
   const tree = { name: message.name, kind: "message", at: pos, end: data.length, struct: message.name, message };
@@ -307,7 +307,7 @@ function decodeMessage(message, version, data, pos = 0, trailing = false) {
   return { tree, end: tree.end, fault: null };
 }
 
-/** Bytes as base64; `url` for the alphabet of uuids, without padding. */
+/** Returns bytes as base64; with `url` in the alphabet of uuids, without padding. */
 function base64(bytes, url = false) {
   let text = "";
   for (let at = 0; at < bytes.length; at += 8192) {
@@ -317,7 +317,7 @@ function base64(bytes, url = false) {
   return url ? made.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "") : made;
 }
 
-/** A node as JSON text in the form of Kafka's JsonConverter classes; int64 stays exact. */
+/** Returns a node as JSON text, as Kafka's JsonConverter classes write it; int64 stays exact. */
 function toJson(node) {
   const value = node.value;
   if (value === null) return "null";

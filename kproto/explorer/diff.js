@@ -1,13 +1,13 @@
-// What changed: between two versions of a message, and between two releases.
+// The views of the changes between two versions of a message, and between two releases.
 
-/** The form of a field in words, as far as versions may differ in it. */
+/** Returns the encoding of a field in a version as text; empty if the version lacks the field. */
 function formText(spec, form) {
   if (!form) return "";
   return [form.compact ? `compact ${spec.type}` : spec.type, form.nullable ? "or null" : "", form.tagged ? `in tag ${spec.tag}` : ""]
     .filter(Boolean).join(" ");
 }
 
-/** Each field of either version: path, depth, and its form in both; `mark` is +, -, ~ or empty. */
+/** Returns each field of either version, with its encoding in both; `mark` is +, -, ~ or empty. */
 function changes(message, older, newer) {
   const rows = [];
   const walk = (fields, depth, path, inBoth) => {
@@ -66,10 +66,10 @@ function releasePicker(older, newer) {
     link(to("releases", older, newer), "What changed"));
 }
 
-/** What `newer` speaks that `older` does not, and the other way round. */
+/** Shows the APIs whose versions differ between two releases. */
 function releaseDiffView([older, newer]) {
   const [before, after] = [RELEASES.get(older), RELEASES.get(newer)];
-  if (!before || !after) return problemView(`This page knows the releases ${[...RELEASES.keys()].join(", ") || "of none"}.`);
+  if (!before || !after) return problemView(`This page has the releases ${[...RELEASES.keys()].join(", ") || "(none)"}.`);
   const rows = [];
   for (const api of APIS) {
     const [was, is] = [before.get(api.key), after.get(api.key)];

@@ -1,6 +1,6 @@
-// Making elements and links. Text goes in as text, never as markup.
+// Creates elements and links. Inserts text as text, never as markup.
 
-/** An element: `class`, `on…` listeners and attributes; false and null are left out. */
+/** Creates an element with attributes and `on…` listeners; leaves out false and null. */
 function el(tag, attributes, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
@@ -13,24 +13,24 @@ function el(tag, attributes, ...children) {
   return node;
 }
 
-/** The fragment of a state: `#/m/FetchRequest/13`. */
+/** Returns the fragment of an address, such as `#/m/FetchRequest/13`. */
 const to = (...parts) => `#/${parts.map((part) => encodeURIComponent(part)).join("/")}`;
 const link = (href, text, more) => el("a", { href, ...more }, text);
 const messageLink = (name, version, text) => link(to("m", name, version), text || `${name} v${version}`);
 
-/** Tell a screen reader. */
+/** Announces a text to screen readers. */
 function announce(text) {
   document.getElementById("status").textContent = text;
 }
 
-/** A labelled `select` of pairs of value and text. */
+/** Creates a labeled `select` from pairs of value and text. */
 function select(label, pairs, chosen, onchange, id) {
   const made = el("select", { id, onchange: (event) => onchange(event.target.value) },
     pairs.map(([value, text]) => el("option", { value, selected: String(value) === String(chosen) }, text)));
   return el("label", { class: "field" }, el("span", null, label), made);
 }
 
-/** A table with a caption for screen readers, heads, and rows of cells. */
+/** Creates a table with a caption for screen readers, heads, and rows of cells. */
 function table(caption, heads, rows, more) {
   return el("div", { class: "scroll" }, el("table", more,
     el("caption", { class: "hidden" }, caption),
@@ -39,8 +39,8 @@ function table(caption, heads, rows, more) {
 }
 
 /**
- * Arrow keys inside `container`: its rows are those of `rows()`, each a list of elements that take
- * the focus. One Tab stop a row, or one in all, is up to who makes them.
+ * Makes arrow keys move the focus inside `container`. `rows()` returns its rows, each a list of
+ * elements that can have the focus. The caller sets the Tab stops.
  */
 function arrows(container, rows) {
   container.addEventListener("keydown", (event) => {
@@ -58,7 +58,7 @@ function arrows(container, rows) {
   });
 }
 
-/** What changed in a version, and by which KIP, each with its page where one is known. */
+/** Returns a line with the change of a version and its KIPs, each with a link if it is known. */
 function kipLine(row, lead, mark) {
   const kips = row.kips.map((kip) => (kip.address
     ? link(kip.address, `KIP-${kip.number}`, { title: kip.title || null, rel: "noreferrer", target: "_blank" }) : el("b", null, `KIP-${kip.number}`)));

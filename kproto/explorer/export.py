@@ -1,8 +1,8 @@
 """Exports definitions, error codes and releases as compact JSON data for the scripts of the page.
 
-A field is a list: name, type, versions, a mapping of its other attributes (or 0), and its inner
-fields if it has any. `_FIELD_KEYS` defines the keys of that mapping, `_message` those of a message.
-`model.js` reads both.
+A field is a list: name, type, versions, a mapping of its other attributes, and its inner fields.
+The mapping is 0 if it is empty but inner fields follow. `_FIELD_KEYS` and `_field` define the keys
+of the mapping, `_message` those of a message. `model.js` reads both.
 """
 
 from __future__ import annotations

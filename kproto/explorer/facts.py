@@ -16,7 +16,8 @@ __all__ = ["former", "glossary", "kips", "releases"]
 def releases() -> dict[str, dict[int, tuple[int, int]]]:
     """Returns the lowest and highest version by API key, for each release, oldest first.
 
-    Omits versions that are unstable in a release, because a broker must enable them.
+    Omits versions that are unstable in a release, because a broker serves them only if its
+    configuration enables them.
     """
     return {
         release: {

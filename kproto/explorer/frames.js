@@ -1,23 +1,23 @@
-// Text to bytes, and bytes to frames: which message it is, its header, its body.
+// Converts text to bytes, and splits bytes into frames: message, header and body.
 
-/** Bytes of hex (spaces, colons, 0x and offsets of a dump are skipped) or base64; null for neither. */
+/** Parses hex (skips spaces, colons, 0x and offsets of a dump) or base64; null for other text. */
 function bytesOfText(text) {
   const compact = withoutDump(text).replace(/0x|\\x|[\s:,]/g, "");
   if (compact === "") return new Uint8Array(0);
-  if (/^[0-9a-fA-F]+$/.test(compact)) { // half a byte too many is a slip, and no base64
+  if (/^[0-9a-fA-F]+$/.test(compact)) { // an odd number of digits is an error, not base64
     return compact.length % 2 ? null : Uint8Array.from(compact.match(/../g), (pair) => parseInt(pair, 16));
   }
   return bytesOfBase64(text.replace(/\s/g, ""));
 }
 
-/** Bytes of base64 or base64url, as an address carries them, whatever its letters; null for neither. */
+/** Parses base64 or base64url, even if all letters are hex digits; null for other text. */
 function bytesOfBase64(text) {
   const plain = text.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, "");
   if (!/^[A-Za-z0-9+/]*$/.test(plain) || plain.length % 4 === 1) return null;
   return Uint8Array.from(atob(plain), (letter) => letter.charCodeAt(0));
 }
 
-/** The lines of a hex dump (`xxd`, `hexdump -C`, tcpdump) without offsets and text. */
+/** Returns the lines of a hex dump (`xxd`, `hexdump -C`, tcpdump) without offsets and text. */
 function withoutDump(text) {
   const line = /^\s*(?:0x)?[0-9a-fA-F]{4,8}:?\s{1,2}((?:[0-9a-fA-F]{2,4} {1,2})*[0-9a-fA-F]{2,4})(?:\s{2,}.*|\s*\|.*)?\s*$/;
   const lines = text.split("\n").filter((one) => one.trim() && !/^[0-9a-fA-F]{7,8}$/.test(one.trim()));
@@ -30,18 +30,18 @@ function withoutDump(text) {
 
 const hexOf = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-/** The version of the header in front of a request; ControlledShutdown v0 has no client id. */
+/** Returns the header version of a request; ControlledShutdown v0 has no client id. */
 function requestHeaderVersion(message, version) {
   if (message.key === 7 && version === 0) return 0;
   return within(message.flexible, version) ? 2 : 1;
 }
 
-/** The version of the header in front of a response; that of ApiVersions is always 0 (KIP-511). */
+/** Returns the header version of a response; it is always 0 for ApiVersions (KIP-511). */
 function responseHeaderVersion(message, version) {
   return message.key !== 18 && within(message.flexible, version) ? 1 : 0;
 }
 
-/** The request that the api key and version at `pos` name; null when no definition knows it. */
+/** Returns the request with the api key and version at `pos`; null if no definition has it. */
 function requestAt(data, pos) {
   if (pos + 4 > data.length) return null;
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
@@ -54,22 +54,22 @@ function requestAt(data, pos) {
   return within(message.valid, version) ? { message, version, headerVersion } : null;
 }
 
-/** The size in front of a frame: the bytes that follow it, when these are all there. */
+/** Returns the size field of a frame; null if it is 0, negative, or exceeds the data. */
 function sizeAt(data, pos) {
   if (pos + 4 > data.length) return null;
   const size = new DataView(data.buffer, data.byteOffset, data.byteLength).getInt32(pos);
   return size > 0 && size <= data.length - pos - 4 ? size : null;
 }
 
-/** Whether no request begins at `pos` and one does behind 4 bytes, which then are a size that is wrong. */
+/** Returns true if a request begins 4 bytes after `pos` and none at `pos`: the 4 bytes are a wrong size. */
 const isWrongSize = (data, pos) => requestAt(data, pos) === null && requestAt(data, pos + 4) !== null;
 
-const MAX_FRAMES = 200; // of one paste: more are no longer to be read by a person
+const MAX_FRAMES = 200; // of one paste: more are too many to read
 
 /**
- * What `data` is, as `kind` says: `request` (frames that name themselves, with or without sizes in
- * front), `response` (of `message` at `version`), `body`, or `records`. Gives a list of parts: title,
- * trees, and fault or null with its offset in `data`.
+ * Decodes `data` as `kind`: `request` (one or more requests, with or without size fields),
+ * `response` (of `message` at `version`), `body`, or `records`. Returns a list of parts, each with a
+ * title, trees, and a fault with its offset in `data`, or null.
  */
 function decodeAs(kind, data, message, version) {
   if (data.length === 0) return [];
@@ -86,9 +86,9 @@ function decodeAs(kind, data, message, version) {
     const end = sized ? begin + size : data.length;
     const part = kind === "request" ? requestPart(data, begin, end) : responsePart(data, begin, end, message, version);
     if (begin > pos) {
-      const told = new DataView(data.buffer, data.byteOffset, data.byteLength).getInt32(pos);
-      part.trees.unshift({ name: "Size", kind: "int32", at: pos, end: begin, value: told });
-      if (wrong) part.fault = { reason: `${plural(told, "byte")} announced, and ${end - begin} here`, path: "size", offset: pos };
+      const announced = new DataView(data.buffer, data.byteOffset, data.byteLength).getInt32(pos);
+      part.trees.unshift({ name: "Size", kind: "int32", at: pos, end: begin, value: announced });
+      if (wrong) part.fault = { reason: `the size is ${announced}, but ${plural(end - begin, "byte")} follow it`, path: "size", offset: pos };
     }
     parts.push(part);
     pos = end;
@@ -119,7 +119,7 @@ function responsePart(data, begin, end, message, version) {
 }
 
 function withHeader(title, headerName, headerVersion, message, version, data, begin, end) {
-  if (headerVersion === 0 && headerName === "RequestHeader") { // no definition has it any more
+  if (headerVersion === 0 && headerName === "RequestHeader") { // no definition has this header version
     const names = [["RequestApiKey", "int16", 0, 2], ["RequestApiVersion", "int16", 2, 4], ["CorrelationId", "int32", 4, 8]];
     const decoder = new Decoder(data.subarray(0, end));
     const children = names.filter((one) => begin + one[3] <= end).map(([name, kind, from, to]) => (
@@ -141,7 +141,7 @@ function withHeader(title, headerName, headerVersion, message, version, data, be
   return part;
 }
 
-/** The body of a message; bytes behind it are shown as such where a frame may carry them. */
+/** Decodes the body of a message; with `inFrame`, bytes after it are a node, not a fault. */
 function bodyPart(title, message, version, data, begin, end, inFrame) {
   if (!within(message.valid, version)) {
     const reason = `${message.name} has versions ${rangeText(message.valid)}, not ${version}`;
@@ -150,14 +150,14 @@ function bodyPart(title, message, version, data, begin, end, inFrame) {
   const read = decodeMessage(message, version, data.subarray(0, end), begin, inFrame);
   const trees = [read.tree];
   if (!read.fault && read.end < end) {
-    trees.push({ name: "Behind the body", kind: "bytes", at: read.end, end, value: data.subarray(read.end, end) });
+    trees.push({ name: "After the body", kind: "bytes", at: read.end, end, value: data.subarray(read.end, end) });
   }
   openRecords(read.tree, data);
   const fault = read.fault && { ...read.fault, offset: read.fault.offset + begin };
   return { title, trees, fault, message, version };
 }
 
-/** Put the batches of `records` fields under them. */
+/** Adds the batches of each `records` field as its children. */
 function openRecords(node, data) {
   if (node.kind === "records" && node.value && node.value.length) {
     node.children = readRecords(data.subarray(0, node.end), node.content, node.end);

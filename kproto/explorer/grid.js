@@ -1,17 +1,17 @@
-// The APIs at a glance: which versions each has, and what each release of Kafka speaks.
+// The views of all APIs: the versions of each, and the versions that each Kafka release supports.
 
 const LISTENERS = { broker: "broker", controller: "controller", zkBroker: "broker with ZooKeeper" };
 const RELEASES = new Map(DATA.releases.map(([name, ranges]) => (
   [name, new Map(ranges.map(([key, low, high]) => [key, { low, high }]))])));
 
-/** The oldest release that speaks a version of an API; empty where none is known. */
+/** Returns the oldest release that supports a version of an API; empty if none is known. */
 function firstRelease(key, version) {
   for (const [name, ranges] of RELEASES) if (ranges.has(key) && within(ranges.get(key), version)) return name;
   return "";
 }
 
-/** The release since which no release speaks a version of an API; empty while it stands, or never was. */
-function goneSince(key, version) {
+/** Returns the release that dropped a version of an API; empty if none did, or none had it. */
+function droppedIn(key, version) {
   let [gone, stood] = ["", false];
   for (const [name, ranges] of RELEASES) {
     if (ranges.has(key) && within(ranges.get(key), version)) [gone, stood] = ["", true];
@@ -20,8 +20,8 @@ function goneSince(key, version) {
   return gone;
 }
 
-/** The releases that brought or took a version, in their order: the others are as those before. */
-function telling() {
+/** Returns the releases whose versions differ from those of the release before, oldest first. */
+function changedReleases() {
   let before = "";
   return [...RELEASES.keys()].filter((name) => {
     const said = JSON.stringify([...RELEASES.get(name)]);
@@ -31,16 +31,16 @@ function telling() {
   });
 }
 
-/** What a version is: for the colour of its cell, and in words. */
-function versionMarks(message, version, spoken) {
+/** Returns the marks of a version, for the color of its cell and for its label. */
+function versionMarks(message, version, supported) {
   const marks = [];
   if (within(message.flexible, version)) marks.push("flexible");
   if (within(message.deprecated, version)) marks.push("deprecated");
   if (message.unstable && version === message.valid.high) marks.push("unstable");
-  if (spoken && !within(spoken, version)) marks.push("unspoken");
+  if (supported && !within(supported, version)) marks.push("unsupported");
   return marks;
 }
-const MARK_WORDS = { flexible: "flexible", deprecated: "deprecated", unstable: "unstable", unspoken: "not in this release" };
+const MARK_WORDS = { flexible: "flexible", deprecated: "deprecated", unstable: "unstable", unsupported: "not in this release" };
 
 function gridView([release]) {
   const ranges = RELEASES.get(release);
@@ -83,26 +83,26 @@ function gridView([release]) {
 
 function apiRow(api, columns, ranges) {
   const message = messageNamed(api.request || api.response);
-  const spoken = ranges && (ranges.get(api.key) || versions("none"));
+  const supported = ranges && (ranges.get(api.key) || versions("none"));
   const cells = columns.map((version) => {
     if (!within(message.valid, version)) return el("td");
-    const marks = versionMarks(message, version, spoken);
+    const marks = versionMarks(message, version, supported);
     const words = [`${api.name} v${version}`, ...marks.map((mark) => MARK_WORDS[mark])].join(", ");
     return el("td", null, link(to("m", message.name, version), `${version}`,
       { class: `v ${marks.join(" ")}`, tabindex: "-1", title: words, "aria-label": words }));
   });
   const by = message.listeners.map((name) => name[0].toUpperCase()).join(" ");
   const names = message.listeners.map((name) => LISTENERS[name] || name).join(", ");
-  return el("tr", { class: spoken && spoken.high < spoken.low ? "gone" : null },
+  return el("tr", { class: supported && supported.high < supported.low ? "gone" : null },
     el("td", { class: "number" }, `${api.key}`),
     el("th", { scope: "row" }, link(to("m", message.name, latestStable(message)), api.name)),
     el("td", { class: "by", title: names }, by), cells);
 }
 
-/** APIs by releases: the range of each; what a release changed stands out. */
+/** Shows the version range of each API in each release; highlights changes. */
 function releasesView() {
   const all = [...RELEASES.keys()];
-  const names = telling();
+  const names = changedReleases();
   const rows = APIS.map((api) => el("tr", null,
     el("td", { class: "number" }, `${api.key}`), el("th", { scope: "row" }, api.name),
     names.map((name, index) => {
@@ -119,15 +119,15 @@ function releasesView() {
   arrows(grid, () => [...grid.querySelectorAll("tr")].map((row) => [...row.querySelectorAll("a")]).filter((row) => row.length));
   return {
     title: "Releases",
-    body: [el("h1", null, "What each release speaks"),
+    body: [el("h1", null, "Versions of each release"),
       names.length ? releasePicker(names[Math.max(0, names.length - 2)], all[all.length - 1]) : null,
-      names.length ? el("p", { class: "hint" }, `${plural(all.length, "release")}; those that speak what the one before speaks have no column. What a release changed stands out, and leads to what that was.`) : null,
-      names.length ? grid : el("p", null, "This page was built without the facts of the releases.")],
+      names.length ? el("p", { class: "hint" }, `${plural(all.length, "release")}; a release with the versions of the release before has no column. Changed ranges are highlighted; each links to the changes.`) : null,
+      names.length ? grid : el("p", null, "This page was built without data about releases.")],
     after: () => { grid.scrollLeft = grid.scrollWidth; }, // to the newest
   };
 }
 
-/** The messages that are no requests and responses. */
+/** Shows the messages that are neither requests nor responses. */
 function storedView() {
   const groups = new Map();
   for (const raw of DATA.messages) {
@@ -139,7 +139,7 @@ function storedView() {
     title: "Stored records and headers",
     body: [
       el("h1", null, "Stored records and headers"),
-      el("p", { class: "hint" }, "What Kafka keeps in records of its own, and the headers in front of requests and responses."),
+      el("p", { class: "hint" }, "Messages in the records that Kafka itself writes, and the headers of requests and responses."),
       el("div", { class: "groups" }, [...groups].map(([name, raws]) => el("section", null, el("h2", null, name),
         el("ul", { class: "plain" }, raws.map((raw) => el("li", null,
           messageLink(raw.n, versions(raw.v).high, raw.n), el("span", { class: "muted" },
@@ -153,10 +153,10 @@ function errorsView([wanted]) {
     { id: `error-${error.code}`, class: String(error.code) === wanted ? "target" : null },
     el("td", { class: "number" }, link(to("errors", error.code), `${error.code}`)),
     el("td", { class: "mono" }, error.name),
-    el("td", null, error.retriable ? "may succeed later" : "")));
+    el("td", null, error.retriable ? "yes" : "")));
   return {
     title: "Error codes",
-    body: [el("h1", null, "Error codes"), table("Error codes", ["Code", "Name", "Again"], rows, { class: "errors" })],
+    body: [el("h1", null, "Error codes"), table("Error codes", ["Code", "Name", "Retriable"], rows, { class: "errors" })],
     after: () => wanted && document.getElementById(`error-${wanted}`)?.scrollIntoView({ block: "center" }),
   };
 }

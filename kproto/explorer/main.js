@@ -1,4 +1,4 @@
-// The address decides what is shown: `#/m/FetchRequest/13`. What the page is called from the console.
+// Shows the view of the address, such as `#/m/FetchRequest/13`. Defines `kproto` for the console.
 
 const VIEWS = {
   "": gridView, apis: gridView, stored: storedView, m: messageView, diff: diffView, errors: errorsView,
@@ -14,7 +14,7 @@ function parseHash() {
   try {
     return location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
   } catch {
-    return [""]; // an address that was cut in a character
+    return [""]; // an address that was truncated inside a character
   }
 }
 
@@ -46,7 +46,7 @@ function draw() {
 searchInput.addEventListener("input", () => {
   const wanted = searchInput.value;
   const hash = wanted.trim() ? to("search", wanted) : "#/";
-  // One step back in the history leads to where the search began.
+  // One step back in the history leads to the view before the search.
   if (parseHash()[0] === "search") history.replaceState(null, "", hash);
   else history.pushState(null, "", hash);
   draw();
@@ -71,7 +71,7 @@ document.getElementById("nav").append(...PAGES.map(([href, text]) => link(href, 
 addEventListener("hashchange", draw);
 draw();
 
-/** A node as plain data: offset and size are null where the bytes were unpacked. */
+/** Returns a node as plain data; offset and size are null if its bytes were decompressed. */
 function plainNode(node) {
   const placed = node.at !== null && node.at !== undefined;
   return {
@@ -93,9 +93,9 @@ function givenBytes(text) {
 }
 
 /**
- * For the console. `kproto.decode("FetchRequest", 13, "00ff…")` gives JSON text or a fault.
- * `await kproto.read("request", "00ff…")` gives what the page shows of `request`, `response`, `body`
- * or `records`, of the message and version named behind, as plain data.
+ * For the console. `kproto.decode("FetchRequest", 13, "00ff…")` returns JSON text or a fault.
+ * `await kproto.read(kind, "00ff…", name, version)` returns the content of the page as plain data;
+ * `kind` is `request`, `response`, `body` or `records`. A response or body needs `name` and `version`.
  */
 globalThis.kproto = {
   async read(kind, text, name, version) {

@@ -1,12 +1,12 @@
-// One message at one version: its bytes drawn to scale, and every field.
+// The view of one message version: its bytes drawn to scale, and all fields.
 
-/** In place of a field's path in an address: the line that says what the version changed, and its KIPs. */
+/** In an address, replaces a field's path: the line with the change and the KIPs is highlighted. */
 const WHAT_CHANGED = "KIP";
 
 const KIND_CLASS = { string: "text", bytes: "blob", records: "blob", uuid: "id", float64: "number", bool: "number" };
 const kindClass = (kind) => KIND_CLASS[kind] || (kind.includes("int") ? "number" : "group");
 
-/** A message whose name or version is unknown is said to be so. */
+/** Returns message and version; for an unknown name or version, the problem as text. */
 function chosen(name, versionText) {
   const message = messageNamed(name);
   if (!message) return { problem: `There is no message ${name}.` };
@@ -26,10 +26,10 @@ function messageView([name, versionText, wanted]) {
   const facts = [
     message.key === null ? null : `${api ? "API key" : "key"} ${message.key}`, `${message.type} of ${message.module}`,
     shape.flexible ? "flexible" : "fixed lengths",
-    message.listeners.length ? `answered by ${message.listeners.map((one) => LISTENERS[one] || one).join(", ")}` : null,
+    message.listeners.length ? `served by ${message.listeners.map((one) => LISTENERS[one] || one).join(", ")}` : null,
     within(message.deprecated, version) ? "deprecated" : null,
     api && firstRelease(message.key, version) && `first in ${firstRelease(message.key, version)}`,
-    api && goneSince(message.key, version) && `gone since ${goneSince(message.key, version)}`,
+    api && droppedIn(message.key, version) && `dropped in ${droppedIn(message.key, version)}`,
     message.unstable && version === message.valid.high ? "unstable" : null,
     message.formerly.length ? `formerly ${message.formerly.map(([old, range]) => `${old} v${range}`).join(", ")}` : null,
   ].filter(Boolean);
@@ -67,13 +67,13 @@ function headerNote(message, version) {
     ? ["RequestHeader", requestHeaderVersion(message, version)] : ["ResponseHeader", responseHeaderVersion(message, version)];
   const known = within(messageNamed(header[0]).valid, header[1]);
   return el("p", { class: "hint" }, "On a connection, an int32 size and ",
-    known ? messageLink(header[0], header[1]) : `${header[0]} v${header[1]}`, " stand in front.");
+    known ? messageLink(header[0], header[1]) : `${header[0]} v${header[1]}`, " precede it.");
 }
 
 const BYTE = 22; // pixels of one byte in the drawing
-const VARIES = 118; // and of content that has no fixed size
+const VARIES = 118; // pixels of content without a fixed size
 
-/** The part of a field that is a length in front: its bytes; 0 for none. */
+/** Returns how many bytes of a field are the length before its content; 0 if it has none. */
 function prefixBytes(type) {
   if (type.kind in SIZES) return 0;
   if (type.kind === "struct") return type.nullable ? 1 : 0;
@@ -88,7 +88,7 @@ function sizeText(type) {
   return `${type.compact ? "1–5" : prefix} + …`;
 }
 
-/** The boxes of a struct, and below them those of the structs inside. */
+/** Draws the boxes of a struct, and below them the boxes of its inner structs. */
 function boxesOf(shape, title, count) {
   const nested = [];
   const box = (field, label) => {
@@ -119,7 +119,7 @@ function boxesOf(shape, title, count) {
     tagged, nested.map(([inner, name, how]) => el("div", { class: "nested" }, boxesOf(inner, name, how))));
 }
 
-/** Every field as a row; offsets count from the start of the message or of the struct. */
+/** Shows each field as a row; offsets count from the start of the message or of the struct. */
 function fieldTable(message, shape, wanted) {
   const rows = [];
   const walk = (struct, structName, depth, path) => {

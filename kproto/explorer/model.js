@@ -1,5 +1,5 @@
 // The definitions as data: version ranges, structs, and the layout of one version of a message.
-// Follows kproto/schema/layout.py, so that both read the same bytes in the same way.
+// Follows kproto/schema/layout.py, so that both decode bytes in the same way.
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 
@@ -8,7 +8,7 @@ const SIZES = { bool: 1, int8: 1, int16: 2, uint16: 2, int32: 4, uint32: 4, int6
 const PRIMITIVES = new Set([...Object.keys(SIZES), "string", "bytes", "records"]);
 const MAX_VERSION = 32767;
 
-/** A closed range of versions of `3`, `1-4`, `2+` or `none`. */
+/** Parses a range of versions: `3`, `1-4`, `2+` or `none`. */
 function versions(text) {
   if (!text || text === "none") return { low: 0, high: -1 };
   const [low, high] = text.replace("+", `-${MAX_VERSION}`).split("-").map(Number);
@@ -24,7 +24,7 @@ function rangeText({ low, high }) {
 const WHOLE_WORDS = /KRaft|2Pc/g;
 const WORD = /[A-Z]+[0-9]*(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+/g;
 
-/** `TopicId` is `topic_id`; a name that Python needs for itself comes with the data. */
+/** Converts `TopicId` to `topic_id`. The data has the attribute names that break this rule. */
 function snakeCase(name) {
   const parted = name.replace(WHOLE_WORDS, (f) => `_${f[0].toUpperCase()}${f.slice(1).toLowerCase()}_`);
   return (parted.match(WORD) || []).join("_").toLowerCase();
@@ -69,7 +69,7 @@ function makeMessage(raw) {
   return message;
 }
 
-const MESSAGES = new Map(); // by name; made when asked for, as most pages show one
+const MESSAGES = new Map(); // by name; created on demand, because most views show one
 const RAW = new Map(DATA.messages.map((raw) => [raw.n, raw]));
 
 function messageNamed(name) {
@@ -77,7 +77,7 @@ function messageNamed(name) {
   return MESSAGES.get(name) || null;
 }
 
-/** The API keys: key, name, and the names of its request and response. */
+/** The APIs by api key: key, name, and the names of request and response. */
 const APIS = (() => {
   const apis = new Map();
   for (const raw of DATA.messages) {
@@ -95,7 +95,7 @@ const ERRORS = new Map(DATA.errors.map(([code, name, retriable]) => [code, { cod
 const latestStable = (message) => message.valid.high - (message.unstable ? 1 : 0);
 const versionList = (range) => Array.from({ length: range.high - range.low + 1 }, (_, i) => range.low + i);
 
-/** How a field is written at a version: null where the version does not have it. */
+/** Returns the encoding of a field at a version; null if the version does not have it. */
 function fieldForm(field, version, flexible) {
   if (!within(field.versions, version)) return null;
   const tagged = within(field.tagged, version);
@@ -110,7 +110,7 @@ function fieldForm(field, version, flexible) {
 
 const LAYOUTS = new Map();
 
-/** The layout of a message at one of its versions: fields in place, tagged ones by number. */
+/** Returns the layout of a message version: fields in wire order, tagged fields by tag. */
 function layout(message, version) {
   const key = `${message.name} ${version}`;
   if (!LAYOUTS.has(key)) {
@@ -153,7 +153,7 @@ function wireType(field, form, message, version, flexible) {
   return { kind: "array", compact, nullable, element, struct: null };
 }
 
-/** How many bytes each value of a type takes; null where that varies. */
+/** Returns the size in bytes of all values of a type; null if the size varies. */
 function fixedWidth(type) {
   if (type.kind in SIZES) return SIZES[type.kind];
   if (type.kind !== "struct" || type.nullable || type.struct.flexible) return null;
@@ -163,13 +163,13 @@ function fixedWidth(type) {
   }, 0);
 }
 
-/** A type in words: `[]int32`, `compact string or null`. */
+/** Returns a type as text, such as `[]int32` or `compact string or null`. */
 function typeText(type, spec) {
   const name = spec ? spec.type : type.kind;
   return `${type.compact && type.kind !== "struct" ? "compact " : ""}${name}${type.nullable ? " or null" : ""}`;
 }
 
-/** What a field means, in the words of the glossary: its own struct first, then its message. */
+/** Returns the glossary text of a field: for its struct first, then for its message, then for all. */
 function meaning(message, struct, name) {
   const glossary = DATA.glossary;
   if (!glossary) return "";
@@ -179,7 +179,7 @@ function meaning(message, struct, name) {
 }
 const messageMeaning = (name) => ((DATA.glossary || {}).messages || {})[name] || "";
 
-/** What brought a version of an API, request and response together: rows of the table of KIPs. */
+/** Returns the rows of the table of KIPs for a version of an API (request and response together). */
 function kipRows(message, version) {
   const api = message.replace(/Request$|Response$/, "");
   return DATA.kips.filter((row) => row.api === api && row.version === version);

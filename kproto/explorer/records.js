@@ -1,8 +1,8 @@
 // Record batches (magic 2) and message sets (magic 0 and 1) as nodes of the tree, down to headers.
 
 const CODECS = ["none", "gzip", "snappy", "lz4", "zstd"];
-const MAX_RECORDS_SHOWN = 2000; // of one batch: a page is no place for more
-const MAX_UNPACKED_BYTES = 16 * 1024 * 1024; // of a gzip batch, so that a small one cannot fill memory
+const MAX_RECORDS_SHOWN = 2000; // of one batch: more are too many for a page
+const MAX_UNPACKED_BYTES = 16 * 1024 * 1024; // of a gzip batch, so that a small batch cannot fill the memory
 const BATCH_HEADER = [
   ["BaseOffset", "int64"], ["BatchLength", "int32"], ["PartitionLeaderEpoch", "int32"], ["Magic", "int8"],
   ["Crc", "uint32"], ["Attributes", "int16"], ["LastOffsetDelta", "int32"], ["BaseTimestamp", "int64"],
@@ -27,13 +27,13 @@ function crc32c(bytes) {
 
 const faultNode = (reason, at, end) => ({ name: "Broken", kind: "fault", value: reason, at, end });
 
-/** Every batch and message in `data` from `pos` to `end`; one that is cut or broken says so. */
+/** Returns the batches and messages in `data` from `pos` to `end`; the last may be a fault. */
 function readRecords(data, pos, end) {
   const nodes = [];
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   while (pos < end) {
     if (end - pos < 17) {
-      nodes.push(faultNode(`a batch that is cut: ${end - pos} bytes are left`, pos, end));
+      nodes.push(faultNode(`a truncated batch: ${end - pos} bytes are left`, pos, end));
       break;
     }
     const size = view.getInt32(pos + 8);
@@ -44,8 +44,8 @@ function readRecords(data, pos, end) {
       break;
     }
     if (size < (magic === 2 ? 49 : 14) || stop > end) {
-      const reason = stop > end ? `a batch that is cut: ${size} bytes are announced and ${end - pos - 12} are left`
-        : `a batch of ${size} bytes, which is too short`;
+      const reason = stop > end ? `a truncated batch: its length is ${size}, but ${end - pos - 12} bytes are left`
+        : `a batch of ${size} bytes is too short`;
       nodes.push(faultNode(reason, pos, end));
       break;
     }
@@ -85,18 +85,18 @@ function readBatch(data, view, pos, stop) {
     children.push(...recordNodes(data.subarray(0, stop), pos + 61, shared, true));
   } else {
     const packed = { name: "Records", kind: "packed", at: pos + 61, end: stop, value: payload };
-    packed.note = codec === 1 ? "gzip" : `${CODECS[codec] || `codec ${codec}`}: this page opens gzip alone`;
+    packed.note = codec === 1 ? "gzip" : `${CODECS[codec] || `codec ${codec}`}: this page decompresses only gzip`;
     if (codec === 1) packed.open = async () => {
       const opened = await gunzip(payload);
       packed.children = recordNodes(opened, 0, shared, false);
-      packed.note = `gzip, ${opened.length} bytes opened`;
+      packed.note = `gzip, ${opened.length} bytes decompressed`;
     };
     children.push(packed);
   }
   return node;
 }
 
-/** The bytes of gzip. Throws an Error that says what is wrong. */
+/** Decompresses gzip. Throws an Error with the reason if that fails. */
 async function gunzip(bytes) {
   const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")).getReader();
   const parts = [];
@@ -107,7 +107,7 @@ async function gunzip(bytes) {
     size += value.length;
     if (size > MAX_UNPACKED_BYTES) {
       reader.cancel();
-      throw new Error(`more than ${MAX_UNPACKED_BYTES} bytes unpacked`);
+      throw new Error(`more than ${MAX_UNPACKED_BYTES} decompressed bytes`);
     }
     parts.push(value);
   }
@@ -116,11 +116,11 @@ async function gunzip(bytes) {
   return whole;
 }
 
-/** A signed varint (zigzag) of up to 10 bytes as a BigInt, and the position behind it. */
+/** Returns a signed varint (zigzag) of up to 10 bytes as a BigInt, and the position after it. */
 function varlong(data, pos, stop) {
   let value = 0n;
   for (let index = 0; index < 10; index += 1) {
-    if (pos + index >= stop) throw new Fault("a varint that is cut", pos);
+    if (pos + index >= stop) throw new Fault("a truncated varint", pos);
     const byte = data[pos + index];
     value |= BigInt(byte & 127) << BigInt(7 * index);
     if (byte < 128) return [(value >> 1n) ^ -(value & 1n), pos + index + 1];
@@ -128,7 +128,7 @@ function varlong(data, pos, stop) {
   throw new Fault("a varint of more than 10 bytes", pos);
 }
 
-/** The records of a batch. Offsets are left out (`placed` false) where the bytes were unpacked. */
+/** Returns the records of a batch. They have no offsets if the bytes were decompressed (`placed` false). */
 function recordNodes(data, pos, shared, placed) {
   const nodes = [];
   const place = (node) => {
@@ -154,7 +154,7 @@ function recordNodes(data, pos, shared, placed) {
     }
   }
   if (nodes.length === shared.count && pos < data.length) {
-    nodes.push(place(faultNode(`${data.length - pos} bytes behind the last record`, pos, data.length)));
+    nodes.push(place(faultNode(`${data.length - pos} bytes after the last record`, pos, data.length)));
   }
   return nodes;
 }
@@ -209,7 +209,7 @@ function readRecord(data, pos, shared, record) {
   return stop;
 }
 
-/** One message of magic 0 or 1; compressed ones are named, and not opened. */
+/** Decodes a message of magic 0 or 1; does not decompress it. */
 function readMessage(data, view, pos, stop) {
   const children = headerNodes(SET_HEADER, new Decoder(data), pos);
   const [, , , magic, attributes] = children;
@@ -235,7 +235,7 @@ function readMessage(data, view, pos, stop) {
   return node;
 }
 
-/** ms since the Unix epoch as ISO 8601; empty for none and for what no calendar has. */
+/** Returns ms since the Unix epoch as ISO 8601; empty if negative or out of range. */
 function timeText(value) {
   const date = new Date(Number(value));
   return value < 0n || Number.isNaN(date.getTime()) ? "" : date.toISOString();

@@ -1,8 +1,8 @@
-// Search over messages, fields, error codes and KIPs.
+// The view that searches messages, fields, error codes and KIPs.
 
-const MAX_HITS = 40; // of each kind: more are found by a longer word
+const MAX_HITS = 40; // of each kind; a longer word finds fewer
 
-/** Every field of a message with its path; made when somebody searches for the first time. */
+/** All fields of all messages with their paths; created at the first search. */
 const FIELD_INDEX = { rows: null };
 
 function fieldIndex() {
@@ -26,14 +26,14 @@ function fieldIndex() {
   return rows;
 }
 
-/** The names that a message had before: its own, and those of its API. */
+/** Returns the former names of a message, and those from former names of its API. */
 function formerNames(raw) {
   const kind = /Request$|Response$/.exec(raw.n)?.[0] || "";
   const ofApi = Object.entries(DATA.former).filter(([, newest]) => kind && raw.n === newest + kind);
   return [...(raw.fo || []).map(([old]) => old), ...ofApi.map(([old]) => old + kind)];
 }
 
-/** Hits by kind, those that begin with the words in front. */
+/** Returns hits by kind; names that begin with the text come first. */
 function hits(text) {
   const wanted = text.trim().toLowerCase();
   const number = /^-?[0-9]+$/.test(wanted) ? Number(wanted) : null;
@@ -61,7 +61,7 @@ function searchView([text = ""]) {
     keepsFocus: true,
     body: [
       el("h1", null, "Search ", el("span", { class: "muted" }, text)),
-      total === 0 && el("p", null, "Nothing is called so."),
+      total === 0 && el("p", null, "No name contains this text."),
       group("Messages", found.messages, (raw) => [messageLink(raw.n, versions(raw.v).high - (raw.u ? 1 : 0), raw.n),
         el("span", { class: "muted" }, ` ${raw.t}${raw.k === undefined ? "" : `, key ${raw.k}`}, v${raw.v}`)]),
       group("Error codes", found.errors, (error) => [link(to("errors", error.code), error.name), el("span", { class: "muted" }, ` ${error.code}`)]),

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..messages import ApiVersionsRequest, ApiVersionsResponse
 from ..messages.base import Message
@@ -33,7 +33,14 @@ from .frame_generation import CLIENT_ID, FRAME_KINDS, Frame, generate_frames
 from .frame_shrinking import smallest_frames
 from .lenient_reader import UnreadableMessageError, walk_message
 
-__all__ = ["BrokerFinding", "BrokerFuzzSettings", "BrokerResult", "fuzz_broker", "replay_frames"]
+__all__ = [
+    "BrokerFinding",
+    "BrokerFuzzSettings",
+    "BrokerResult",
+    "FrameOutcome",
+    "fuzz_broker",
+    "replay_frames",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,25 +50,27 @@ class BrokerFuzzSettings:
     Raises ConfigurationError for a limit that is not positive.
     """
 
-    #: How many frames are sent.
+    #: Most frames that are sent before the findings are shrunk.
     frames: int = 2_000
-    #: Seconds after which the run ends.
+    #: Seconds after which no more frames are sent, except to shrink the findings.
     time_s: float = 60.0
     #: Most frames per second.
     rate: float = 200.0
     #: How long to wait for a response, in seconds. No response is not a fault, because brokers
     #: delay the responses of some requests, such as Fetch.
     quiet_s: float = 0.3
-    #: How long a broker may take to accept a connection and to answer ApiVersions, in seconds.
+    #: How long a broker may take to accept a connection, in seconds, and how long to answer
+    #: ApiVersions.
     alive_s: float = 5.0
-    #: How long a replay checks the broker after it closed a connection, in seconds. A broker that
-    #: crashes may still answer other connections at first.
+    #: How long a replay checks that the broker is alive after a closed connection, in seconds. A
+    #: broker that crashes may still answer other connections at first.
     dying_s: float = 1.0
     #: How many frames may be answered before the next check that the broker is alive.
     check_every: int = 20
     #: Most frames that are sent to shrink the frames of a finding.
     shrink_attempts: int = 300
-    #: Most attempts to shrink that end without a response or with a crash, because each waits.
+    #: Most attempts to shrink a finding that end without a response or with a crash. Each of these
+    #: attempts waits for a timeout or a restart.
     shrink_waits: int = 30
     #: How long the shrinking of all findings may take, in seconds.
     shrink_s: float = 60.0
@@ -95,13 +104,25 @@ _POLL_INTERVAL_S: Final = 0.05
 HARMLESS: Final = frozenset({"closed"})
 
 
+class FrameOutcome(NamedTuple):
+    """The outcome of a replayed frame as text, and as a fault: a key of WORDS, or None."""
+
+    text: str
+    fault: str | None
+
+    @property
+    def is_harmful(self) -> bool:
+        """Returns True for a fault that Kafka's brokers do not have."""
+        return self.fault is not None and self.fault not in HARMLESS
+
+
 @dataclass(slots=True)
 class BrokerFinding:
-    """The faults of a run with the same `fault` and `cause`.
+    """The faults of one run that have the same `fault` (a key of WORDS) and the same `cause`.
 
-    `frames` are the shortest frames that caused the fault, in the order to send them. `locations`
-    counts the faults by request name and version. `unshrunk` is the reason if the frames were not
-    shrunk, else "".
+    `frames` are the shortest frames found that cause the fault, in the order to send them.
+    `locations` counts the faults by request name (or kind of frame) and version (-1 if unknown).
+    `unshrunk` is the reason if shrinking the frames stopped early, else "".
     """
 
     fault: str
@@ -113,15 +134,17 @@ class BrokerFinding:
 
     @property
     def harmless(self) -> bool:
-        """Returns whether Kafka's own brokers have the fault too."""
+        """Returns True if Kafka's own brokers have the fault too."""
         return self.fault in HARMLESS
 
 
 @dataclass(slots=True)
 class BrokerResult:
-    """The findings of a run, and its frames counted by kind (`tried`) and by outcome.
+    """The findings of a run against a broker.
 
-    `stopped` is the reason if the run ended early, else "". `interrupted` is True after Ctrl-C.
+    `tried` counts the frames by kind, `outcomes` counts them by outcome (`answered`, `closed`,
+    `silent`, `no connection`). `stopped` is the reason if the run ended early, else "".
+    `interrupted` is True after Ctrl-C.
     """
 
     address: str
@@ -133,7 +156,7 @@ class BrokerResult:
     interrupted: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the result as JSON data, with the keys of a report about a command."""
+        """Returns the result as JSON data, with the keys that a report about a command has."""
         return {
             "implementation": f"the broker at {self.address}",
             "judge": "the rules for brokers",
@@ -186,16 +209,17 @@ def fuzz_broker(
     secured: ConnectionSecurity = PLAINTEXT,
     progress: Callable[[int, int], None] | None = None,
 ) -> BrokerResult:
-    """Sends frames to the broker at `address` (`host:port`), and returns its faults.
+    """Sends frames to the broker at `address` (`host:port`), and returns the faults of the broker.
 
     Ctrl-C ends the run early, and the findings so far are returned. With `shrink` the frames of
-    each finding are made as few and as short as possible. To shrink the frames of a crash, the run
-    waits up to `recovery_s` for a supervisor to restart the broker. Each frame is sent on a new
-    connection with the TLS and SASL of `secured`. `progress` is called with the number of sent
-    frames and of all frames.
+    each finding are made as few and as short as the limits allow. To shrink the frames of a crash,
+    the run waits up to `recovery_s` for a supervisor to restart the broker. Each frame is sent on a
+    new connection with the TLS and SASL of `secured`. `kinds` are keys of FRAME_KINDS. `progress`
+    is called with the number of sent frames and the number of all frames.
 
-    Raises ConfigurationError for an address of another machine, unless `allow_remote`, and
-    BrokerConnectionError if the broker does not answer ApiVersions at the start.
+    Raises ConfigurationError for an address of another machine, unless `allow_remote`. Raises
+    BrokerConnectionError if the broker does not answer ApiVersions at the start, and
+    AuthenticationError if it refuses the SASL authentication.
     """
     limits = settings or BrokerFuzzSettings()
     target = _Target(address, limits, secured, allow_remote=allow_remote)
@@ -265,14 +289,15 @@ class _StopShrinking(Exception):  # noqa: N818 - not an error: it ends the searc
 def _shrink(result: BrokerResult, finding: BrokerFinding, target: _Target, until: float) -> None:
     """Replaces the frames of a finding by the smallest frames that cause the same fault.
 
-    If other frames crash the broker meanwhile, they become a new finding.
+    Stops at the time `until` (`time.monotonic`) at the latest. If other frames crash the broker
+    meanwhile, adds the crash to the findings.
     """
     limits = target.settings
     known: dict[tuple[bytes, ...], str | None] = {}
     best = last = tuple(finding.frames)
     attempts = waits = 0
 
-    def shows(frames: tuple[Frame, ...]) -> bool:
+    def reproduces(frames: tuple[Frame, ...]) -> bool:
         nonlocal best, last, attempts, waits
         key = tuple(frame.data for frame in frames)
         if key not in known:
@@ -289,7 +314,7 @@ def _shrink(result: BrokerResult, finding: BrokerFinding, target: _Target, until
                 raise _StopShrinking("the broker is gone, and was not restarted")
             attempts += len(frames)
             last = frames
-            known[key], waited = target.shows(frames, finding.fault, finding.cause)
+            known[key], waited = target.reproduces(frames, finding.fault, finding.cause)
             waits += waited
         if known[key] is None:
             return False
@@ -297,9 +322,9 @@ def _shrink(result: BrokerResult, finding: BrokerFinding, target: _Target, until
         return True
 
     try:
-        if not shows(best):
+        if not reproduces(best):
             raise _StopShrinking("the fault did not occur again")
-        best = smallest_frames(best, shows)
+        best = smallest_frames(best, reproduces)
     except _StopShrinking as error:
         finding.unshrunk = str(error)
     cause = known.get(tuple(frame.data for frame in best))
@@ -313,29 +338,32 @@ def replay_frames(
     settings: BrokerFuzzSettings | None = None,
     allow_remote: bool = False,
     secured: ConnectionSecurity = PLAINTEXT,
-) -> list[str]:
-    """Sends the frames of an example in a report again.
+) -> list[FrameOutcome]:
+    """Resends the frames of an example from a report; `node` is the example's JSON data.
 
-    Returns the outcome of each frame, then whether the broker is alive. Raises ConfigurationError
-    if `node` is not an example with frames, and the errors of `fuzz_broker`.
+    Returns the outcome of each frame, and a last outcome: that the broker is alive, or its fault.
+    Raises ConfigurationError if `node` is not an example with frames, and the errors of
+    `fuzz_broker`.
     """
     frames = _frames_from_json(node)
     limits = settings or BrokerFuzzSettings()
     target = _Target(address, limits, secured, allow_remote=allow_remote)
     target.versions()
-    outcomes = []
-    for frame in frames:
-        outcome, fault = target.send(frame)
-        outcomes.append(outcome if fault is None else f"{fault[0]}: {fault[1]}")
+    outcomes = [_frame_outcome(*target.send(frame)) for frame in frames]
     liveness_fault = target.liveness_fault()
+    is_closed = any(each.text == "closed" for each in outcomes)
     until = time.monotonic() + limits.dying_s
-    while liveness_fault is None and "closed" in outcomes and time.monotonic() < until:
+    while liveness_fault is None and is_closed and time.monotonic() < until:
         time.sleep(_POLL_INTERVAL_S)
         liveness_fault = target.liveness_fault()
-    outcomes.append(
-        "it lives" if liveness_fault is None else f"{liveness_fault[0]}: {liveness_fault[1]}"
-    )
-    return outcomes
+    return [*outcomes, _frame_outcome("the broker is alive", liveness_fault)]
+
+
+def _frame_outcome(text: str, fault: tuple[str, str] | None) -> FrameOutcome:
+    if fault is None:
+        return FrameOutcome(text, None)
+    name, cause = fault
+    return FrameOutcome(f"{name}: {cause}", name)
 
 
 def _frames_from_json(node: Any) -> list[Frame]:
@@ -448,7 +476,7 @@ class _Target:
         return None
 
     def recovers(self) -> bool:
-        """Returns whether the broker is alive, or becomes alive within `recovery_s`.
+        """Returns True if the broker is alive, or becomes alive within `recovery_s`.
 
         Returns False at once for a broker that hangs.
         """
@@ -459,8 +487,15 @@ class _Target:
             time.sleep(_POLL_INTERVAL_S)
         return True
 
-    def shows(self, frames: Sequence[Frame], fault: str, cause: str) -> tuple[str | None, bool]:
-        """Sends frames; returns the cause if they cause `fault` again, and whether it waited."""
+    def reproduces(
+        self, frames: Sequence[Frame], fault: str, cause: str
+    ) -> tuple[str | None, bool]:
+        """Sends frames; returns (cause, waited) if `fault` occurs again, else (None, waited).
+
+        If `fault` is the fault of one frame, it must have the same `cause`. A crash or hang may
+        have another cause. `waited` is True if a frame got no response, or if `fault` is a crash or
+        hang and the broker crashed or hung.
+        """
         waited = False
         for frame in frames:
             time.sleep(1 / self.settings.rate)
@@ -519,7 +554,7 @@ class _Target:
     def _wrong(self, frame: Frame, answer: bytes) -> tuple[str, str] | None:
         """Returns ("malformed", cause) for an invalid response, else None.
 
-        Also returns None if the frame is too broken to know its response.
+        Also returns None if the frame is too broken to expect a certain response.
         """
         cls = _expected(frame)
         if cls is None or frame.version is None:
@@ -540,7 +575,7 @@ class _Target:
 
 
 def _expected(frame: Frame) -> type[Message] | None:
-    """Returns the class of the response to a frame; None if the frame is too broken to know it."""
+    """Returns the class of the response to a frame; None if the frame is too broken to have one."""
     if frame.correlation_id is None or frame.api_key is None or frame.version is None:
         return None
     cls = response_class(frame.api_key)
@@ -548,7 +583,7 @@ def _expected(frame: Frame) -> type[Message] | None:
 
 
 def _as_kafka_reads(message_version: MessageVersion, data: bytes) -> bool:
-    """Returns whether Kafka's classes, which are more lenient than kproto, read the bytes."""
+    """Returns True if Kafka's classes, which are more lenient than kproto, read the bytes."""
     try:
         walk_message(message_version.shape, data)
     except (UnreadableMessageError, RecursionError):

@@ -26,7 +26,7 @@ class InvalidFrameError(OSError):
 
 
 class ConnectionSecurity(NamedTuple):
-    """TLS and SASL of the connections to a broker; the same values as for a client."""
+    """TLS and SASL of the connections to a broker; the values are those of a client's settings."""
 
     tls: AnyTls = False
     sasl: Sasl | None = None
@@ -45,9 +45,9 @@ def connect(
 ) -> socket.socket:
     """Returns a connection after the TLS handshake and SASL.
 
-    The connect and each response may take `timeout_s` seconds; a response may have `most` bytes.
-    Raises OSError if the broker is unreachable, AuthenticationError or BrokerConnectionError if a
-    handshake fails, and ConfigurationError for unusable TLS files.
+    The connect and each SASL response may take `timeout_s` seconds. A response may have up to
+    `most` bytes. Raises OSError if the broker is unreachable, AuthenticationError or
+    BrokerConnectionError if a handshake fails, and ConfigurationError for unusable TLS files.
     """
     connection = socket.create_connection(endpoint, timeout_s)
     try:
@@ -85,7 +85,7 @@ def _authenticate(
         try:
             answer = read_frame(connection, timeout_s, most)
         except InvalidFrameError as error:
-            raise BrokerConnectionError(f"during SASL {error}", address=_text(endpoint)) from None
+            raise BrokerConnectionError(f"during SASL, {error}", address=_text(endpoint)) from None
         if answer is None:
             raise handshake.disconnect_error() or BrokerConnectionError(
                 "closed during SASL", address=_text(endpoint)
@@ -106,7 +106,7 @@ def read_frame(connection: socket.socket, timeout_s: float, most: int) -> bytes 
     (size,) = struct.unpack(">i", head)
     if not 0 <= size <= most:
         as_text = f" (as text {head.decode()!r})" if head.isalnum() else ""
-        raise InvalidFrameError(f"it announces an answer of {size} bytes{as_text}, not 0 to {most}")
+        raise InvalidFrameError(f"the size of the response is {size}{as_text}, not 0 to {most}")
     return _bytes(connection, size, deadline)
 
 

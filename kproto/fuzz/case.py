@@ -43,7 +43,11 @@ class Operation(Enum):
 
 
 class Outcome(Enum):
-    """The outcome of a case: DONE to FAILED are answers, the others replace a missing answer."""
+    """The outcome of a case.
+
+    DONE, REFUSED, UNSUPPORTED and FAILED are answers of the implementation. CRASHED, HUNG, LATE
+    and GARBAGE say why there was no valid answer in time.
+    """
 
     DONE = "done"
     REFUSED = "refused"
@@ -102,7 +106,7 @@ class Case:
     kind: str
 
     def question(self, number: int) -> str:
-        """Returns the line of JSON for an implementation, without line end; `number` is its id."""
+        """Returns the line of JSON for an implementation, without line end; its id is `number`."""
         return json.dumps({"id": number, **self._body()}, ensure_ascii=True, separators=(",", ":"))
 
     def to_json(self) -> dict[str, Any]:
@@ -123,7 +127,7 @@ class Case:
     def from_json(cls, node: object, package: ModuleType = messages) -> Case:
         """Returns the case in the JSON data of `to_json`, for a message of `package`.
 
-        Raises ConfigurationError, which names the wrong key.
+        Raises ConfigurationError if a key is missing or has a wrong value; the error names the key.
         """
         if not isinstance(node, dict):
             raise ConfigurationError("a case is a JSON object; copy one from a report")
@@ -162,19 +166,20 @@ def _content(operation: Operation, node: dict[str, Any]) -> bytes | str:
     return _bytes_of(node.get("hex"), "a case of decode or rewrite needs the key hex, bytes in hex")
 
 
-def _bytes_of(value: object, otherwise: str) -> bytes:
+def _bytes_of(value: object, error_text: str) -> bytes:
     try:
         return bytes.fromhex(value)  # type: ignore[arg-type]  # TypeError is handled below
     except (TypeError, ValueError):
-        raise ConfigurationError(otherwise) from None
+        raise ConfigurationError(error_text) from None
 
 
 class Answer(NamedTuple):
     """The answer to a case, or the outcome if there is no answer.
 
     With the outcome DONE, `value` is bytes, or for DECODE JSON data. `taken` is the number of bytes
-    that were read, None if the answer does not tell. `faults` are faults beside the answer, such as
-    lines that are no answer: (`garbage` or `order`, description).
+    that were read; None if the answer does not have it. `faults` are faults besides the answer, as
+    tuples: (`garbage`, description) for lines that are not answers, (`order`, description) if a
+    later case was answered first.
     """
 
     outcome: Outcome
@@ -185,7 +190,7 @@ class Answer(NamedTuple):
 
 
 def printable(text: str) -> str:
-    """Returns text with control characters escaped, except line ends, to print foreign text."""
+    """Returns foreign text for printing: escapes non-printable characters, except line ends."""
     return "".join(
         each if each == "\n" or each.isprintable() else each.encode("unicode_escape").decode()
         for each in text
@@ -201,7 +206,10 @@ SHOWN: Final = 200
 
 
 def parse_answer(node: dict[str, Any], operation: Operation) -> Answer:
-    """Returns the answer in the JSON object of a line. Raises InvalidAnswerError."""
+    """Returns the answer in `node`, the JSON object of a line.
+
+    Raises InvalidAnswerError if it is not a valid answer to a case of `operation`.
+    """
     keys = [key for key in ("hex", "json", "refused", "failed", "unsupported") if key in node]
     if len(keys) != 1:
         raise InvalidAnswerError(

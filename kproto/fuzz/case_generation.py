@@ -1,7 +1,7 @@
-"""Generates cases for a message version without end, and the same cases for the same seed.
+"""Generates an endless sequence of cases for a message version.
 
-The kinds of cases (`KINDS`) alternate: valid values, valid encodings with a mutation, and corrupted
-JSON.
+The same seed gives the same sequence. The kinds of cases (`KINDS`) alternate: valid values, valid
+encodings with a mutation, and corrupted JSON.
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ KINDS: Final[dict[str, str]] = {
     "value": "valid values at random",
     "flip": "one bit flipped",
     "cut": "bytes cut off at the end",
-    "grow": "bytes put in or behind",
-    "length": "a length that is another",
-    "count": "a count of elements that is another",
-    "varint": "a varint longer than need be, or too long",
+    "grow": "bytes inserted or appended",
+    "length": "a wrong length",
+    "count": "a wrong count of elements",
+    "varint": "a varint longer than needed, or longer than allowed",
     "tags": "one more tagged field: unknown, twice, unordered or of a wrong size",
     "mix": "one to three changes of any kind, at any position",
     "json": "JSON with a field that is missing, unknown, null, of another type or out of range",
 }
 
-#: How many random encodings are added to those to mutate, and most bytes of an encoding. Long
-#: encodings are left out, because a mutation takes the longer the more bytes it copies.
+#: How many encodings of random messages are added to the encodings to mutate.
 _SEEDS: Final = 12
+
+#: Most bytes of an encoding to mutate. A limit, because each mutation copies all bytes.
 _SEED_BYTES: Final = 2000
 
 
 def generate_cases(
     message_version: MessageVersion, seed: int, kinds: tuple[str, ...] = tuple(KINDS)
 ) -> Iterator[Case]:
-    """Yields cases of a message version without end: a case of each kind in turn."""
+    """Yields an endless sequence of cases of a message version, one of each of `kinds` in turn."""
     makers = [
         _MAKERS.get(kind, _mutated)(message_version, kind, f"{seed} {message_version} {kind}")
         for kind in kinds
@@ -54,7 +55,7 @@ def generate_cases(
 
 
 def _value(message_version: MessageVersion, kind: str, seed: str) -> Iterator[Case]:
-    # `random_instances` needs an int as its seed. `Random` derives the same int from `seed` always.
+    # `random_instances` needs an int as seed. `Random` derives the same int from equal strings.
     number = random.Random(seed).getrandbits(32)  # noqa: S311 - values for tests, not secrets
     yield from _in_all_operations(
         random_instances(message_version.cls, message_version.version, seed=number),

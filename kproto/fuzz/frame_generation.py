@@ -1,6 +1,6 @@
-"""Generates frames for a broker without end: valid requests, broken requests, and other bytes.
+"""Generates an endless sequence of frames: valid requests, broken requests, and other bytes.
 
-The frames are the same for the same seed. `broker` sends them.
+The same seed gives the same sequence. `broker` sends the frames.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FRAME_KINDS: Final[dict[str, str]] = {
     "sound": "a valid request with values at random",
     "body": "a request with an error in its body",
     "header": "a request with an error in its header",
-    "size": "a frame that announces another size than it has",
+    "size": "a frame with a wrong size field",
     "cut": "a frame that ends too early",
     "unknown": "an api key or a version that the broker does not have",
     "several": "several requests in one write, one of them broken",
@@ -38,7 +38,7 @@ class Frame:
     """The bytes to write to a connection.
 
     `api_key`, `version` and `correlation_id` are those of the request in the bytes. They are None
-    if the request is too broken to expect a certain response. `name` is that of the request.
+    if the request is so broken that its response is not known. `name` is the name of the request.
     """
 
     kind: str
@@ -61,16 +61,16 @@ _SIZE: Final = struct.Struct(">i")
 def generate_frames(
     versions: dict[int, range], seed: int, kinds: tuple[str, ...]
 ) -> Iterator[Frame]:
-    """Yields frames without end, a frame of each of `kinds` in turn.
+    """Yields an endless sequence of frames, one of each of `kinds` in turn.
 
     `versions` are the versions that the broker supports, by api key.
     """
     source = random.Random(f"{seed} frames")  # noqa: S311 - values for tests, not secrets
     message_versions = [
         (MessageVersion(cls._definition().name, version), cls)
-        for key, spoken in sorted(versions.items())
+        for key, supported in sorted(versions.items())
         if (cls := request_class(key)) is not None
-        for version in spoken
+        for version in supported
         if version in cls.VALID_VERSIONS
     ]
     values: dict[MessageVersion, Iterator[Any]] = {}
@@ -92,6 +92,8 @@ def generate_frames(
 
 @dataclass(frozen=True, slots=True)
 class _Request:
+    """A valid request, from which the functions in `_MAKERS` make a frame."""
+
     message_version: MessageVersion
     api_key: int
     number: int

@@ -2,7 +2,7 @@
 
 Removes frames, then requests from a frame with several requests, then values from a request, then
 bytes. If the size field of a frame was right, it is kept right. A function of the caller sends the
-frames, and returns whether they cause the fault.
+frames, and returns True if they cause the fault.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Frames = tuple[Frame, ...]
 _SIZE: Final = struct.Struct(">i")
 
 
-def smallest_frames(frames: Frames, shows: Callable[[Frames], bool]) -> Frames:
-    """Returns the smallest frames that were found for which `shows` is true, perhaps `frames`."""
+def smallest_frames(frames: Frames, reproduces: Callable[[Frames], bool]) -> Frames:
+    """Returns the smallest frames found that `reproduces` accepts; `frames` if none are smaller."""
     for steps in (_fewer_frames, _shorter(_fewer_requests), _shorter(_values), _shorter(_bytes)):
-        frames = minimize(frames, shows, steps, _rank)
+        frames = minimize(frames, reproduces, steps, _rank)
     return frames
 
 
@@ -53,7 +53,10 @@ def _fewer_frames(frames: Frames) -> Iterator[Frames]:
 
 
 def _shorter(steps: Callable[[Frame], Iterator[Frame]]) -> Callable[[Frames], Iterator[Frames]]:
-    """Returns a function that applies `steps` to each frame in turn and keeps the others."""
+    """Returns a function that yields the frames with one of them replaced by a result of `steps`.
+
+    `steps` yields shorter frames for one frame.
+    """
 
     def of_each(frames: Frames) -> Iterator[Frames]:
         for index, frame in enumerate(frames):
@@ -64,7 +67,7 @@ def _shorter(steps: Callable[[Frame], Iterator[Frame]]) -> Callable[[Frames], It
 
 
 def _fewer_requests(frame: Frame) -> Iterator[Frame]:
-    """Yields a frame of several requests without one of them."""
+    """Yields the frame without one of its requests; yields nothing for a single request."""
     parts = []
     at = 0
     while at + _SIZE.size <= len(frame.data):
@@ -77,7 +80,12 @@ def _fewer_requests(frame: Frame) -> Iterator[Frame]:
 
 
 def _values(frame: Frame) -> Iterator[Frame]:
-    """Yields a request without its client id, and with one value removed or simplified."""
+    """Yields smaller copies of a frame: one without the client id, then others with a smaller body.
+
+    In each of the others, one value of the request is removed or changed.
+
+    Yields nothing if `_parts` finds no request.
+    """
     cls, header, body = _parts(frame)
     if cls is None or frame.version is None or frame.correlation_id is None:
         return
@@ -89,9 +97,10 @@ def _values(frame: Frame) -> Iterator[Frame]:
 
 
 def _bytes(frame: Frame) -> Iterator[Frame]:
-    """Yields a frame without a part of its bytes, in ever smaller parts; then with a byte zeroed.
+    """Yields copies of a frame: first without some consecutive bytes, then with one byte set to 0.
 
-    The header of a request with a known response is kept. A valid request stays valid.
+    `fewer_bytes` chooses the bytes. If `_parts` finds a request, its header is kept. A valid
+    request stays valid.
     """
     cls, header, body = _parts(frame)
     if cls is not None:
@@ -109,7 +118,10 @@ def _bytes(frame: Frame) -> Iterator[Frame]:
 
 
 def _parts(frame: Frame) -> tuple[type[Message] | None, bytes, bytes]:
-    """Returns class, header and body of a request with a known response; else None as class."""
+    """Returns the class, header and body of the request in a frame.
+
+    Returns (None, b"", b"") unless the frame is one whole request of a known API and version.
+    """
     if frame.api_key is None or frame.version is None or frame.correlation_id is None:
         return None, b"", b""
     cls = request_class(frame.api_key)
@@ -124,7 +136,7 @@ def _parts(frame: Frame) -> tuple[type[Message] | None, bytes, bytes]:
 
 
 def _is_sound(cls: type[Message], version: int | None, body: bytes) -> bool:
-    """Returns whether `body` is a valid message that kproto encodes to the same bytes."""
+    """Returns True if `body` is a valid message that kproto encodes to the same bytes."""
     assert version is not None
     try:
         return cls.decode(body, version).encode(version) == body

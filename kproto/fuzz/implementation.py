@@ -1,4 +1,4 @@
-"""Runs a command that answers cases, and detects if it crashes, hangs or writes other lines.
+"""Runs a command that answers cases, and detects a crash, a hang, and lines that are no answers.
 
 `Implementation` writes cases to the process and reads answers from it, with a time limit, and
 restarts the process. A missing answer becomes an `Outcome`. `judging` decides whether answers are
@@ -43,7 +43,7 @@ class TooManyRestartsError(ImplementationError):
         self.answers: dict[int, Answer] = {}
 
 
-#: How many bytes of the command's standard error are kept, of its start and of its end.
+#: How many bytes are kept from the start of the command's error output, and from its end.
 _ERROR_BYTES: Final = 4096
 
 #: Most lines of output that are queued; if more are written, the command must wait.
@@ -55,7 +55,8 @@ _END: Final = b""
 class _RunningCommand:
     """A process of the command, with threads that write its input and read its output.
 
-    `lines` are the lines of its output. The first and last bytes of its error output are kept.
+    `lines` queues the lines of its output, and b"" at the end of the output. The first and last
+    bytes of its error output are kept.
     """
 
     def __init__(self, command: Sequence[str], folder: Path | None, max_line_bytes: int) -> None:
@@ -97,7 +98,7 @@ class _RunningCommand:
                     target.write(block)
                     target.flush()
         except OSError:
-            pass  # the command ended or closed its input, so that answers will be missing
+            pass  # the command ended or closed its input, so answers will be missing
 
     def _read(self, source: IO[bytes], max_line_bytes: int) -> None:
         with source:
@@ -149,9 +150,10 @@ class _RunningCommand:
 
 
 class Implementation:
-    """Runs a command under test or a judge; starts it at the first `respond`. A context manager.
+    """Runs the command under test or the command of a judge; starts it at the first `respond`.
 
-    Raises ConfigurationError for a command that is empty or has an open quotation mark.
+    A context manager, which ends the process. Raises ConfigurationError for a command that is empty
+    or has an open quotation mark.
     """
 
     def __init__(
@@ -167,7 +169,7 @@ class Implementation:
         except ValueError as error:
             raise ConfigurationError(f"command {command!r}: {error}") from None
         if not self.command:
-            raise ConfigurationError("command is empty: give the program under test, as one text")
+            raise ConfigurationError("command is empty: name the program under test, as one text")
         self.settings = settings or FuzzSettings()
         self.name = name or command
         self.folder = folder
@@ -227,7 +229,7 @@ class Implementation:
     def _send_cases(
         self, cases: Sequence[Case], in_flight: list[int], found: dict[int, Answer]
     ) -> Answer | None:
-        """Sends the cases with the indexes `in_flight` at once, and reads their answers to `found`.
+        """Sends the cases with the indexes `in_flight` at once, and adds their answers to `found`.
 
         If the command fails, restarts it and returns the failure; else returns None.
         """
@@ -253,7 +255,8 @@ class Implementation:
         settings = self.settings
         allowed = settings.answer_timeout_s
         if not running.answered:
-            # A restart may take three times as long as the first start, in addition.
+            # A restart may take three times as long as the first start, in addition to the time
+            # that the answer may take.
             slowest = settings.start_timeout_s
             known = self._start_s
             allowed = slowest if known is None else min(slowest, allowed + 3 * known)
@@ -323,7 +326,7 @@ class Implementation:
         self.restarts += 1
         if self.restarts > self.settings.max_restarts:
             raise TooManyRestartsError(
-                f"{self.name} was started again {self.settings.max_restarts} times (max_restarts)"
+                f"{self.name} was restarted {self.settings.max_restarts} times (max_restarts)"
             )
 
     def _never_answered(self) -> bool:
@@ -331,9 +334,10 @@ class Implementation:
 
 
 class _InFlightCases:
-    """The cases that were sent at once, and their answers.
+    """The cases that were sent together, before their answers were read, and these answers.
 
-    `numbers` has the index of each case by the id of its line; `open` those without an answer.
+    `numbers` maps the id of a line to the index of its case. `open` has the entries of `numbers`
+    without an answer. Answers are added to `found`, by the index of the case.
     """
 
     def __init__(

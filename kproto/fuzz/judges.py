@@ -1,4 +1,4 @@
-"""Chooses the judge, which gives the right answers: Kafka's Java classes or kproto's own codec.
+"""Chooses the judge, whose answers are right: Kafka's Java classes or kproto's own codec.
 
 The Java classes run as a command, which only a checkout of kproto has. An installed kproto uses its
 own codec.
@@ -29,10 +29,10 @@ _PROBE: Final = Case(Operation.REWRITE, MessageVersion("ApiVersionsRequest", 0),
 
 
 def find_judge(name: str, settings: FuzzSettings) -> tuple[Responder, bool]:
-    """Returns the judge, and whether it is kproto's codec; `name` is one of JUDGES.
+    """Returns the judge that `name` (one of JUDGES) selects, and whether it is kproto's codec.
 
-    `auto` chooses the Java classes if they answer. Raises ConfigurationError for `java` if they do
-    not answer.
+    `auto` chooses the Java classes if they answer, else kproto's codec. Raises ConfigurationError
+    for `java` if the Java classes do not answer.
     """
     if name == "kproto":
         return KprotoCodec(), True
@@ -50,5 +50,7 @@ def find_judge(name: str, settings: FuzzSettings) -> tuple[Responder, bool]:
     else:
         reason = "they need a checkout of kproto, and this is an installed package"
     if name == "java":
-        raise ConfigurationError(f"no judge of Kafka's Java classes: {reason}; or --judge kproto")
+        raise ConfigurationError(
+            f"Kafka's Java classes cannot judge: {reason}; or use --judge kproto"
+        )
     return KprotoCodec(), True

@@ -1,6 +1,6 @@
 """Compares the answer of an implementation with that of the judge, and classifies the difference.
 
-The judge's answer is called right, the implementation's given.
+`right` is the judge's answer, `given` is the implementation's answer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from ..schema.json_converter import json_name
 from ..schema.layout import StructLayout, struct_of
 from .case import Answer, Case, Operation, Outcome
-from .lenient_reader import Deviation, Oddity, UnreadableMessageError, walk_message
+from .lenient_reader import DeviationFromKafka, Oddity, UnreadableMessageError, walk_message
 
 __all__ = ["BEYOND_INT8", "TRAILING_BYTES", "Fault", "Verdict", "judge", "without_records"]
 
@@ -22,18 +22,18 @@ __all__ = ["BEYOND_INT8", "TRAILING_BYTES", "Fault", "Verdict", "judge", "withou
 class Fault(Enum):
     """A fault of an implementation; the value describes it."""
 
-    LOOSER = "takes what the judge refuses"
-    STRICTER = "refuses what the judge takes"
+    LOOSER = "accepts what the judge refuses"
+    STRICTER = "refuses what the judge accepts"
     BYTES = "writes other bytes than the judge"
     JSON = "reads other values than the judge"
-    END = "reads as far as the judge does not"
-    FAILED = "breaks, by its own word"
+    END = "reads more or fewer bytes than the judge"
+    FAILED = "reports a failure of its own"
     CRASHED = "ends, or closes its output"
     HUNG = "does not answer in time"
     LATE = "answers late"
-    GARBAGE = "writes what is no answer"
+    GARBAGE = "writes lines that are not answers"
     ORDER = "answers out of order"
-    STRICTER_ON_ODD = "refuses what is odd, which the judge takes and no writer makes"
+    STRICTER_ON_ODD = "refuses odd content, which the judge accepts and no writer creates"
 
 
 #: Faults that do not affect messages as Kafka writes them.
@@ -51,20 +51,20 @@ _PROTOCOL_FAULTS: Final = {"garbage": Fault.GARBAGE, "order": Fault.ORDER}
 
 #: The trait of a case whose bytes continue after the message. A trait is a property of the case
 #: that may explain a fault.
-TRAILING_BYTES: Final = "bytes behind the message"
+TRAILING_BYTES: Final = "bytes after the message"
 
 #: The trait of JSON whose numbers Kafka's converter changes: 128 becomes 0.
 BEYOND_INT8: Final = "a number from 128 to 256 for an int8"
 
 #: The trait of each deviation: a description of the bytes, without their effect on a reader.
-TRAITS: Final[dict[Deviation, str]] = {
-    Deviation.LENGTH: "a length or count below -1",
-    Deviation.TAG_COUNT: "a count of 2^31 tagged fields or more",
-    Deviation.TAG_ORDER: "tags twice or out of order",
-    Deviation.TAG_SIZE: "a known tag whose declared size is wrong",
-    Deviation.UTF8: "bytes that are not UTF-8",
-    Deviation.TAG_NUMBER: "a tag of 2^31-1 or more",
-    Deviation.TAG_VERSION: "a tag that is a field of other versions",
+TRAITS: Final[dict[DeviationFromKafka, str]] = {
+    DeviationFromKafka.LENGTH: "a length or count below -1",
+    DeviationFromKafka.TAG_COUNT: "a count of 2^31 tagged fields or more",
+    DeviationFromKafka.TAG_ORDER: "tags twice or out of order",
+    DeviationFromKafka.TAG_SIZE: "a known tag whose declared size is wrong",
+    DeviationFromKafka.UTF8: "bytes that are not UTF-8",
+    DeviationFromKafka.TAG_NUMBER: "a tag of 2^31-1 or more",
+    DeviationFromKafka.TAG_VERSION: "a tag that is a field of other versions",
 }
 
 
@@ -82,11 +82,13 @@ class Verdict(NamedTuple):
 def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[Verdict] | None:
     """Returns the faults of the answer `given`; an empty list if it is right, None if undecided.
 
-    An answer is undecided if the implementation does not support the case, and in two cases if the
-    judge refused and the implementation did not:
+    An answer is undecided if the implementation does not support the case. It is also undecided if
+    the judge refused, the implementation did not, and one of these applies:
     - The judge decoded the message and could not encode it again.
     - `by_kproto` is True, so kproto is the judge, and `lenient_reader` finds a deviation in the
       bytes, which Kafka's classes accept.
+
+    If an undecided answer has `Answer.faults`, only the verdicts on these faults are returned.
     """
     if given == right or (given.outcome is right.outcome is Outcome.REFUSED and not given.faults):
         return []
@@ -99,7 +101,7 @@ def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[
         cause = "" if given.outcome is Outcome.HUNG else _cause(given.reason)
         return [*found, Verdict(_BY_OUTCOME[given.outcome], trait, cause)]
     refused = given.outcome is Outcome.REFUSED
-    undecided = by_kproto and any(isinstance(each, Deviation) for each in traits)
+    undecided = by_kproto and any(isinstance(each, DeviationFromKafka) for each in traits)
     if right.outcome is Outcome.REFUSED:
         # If the judge decoded the message but could not encode it, both answers are right.
         if (undecided or right.taken is not None) and not refused:
@@ -109,7 +111,9 @@ def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[
     if refused:
         if has_trailing_bytes:  # an implementation may refuse bytes after the message
             return found
-        oddities = sorted(words for each, words in traits.items() if isinstance(each, Deviation))
+        oddities = sorted(
+            words for each, words in traits.items() if isinstance(each, DeviationFromKafka)
+        )
         if case.operation is Operation.ENCODE and _beyond_int8(case):
             oddities.append(BEYOND_INT8)
         if oddities:
@@ -127,7 +131,11 @@ def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[
 
 
 def _has_trailing_bytes(case: Case, right: Answer, end: int | None) -> bool:
-    """Returns whether bytes follow the message; `end` is its end if the judge does not tell."""
+    """Returns True if bytes follow the message in the content of a case.
+
+    The message ends at `right.taken`, or at `end` if `right.taken` is None. Returns False if both
+    are None.
+    """
     if isinstance(case.content, str):
         return False
     taken = right.taken if right.taken is not None else end
@@ -192,7 +200,7 @@ def without_records(shape: StructLayout, node: Any) -> Any:
 
 
 def _beyond_int8(case: Case) -> bool:
-    """Returns whether the JSON has a number from 128 to 256 in an int8 field (BEYOND_INT8)."""
+    """Returns True if the JSON has a number from 128 to 256 in an int8 field (BEYOND_INT8)."""
     try:
         node = json.loads(case.content)
     except (ValueError, RecursionError):
@@ -215,7 +223,7 @@ def _has_beyond_int8(shape: StructLayout, node: Any) -> bool:
     return False
 
 
-def _traits(case: Case) -> tuple[dict[Deviation | Oddity, str], int | None]:
+def _traits(case: Case) -> tuple[dict[DeviationFromKafka | Oddity, str], int | None]:
     """Returns the traits of the bytes of a case, and the end of the message.
 
     The end is None if the content is JSON or cannot be read.
@@ -226,7 +234,9 @@ def _traits(case: Case) -> tuple[dict[Deviation | Oddity, str], int | None]:
         found = walk_message(case.message_version.shape, case.content)
     except (UnreadableMessageError, RecursionError):
         return {}, None
-    traits: dict[Deviation | Oddity, str] = {each: TRAITS[each] for each in found.deviations}
+    traits: dict[DeviationFromKafka | Oddity, str] = {
+        each: TRAITS[each] for each in found.deviations
+    }
     traits.update({each: each.value for each in found.oddities})
     return traits, found.end
 
@@ -241,7 +251,7 @@ _CAUSE: Final = 90
 def _cause(reason: str) -> str:
     """Returns a reason without numbers, names and quoted text, so that it groups similar cases."""
     text = re.sub(r"^\w+ v\d+(?:, [^:]*)?: ", "", reason)
-    text = re.sub(r"^(\w+): [A-Z]\w+: ", r"\1: ", text)  # Java's error, then its class
+    text = re.sub(r"^(\w+): [A-Z]\w+: ", r"\1: ", text)  # Java's error names the message class
     text = _OTHER_LINE.sub(r"\1", text)
     text = re.sub(r"(['\"`]).*?\1", "…", text)
     text = re.sub(r"\b(field|which|element of) \S+", r"\1 …", text)

@@ -2,8 +2,8 @@
 
 `serve` answers lines of JSON, so that kproto itself can be the command under test:
 
-    python -m kproto.fuzz.kproto_codec                # of Kafka's messages
-    python -m kproto.fuzz.kproto_codec my_messages    # of a package that kproto-codegen generated
+    python -m kproto.fuzz.kproto_codec                # with Kafka's messages
+    python -m kproto.fuzz.kproto_codec my_messages    # with a package of kproto-codegen
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Reads messages as leniently as Kafka's classes do, and reports deviations and oddities.
 
-kproto refuses some bytes that Kafka's readers accept (`Deviation`), and never the other way round.
-This reader detects such bytes. It follows the layout, shares no code with kproto's codec and builds
-no message. It also reports bytes that all readers accept and no writer creates (`Oddity`), and the
-positions of lengths, counts and tags, which `mutations` changes.
+kproto refuses some bytes that Kafka's readers accept (`DeviationFromKafka`). It accepts no bytes
+that Kafka's readers refuse. This reader detects the deviations. It follows the layout of the
+message version, shares no code with kproto's codec and builds no message. It also reports bytes
+that all readers accept and no writer creates (`Oddity`), and the positions of lengths, counts and
+tags, which `mutations` changes.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ from typing import Final, NamedTuple
 from ..schema.layout import FORMATS, StructLayout, WireType
 
 __all__ = [
-    "Deviation",
+    "DeviationFromKafka",
     "LengthField",
+    "LengthUnit",
+    "LenientReadResult",
     "Oddity",
-    "Role",
     "UnreadableMessageError",
-    "WalkResult",
     "length_fields_in",
     "read_leniently",
     "walk_message",
 ]
 
 
-class Deviation(Enum):
+class DeviationFromKafka(Enum):
     """Bytes that kproto refuses and Kafka's readers accept; the value describes them."""
 
     LENGTH = "kproto refuses a length or count below -1, which Kafka takes for null"
@@ -44,12 +45,12 @@ class Oddity(Enum):
     """Bytes that all readers accept, and no writer creates; the value describes them."""
 
     UNKNOWN_TAGS = "unknown tagged fields"
-    LONG_VARINT = "a varint longer than need be"
+    LONG_VARINT = "a varint longer than needed"
     BOOL = "a bool that is neither 0 nor 1"
     MARK = "a mark of null or presence that is neither -1, 0 nor 1"
 
 
-class Role(Enum):
+class LengthUnit(Enum):
     """The unit of a length field: bytes, elements of an array, or tagged fields."""
 
     LENGTH = "length"
@@ -60,12 +61,12 @@ class Role(Enum):
 class LengthField(NamedTuple):
     """A length or count, which is encoded in the bytes from `begin` to `end`.
 
-    `value` is the length or count, -1 for null. `stop` is the offset after the content that it
-    measures. `width` is its size in bytes, or 0 for an unsigned varint. A varint is encoded as the
-    value plus one, except for TAGS.
+    `value` is the length or count, -1 for null. `stop` is the offset after the content that has
+    this length or count. `width` is the size of the field in bytes, or 0 for an unsigned varint. A
+    varint is encoded as the value plus one, except for TAGS.
     """
 
-    role: Role
+    role: LengthUnit
     begin: int
     end: int
     stop: int
@@ -73,11 +74,14 @@ class LengthField(NamedTuple):
     width: int
 
 
-class WalkResult(NamedTuple):
-    """The end of a message, its deviations and oddities without duplicates, its length fields."""
+class LenientReadResult(NamedTuple):
+    """The offset after a message, its deviations and oddities without duplicates, and its lengths.
+
+    `length_fields` are the lengths and counts in the order in which their contents end.
+    """
 
     end: int
-    deviations: tuple[Deviation, ...]
+    deviations: tuple[DeviationFromKafka, ...]
     oddities: tuple[Oddity, ...]
     length_fields: tuple[LengthField, ...]
 
@@ -91,38 +95,44 @@ _SIZES: Final = {kind: struct.calcsize(">" + letter) for kind, letter in FORMATS
 _MAX_STRING: Final = 0x7FFF
 
 
-def read_leniently(shape: StructLayout, data: bytes) -> tuple[int, list[Deviation]]:
-    """Returns the end of the message at the start of `data`, and its deviations in order.
+def read_leniently(shape: StructLayout, data: bytes) -> tuple[int, list[DeviationFromKafka]]:
+    """Returns the offset after the message at the start of `data`, and its deviations.
 
-    Raises UnreadableMessageError if Kafka's readers refuse the message.
+    The deviations are in the order of the bytes. Raises UnreadableMessageError if Kafka's readers
+    refuse the message.
     """
-    reader = _Reader(data)
+    reader = _LenientReader(data)
     end = reader.struct(shape, 0)
     return end, reader.found
 
 
-def walk_message(shape: StructLayout, data: bytes) -> WalkResult:
-    """Reads the message at the start of `data`. Raises UnreadableMessageError."""
-    reader = _Reader(data)
+def walk_message(shape: StructLayout, data: bytes) -> LenientReadResult:
+    """Reads the message at the start of `data`.
+
+    Raises UnreadableMessageError if Kafka's readers refuse the message.
+    """
+    reader = _LenientReader(data)
     end = reader.struct(shape, 0)
     oddities = tuple(dict.fromkeys(reader.oddities))
-    return WalkResult(
+    return LenientReadResult(
         end, tuple(dict.fromkeys(reader.found)), oddities, tuple(reader.length_fields)
     )
 
 
 def length_fields_in(shape: StructLayout, data: bytes) -> tuple[LengthField, ...]:
     """Returns the length fields in `data`, up to the first unreadable byte."""
-    reader = _Reader(data)
+    reader = _LenientReader(data)
     with contextlib.suppress(UnreadableMessageError, RecursionError):
         reader.struct(shape, 0)
     return tuple(reader.length_fields)
 
 
-class _Reader:
+class _LenientReader:
+    """Reads `data` by a layout; collects deviations, oddities and length fields."""
+
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.found: list[Deviation] = []
+        self.found: list[DeviationFromKafka] = []
         self.oddities: list[Oddity] = []
         self.length_fields: list[LengthField] = []
 
@@ -143,7 +153,9 @@ class _Reader:
                 begin = pos
                 size, pos = self.length(kind, pos, 4)
                 end = self.skip(pos, size or 0)
-                self.length_field(Role.LENGTH, begin, pos, end, size, 0 if kind.compact else 4)
+                self.length_field(
+                    LengthUnit.LENGTH, begin, pos, end, size, 0 if kind.compact else 4
+                )
                 return end
             case "bool":
                 end = self.skip(pos, 1)
@@ -180,11 +192,11 @@ class _Reader:
             raise UnreadableMessageError
         for _ in range(count or 0):
             pos = self.value(kind.element, pos)
-        self.length_field(Role.COUNT, begin, head, pos, count, 0 if kind.compact else 4)
+        self.length_field(LengthUnit.COUNT, begin, head, pos, count, 0 if kind.compact else 4)
         return pos
 
     def length_field(
-        self, role: Role, begin: int, end: int, stop: int, value: int | None, width: int
+        self, role: LengthUnit, begin: int, end: int, stop: int, value: int | None, width: int
     ) -> None:
         self.length_fields.append(
             LengthField(role, begin, end, stop, -1 if value is None else value, width)
@@ -196,15 +208,15 @@ class _Reader:
         if size is not None and size > _MAX_STRING:
             raise UnreadableMessageError
         end = self.skip(pos, size or 0)
-        self.length_field(Role.LENGTH, begin, pos, end, size, 0 if kind.compact else 2)
+        self.length_field(LengthUnit.LENGTH, begin, pos, end, size, 0 if kind.compact else 2)
         try:
             self.data[pos:end].decode()
         except UnicodeDecodeError:
-            self.found.append(Deviation.UTF8)
+            self.found.append(DeviationFromKafka.UTF8)
         return end
 
     def length(self, kind: WireType, pos: int, width: int) -> tuple[int | None, int]:
-        """Returns a length, None for null, and the position after it."""
+        """Returns a length (None for null), and the position after it."""
         if kind.compact:
             size, pos = self.uvarint(pos)
             size = 0x7FFFFFFF if size == -0x80000000 else size - 1  # overflows like a Java int
@@ -216,7 +228,7 @@ class _Reader:
         if not kind.nullable:
             raise UnreadableMessageError
         if size < -1:
-            self.found.append(Deviation.LENGTH)
+            self.found.append(DeviationFromKafka.LENGTH)
         return None, pos
 
     def tags(self, shape: StructLayout, pos: int) -> int:
@@ -227,18 +239,18 @@ class _Reader:
         count, pos = self.uvarint(pos)
         head = pos
         if count < 0:
-            self.found.append(Deviation.TAG_COUNT)
+            self.found.append(DeviationFromKafka.TAG_COUNT)
         previous = -1
         for _ in range(count):
             tag, pos = self.uvarint(pos)
             size, pos = self.uvarint(pos)
             unsigned = tag & 0xFFFFFFFF
             if unsigned <= previous:
-                self.found.append(Deviation.TAG_ORDER)
+                self.found.append(DeviationFromKafka.TAG_ORDER)
             if unsigned >= 0x7FFFFFFF:
-                self.found.append(Deviation.TAG_NUMBER)
+                self.found.append(DeviationFromKafka.TAG_NUMBER)
             if tag in others:
-                self.found.append(Deviation.TAG_VERSION)
+                self.found.append(DeviationFromKafka.TAG_VERSION)
             previous = unsigned
             kind = known.get(tag)
             if kind is None:
@@ -247,14 +259,15 @@ class _Reader:
                 continue
             end = self.value(kind, pos)
             if end - pos != size:
-                self.found.append(Deviation.TAG_SIZE)
+                self.found.append(DeviationFromKafka.TAG_SIZE)
             pos = end
-        self.length_field(Role.TAGS, begin, head, pos, max(count, 0), 0)
+        self.length_field(LengthUnit.TAGS, begin, head, pos, max(count, 0), 0)
         return pos
 
     def uvarint(self, pos: int) -> tuple[int, int]:
-        """Returns an unsigned varint as a signed 32-bit int, as Java reads it, and the position
-        after it.
+        """Returns an unsigned varint and the position after it.
+
+        The varint is returned as a signed 32-bit int, because Java reads it so.
         """
         value = 0
         for index in range(5):

@@ -1,7 +1,7 @@
 """Changes valid encodings to test how readers handle broken bytes.
 
-`mutations` changes bytes at random positions. `mutate` makes a named change, such as that of a
-length, a count, a varint or a tag. Both use the random numbers of `source`, which the caller seeds.
+`mutations` changes bytes at random positions. `mutate` makes a change with a name, such as `length`
+for a wrong length. Both use the random numbers of `source`, which the caller seeds.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ..wire.writing import uvarint
-from .lenient_reader import LengthField, Role
+from .lenient_reader import LengthField, LengthUnit
 
 __all__ = ["MUTATIONS", "mutate", "mutations", "number_bytes"]
 
 
 def mutations(valid: list[bytes], source: random.Random) -> Iterator[bytes]:
-    """Yields encodings from `valid` with one to three random changes each, without end."""
+    """Yields an endless sequence of encodings from `valid`, with 1 to 3 random changes each."""
     while True:
         data = bytearray(source.choice(valid))
         for _ in range(source.choice((1, 1, 1, 2, 3))):
@@ -73,7 +73,7 @@ def _delete(data: bytearray, source: random.Random, valid: list[bytes]) -> None:
 def _write_run(data: bytearray, source: random.Random, valid: list[bytes]) -> None:
     run = source.choice(_SPECIAL_RUNS)
     at = source.randrange(len(data) + 1)
-    # Replaces as many bytes, replaces one byte, or inserts.
+    # The run replaces as many bytes as it has, replaces one byte, or is inserted.
     data[at : at + source.choice((len(run), 1, 0))] = run
 
 
@@ -124,14 +124,17 @@ _MUTATIONS: Final[tuple[Callable[[bytearray, random.Random, list[bytes]], None],
 )
 
 
-#: Masks a negative length in a varint, which is then far too large.
+#: A mask that makes a negative length an unsigned 32-bit number, which is far too large.
 _UINT32: Final = 0xFFFFFFFF
 
 
 def number_bytes(length_field: LengthField, value: int) -> bytes:
-    """Encodes `value` in the format of `length_field`; limits it to the range of its width."""
+    """Encodes `value` in the format of `length_field`.
+
+    A varint gets the lower 32 bits; otherwise `value` is limited to the range of the field.
+    """
     if length_field.width == 0:
-        return uvarint((value + (length_field.role is not Role.TAGS)) & _UINT32)
+        return uvarint((value + (length_field.role is not LengthUnit.TAGS)) & _UINT32)
     low, high = -(1 << 8 * length_field.width - 1), (1 << 8 * length_field.width - 1) - 1
     return struct.pack(">h" if length_field.width == 2 else ">i", min(max(value, low), high))
 
@@ -164,7 +167,7 @@ def _grow(
 
 
 def _change_number(
-    role: Role, data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
+    role: LengthUnit, data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
     found = [length_field for length_field in length_fields if length_field.role is role]
     if not found:
@@ -191,21 +194,21 @@ def _change_number(
 def _length(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """Changes a length: by one, to 0, to null, below null, or beyond the end of the data."""
-    return _change_number(Role.LENGTH, data, length_fields, source)
+    """Changes a length: by one, to 0, to null, to a negative size, or up to or beyond the end."""
+    return _change_number(LengthUnit.LENGTH, data, length_fields, source)
 
 
 def _count(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
     """Changes a count of elements, in the same way as `_length` changes a length."""
-    return _change_number(Role.COUNT, data, length_fields, source)
+    return _change_number(LengthUnit.COUNT, data, length_fields, source)
 
 
 def _varint(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """Makes a length in a varint longer by one to five bytes, which may be longer than allowed."""
+    """Adds one to five bytes to the varint of a length or count, even beyond the allowed length."""
     found = [length_field for length_field in length_fields if length_field.width == 0]
     if not found:
         return None
@@ -219,7 +222,7 @@ def _tags(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
     """Adds a tagged field: unknown, a duplicate, out of order, or with a wrong size."""
-    found = [length_field for length_field in length_fields if length_field.role is Role.TAGS]
+    found = [length_field for length_field in length_fields if length_field.role is LengthUnit.TAGS]
     if not found:
         return None
     length_field = source.choice(found)
@@ -252,9 +255,9 @@ MUTATIONS: Final = tuple(_NAMED)
 def mutate(
     name: str, data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """Returns `data` with the change called `name`; None if `data` has no field for it.
+    """Returns `data` with the change called `name`, one of MUTATIONS.
 
-    `length_fields` are the positions of the lengths, counts and tags in `data`. Raises KeyError for
-    an unknown name.
+    Returns None if `data` has no byte or no field that the change needs. `length_fields` are the
+    length fields of `data`. Raises KeyError for an unknown name.
     """
     return _NAMED[name](data, length_fields, source)

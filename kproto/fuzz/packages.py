@@ -1,6 +1,6 @@
 """Finds definitions and classes in a package of messages.
 
-It is Kafka's (`kproto.messages`), or a package that `kproto-codegen` generated.
+The package is Kafka's (`kproto.messages`), or one that `kproto-codegen` generated.
 """
 
 from __future__ import annotations

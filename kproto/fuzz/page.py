@@ -80,7 +80,12 @@ def _finding(finding: dict[str, Any]) -> Iterator[str]:
         + "</summary>"
     )
     if finding["harmless"]:
-        yield "<p>Harmless: no writer of Kafka makes such bytes.</p>"
+        reason = (
+            "Kafka's own brokers also close the connection on some valid requests"
+            if finding["operation"] == "frames"
+            else "Kafka writes no such messages"
+        )
+        yield f"<p>Harmless: {reason}.</p>"
     if finding["cause"]:
         yield f"<p>Cause: {_text(finding['cause'])}</p>"
     locations = ", ".join(

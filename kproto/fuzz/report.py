@@ -1,4 +1,4 @@
-"""Formats the result of a run as JSON data and as text, and that of a replay as text.
+"""Formats the result of a run as JSON data and as text, and the result of a replay as text.
 
 `page` formats the HTML page.
 """
@@ -103,7 +103,7 @@ def _lines(result: Result) -> Iterator[str]:
     )
     yield "kinds: " + ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
     if result.restarts:
-        yield f"started again {result.restarts} times"
+        yield f"restarted {result.restarts} times"
     if result.stopped:
         yield f"stopped early: {result.stopped}"
     for finding in result.findings:
@@ -179,11 +179,13 @@ def broker_text(report: dict[str, Any]) -> str:
 def replay_text(
     case: Case, right: Answer, given: Answer, verdicts: list[Verdict] | None, judge: str
 ) -> str:
-    """Returns the text for a replayed case: the case, both answers, and the faults."""
+    """Returns the text for a replayed case: the case, the answers `right` and `given`, faults."""
     if given.outcome is Outcome.UNSUPPORTED:
         outcome_text = "the command does not support this"
     elif verdicts is None:
-        outcome_text = "undecided: kproto is the judge, and is stricter than Kafka's classes here"
+        outcome_text = (
+            "undecided: the judge refuses the case, but the answer of the command may be right too"
+        )
     elif not verdicts:
         outcome_text = "same as the judge"
     else:

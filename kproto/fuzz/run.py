@@ -21,11 +21,11 @@ from .judging import HARMLESS, Fault, Verdict, judge
 from .settings import FuzzSettings
 from .shrinking import check_hypothesis, smallest_case
 
-__all__ = ["Finding", "JudgeError", "Plan", "Responder", "Result", "replay", "run"]
+__all__ = ["CasePlan", "Finding", "JudgeError", "Responder", "Result", "replay", "run"]
 
 
 class JudgeError(KprotoError):
-    """The judge crashed, hung or failed on a case."""
+    """The judge gave no valid answer to a case in time, for example because it crashed."""
 
 
 class Responder(Protocol):
@@ -42,10 +42,11 @@ class Responder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CasePlan:
     """The cases of a run: `cases` in total, of all `message_versions` and `kinds` in turn.
 
-    The run ends after `time_s` seconds (None: no limit). With `shrink` the examples are shrunk.
+    After `time_s` seconds (None: no limit), cases are sent only to shrink examples. With `shrink`,
+    the example of each finding is shrunk.
     """
 
     message_versions: tuple[MessageVersion, ...]
@@ -58,9 +59,11 @@ class Plan:
 
 @dataclass(slots=True)
 class Finding:
-    """The faults with the same verdict and operation: an example and their number.
+    """The faults with the same verdict and operation.
 
-    `message_versions` counts them by message version.
+    `example` is a case with this fault, `right` is the judge's answer to the example, and `given`
+    the implementation's. `count` is the number of faults; `message_versions` counts them by message
+    version.
     """
 
     verdict: Verdict
@@ -73,7 +76,7 @@ class Finding:
 
     @property
     def harmless(self) -> bool:
-        """Returns whether messages as Kafka writes them are not affected."""
+        """Returns True if the fault does not affect messages as Kafka writes them."""
         return self.verdict.fault in HARMLESS
 
 
@@ -82,9 +85,10 @@ class Result:
     """The result of a run.
 
     `tried` counts the cases by message version and kind. `outcomes` counts them by `agreed`,
-    `differs`, `undecided` (see `judging.judge`) and `unsupported`. `stopped` is the reason if the
-    run ended early, else "". `restarts_exhausted` is True if the command was restarted too often,
-    `interrupted` is True after Ctrl-C.
+    `differs`, `undecided` (see `judging.judge`) and `unsupported`. `unsupported` counts unsupported
+    cases by operation and message. `stopped` is the reason if the run ended early, else "".
+    `restarts_exhausted` is True if the command was restarted too often, `interrupted` is True after
+    Ctrl-C.
     """
 
     seed: int
@@ -110,7 +114,7 @@ class Result:
         return [finding for finding in self.findings if not finding.harmless]
 
 
-#: Called with the number of cases that are done, and of all cases.
+#: Called with the number of answered cases, and the number of all cases.
 Progress = Callable[[int, int], None]
 
 _BATCH = 256
@@ -121,16 +125,17 @@ _GroupKey = tuple[Verdict, Operation]
 def run(
     implementation: Responder,
     right: Responder,
-    plan: Plan,
+    plan: CasePlan,
     *,
     by_kproto: bool,
     settings: FuzzSettings | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Sends the cases of `plan` to both, compares the answers and shrinks the examples.
+    """Sends the cases of `plan` to `implementation` and to the judge, and compares the answers.
 
-    `right` is the judge, and `by_kproto` is whether it is kproto's codec. The result is the same
-    for the same seed and answers. Ctrl-C ends the run early, and the findings so far are returned.
+    Then shrinks the examples. `right` is the judge; `by_kproto` must be True if the judge is
+    kproto's codec. The result is the same for the same seed and answers. Ctrl-C ends the run early,
+    and the findings so far are returned.
 
     Raises ImplementationError if the command never answers, JudgeError if the judge fails, and
     ConfigurationError if the plan shrinks and hypothesis is not installed.
@@ -183,7 +188,10 @@ def replay(
 def _answered_cases(
     implementation: Responder, batch: list[Case]
 ) -> tuple[list[Case], list[Answer], TooManyRestartsError | None]:
-    """Returns the answered cases of a batch, their answers, and the error if it ended early."""
+    """Returns the answered cases of a batch, their answers, and the error after too many restarts.
+
+    The error is None if all cases of the batch were answered.
+    """
     try:
         return batch, implementation.respond(batch), None
     except TooManyRestartsError as error:
@@ -201,7 +209,7 @@ def _batches(cases: Iterator[Case], count: int) -> Iterator[list[Case]]:
         yield batch
 
 
-def _cases(plan: Plan, unsupported: set[tuple[Operation, MessageVersion]]) -> Iterator[Case]:
+def _cases(plan: CasePlan, unsupported: set[tuple[Operation, MessageVersion]]) -> Iterator[Case]:
     """Yields a case of each message version in turn.
 
     Skips operations that are unsupported for a message version; `unsupported` grows during the run.
@@ -235,7 +243,7 @@ def _expected_answers(right: Responder, cases: Iterable[Case]) -> list[Answer]:
 
 
 class _FindingCollector:
-    """Adds the outcomes of cases to `result`, and groups their faults to findings."""
+    """Adds the outcomes of cases to `result`, and groups their faults into findings."""
 
     def __init__(self, result: Result, settings: FuzzSettings) -> None:
         self.result = result
@@ -267,7 +275,8 @@ class _FindingCollector:
     def add(self, verdict: Verdict, case: Case, right: Answer, given: Answer) -> None:
         """Adds a fault to its finding, and keeps the shortest example.
 
-        After `max_findings` findings, faults of new causes are put together in one for each fault.
+        After `max_findings` findings, the faults that match none of them are grouped only by
+        `Fault` and operation.
         """
         key = (verdict, case.operation)
         if key not in self.groups and len(self.groups) >= self.settings.max_findings:
@@ -289,7 +298,7 @@ def _shrink(
     finding: Finding,
     implementation: Responder,
     right: Responder,
-    plan: Plan,
+    plan: CasePlan,
     settings: FuzzSettings,
     *,
     by_kproto: bool,
@@ -300,7 +309,7 @@ def _shrink(
     }
     waits = 0
 
-    def shows(case: Case) -> bool:
+    def reproduces(case: Case) -> bool:
         nonlocal waits
         if case.content in known:
             return known[case.content][0] is not None
@@ -313,7 +322,7 @@ def _shrink(
         return bool(same)
 
     try:
-        found = smallest_case(finding.example, shows, seed=plan.seed)
+        found = smallest_case(finding.example, reproduces, seed=plan.seed)
     except TooManyRestartsError:
         yes = (content for content, result in known.items() if result[0] is not None)
         found = finding.example.with_content(min(yes, key=len))
@@ -322,14 +331,14 @@ def _shrink(
     finding.verdict = verdict or finding.verdict
 
 
-#: Faults whose cause identifies them, so that a smaller example may have none of the traits.
+#: Faults whose cause identifies them. A smaller example of such a fault may have no traits.
 _WITH_CAUSE = frozenset(
     {Fault.LOOSER, Fault.STRICTER, Fault.STRICTER_ON_ODD, Fault.JSON, Fault.FAILED}
 )
 
 
 def _is_same_kind(verdict: Verdict, expected: Verdict) -> bool:
-    """Returns whether a smaller case with `verdict` shows the same fault as `expected`."""
+    """Returns True if a smaller case with `verdict` shows the same fault as `expected`."""
     if expected.fault in _WAITING:  # the cause of a crash may quote the case
         return verdict.fault is expected.fault
     if verdict[::2] != expected[::2]:

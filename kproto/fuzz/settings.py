@@ -9,7 +9,7 @@ from ..wire.errors import ConfigurationError
 
 __all__ = ["FuzzSettings"]
 
-#: Timeouts of a judge in seconds. Long, because a busy machine may pause a JVM for several seconds.
+#: The shortest timeouts of a judge, in seconds. A busy machine may pause a JVM for several seconds.
 _PATIENCE_S: Final = 120.0
 
 
@@ -27,14 +27,15 @@ class FuzzSettings:
     answer_timeout_s: float = 5.0
     #: How many seconds longer to wait, to distinguish a late answer from a missing answer.
     late_s: float = 5.0
-    #: How many cases are sent before their answers are read. More save time; but if the command
-    #: ends, all unanswered cases are sent again one by one.
+    #: How many cases are sent before their answers are read. A higher number saves time. If the
+    #: command ends, all unanswered cases are sent again one by one.
     at_once: int = 64
     #: Longest line of an answer, in bytes. The longest right answer has about two megabytes.
     max_line_bytes: int = 16_777_216
-    #: Most lines that are not answers, for the cases sent at once, before the command is restarted.
+    #: Most lines that are not answers while the cases sent at once are unanswered. If there are
+    #: more, the command is restarted.
     max_garbage: int = 100
-    #: Most restarts of the command, which then probably ends at each case.
+    #: Most restarts of the command. With more restarts, it probably ends at each case.
     max_restarts: int = 200
     #: If the command never answered after this many starts, the run ends.
     max_silent_starts: int = 3

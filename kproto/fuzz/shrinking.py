@@ -1,9 +1,9 @@
-"""Shrinks a case that causes a fault to the smallest example.
+"""Finds the smallest example of a fault, from a case that causes it.
 
 First, values are removed from the message as long as the case causes the fault. Then hypothesis
 draws messages of the same version, with a change of the same kind, and shrinks them. From the
-shorter result, bytes are removed. The result is the same for the same seed. The caller limits the
-attempts: its function `shows` returns False after the last.
+shorter result, unless it is JSON, bytes are removed. The result is the same for the same seed. The
+caller limits the attempts: its function `reproduces` returns False after the last.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from ..messages.base import Struct
 from ..wire.errors import ConfigurationError, DecodeError, EncodeError
 from ..wire.tags import RawTaggedField
 from .case import Case, MessageVersion, Operation
-from .lenient_reader import Role, length_fields_in, walk_message
+from .lenient_reader import LengthUnit, length_fields_in, walk_message
 from .mutations import MUTATIONS, mutate, number_bytes
 
 __all__ = ["check_hypothesis", "fewer_bytes", "fewer_values", "minimize", "smallest_case"]
 
 T = TypeVar("T")
 
-#: Returns whether a case causes the fault of the finding.
-Shows = Callable[[Case], bool]
+#: Returns True if a case causes the fault of the finding.
+Reproduces = Callable[[Case], bool]
 
 #: Most messages that hypothesis draws to find one with the fault; shrinking it draws more.
 _DRAWN: Final = 60
@@ -43,14 +43,16 @@ def check_hypothesis() -> None:
         ) from None
 
 
-def smallest_case(case: Case, shows: Shows, *, seed: int) -> Case:
-    """Returns the smallest case that was found for which `shows` is true, perhaps `case`."""
+def smallest_case(case: Case, reproduces: Reproduces, *, seed: int) -> Case:
+    """Returns the smallest case found for which `reproduces` returns True; this may be `case`."""
     steps = _less_json if isinstance(case.content, str) else _case_of_fewer_values
-    found = minimize(case, shows, steps, _rank)
-    drawn = _drawn(found, shows, seed)
+    found = minimize(case, reproduces, steps, _rank)
+    drawn = _drawn(found, reproduces, seed)
     if drawn is not None and _rank(drawn) < _rank(found):
         found = drawn
-    return found if isinstance(case.content, str) else minimize(found, shows, _less_bytes, _rank)
+    if isinstance(case.content, str):
+        return found
+    return minimize(found, reproduces, _less_bytes, _rank)
 
 
 def _rank(case: Case) -> tuple[int, bytes]:
@@ -60,17 +62,20 @@ def _rank(case: Case) -> tuple[int, bytes]:
 
 
 def minimize(
-    case: T, shows: Callable[[T], bool], steps: Callable[[T], Iterator[T]], rank: Callable[[T], Any]
+    case: T,
+    reproduces: Callable[[T], bool],
+    steps: Callable[[T], Iterator[T]],
+    rank: Callable[[T], Any],
 ) -> T:
-    """Replaces `case` by a result of `steps` with a lower rank for which `shows` is true.
+    """Replaces `case` by a result of `steps` with a lower rank for which `reproduces` is true.
 
-    Repeats that until there is none, and returns the last case.
+    Repeats until there is no such result, and returns the last case.
     """
     shrunk = True
     while shrunk:
         shrunk = False
         for smaller in steps(case):
-            if rank(smaller) < rank(case) and shows(smaller):
+            if rank(smaller) < rank(case) and reproduces(smaller):
                 case = smaller
                 shrunk = True
                 break
@@ -86,9 +91,11 @@ def _case_of_fewer_bytes(case: Case) -> Iterator[Case]:
 
 
 def fewer_values(message_version: MessageVersion, data: bytes) -> Iterator[bytes]:
-    """Yields encodings of the message with one value removed or simplified.
+    """Yields encodings of the message in `data`, whole and with one value removed or changed.
 
-    Yields them without and with the bytes after the message, and nothing if kproto cannot read it.
+    Begins with the whole message. Yields all these encodings without the bytes that follow the
+    message in `data`, and afterwards with these bytes. Yields nothing if kproto cannot read the
+    message.
     """
     try:
         read, end = message_version.cls.decode_from(data, 0, message_version.version)
@@ -110,12 +117,14 @@ def _less_bytes(case: Case) -> Iterator[Case]:
 def _shorter_values(case: Case) -> Iterator[Case]:
     """Yields the bytes with a string or bytes field emptied or halved, and its length corrected.
 
-    It also works for a message that kproto cannot read, up to the first unreadable byte. Removing
+    Also works for a message that kproto cannot read, up to the first unreadable byte. Removing
     only bytes of the content would make the length field wrong.
     """
     data = cast("bytes", case.content)
     lengths = [
-        it for it in length_fields_in(case.message_version.shape, data) if it.role is Role.LENGTH
+        it
+        for it in length_fields_in(case.message_version.shape, data)
+        if it.role is LengthUnit.LENGTH
     ]
     for length_field in lengths:
         for size in (0, length_field.value // 2):
@@ -126,7 +135,7 @@ def _shorter_values(case: Case) -> Iterator[Case]:
 
 
 def fewer_bytes(data: bytes) -> Iterator[bytes]:
-    """Yields the bytes without a part of them, in ever smaller parts; then with a byte zeroed."""
+    """Yields `data` without a range of bytes, long ranges first; then with one byte set to 0."""
     size = len(data)
     while size:
         for first in range(0, len(data), size):
@@ -183,7 +192,7 @@ def _less(node: Any) -> Iterator[Any]:
             yield 1
 
 
-def _drawn(case: Case, shows: Shows, seed: int) -> Case | None:
+def _drawn(case: Case, reproduces: Reproduces, seed: int) -> Case | None:
     """Returns a case that hypothesis drew and shrank; None if it found none with the fault."""
     from hypothesis import HealthCheck, Phase, find, settings
     from hypothesis import strategies as st
@@ -222,6 +231,7 @@ def _drawn(case: Case, shows: Shows, seed: int) -> Case | None:
     changes = st.integers(0, 999) if case.kind in MUTATIONS else st.just(0)
     cases = st.tuples(messages(message_version.cls, version), changes).map(made)
     try:
-        return find(cases, shows, settings=limits, random=random.Random(seed))  # noqa: S311
+        rng = random.Random(seed)  # noqa: S311 - values for tests, not secrets
+        return find(cases, reproduces, settings=limits, random=rng)
     except HypothesisException:  # hypothesis found no such case, or the results were flaky
         return None

@@ -37,16 +37,16 @@ def vector_messages(message: type[Message], version: int) -> Iterator[Message]:
 
 
 def introduced_by(message: type[Message], version: int) -> dict[str, tuple[str, int]]:
-    """Returns the first Kafka release, from 0.8.2.0 on, in which a message version is final.
+    """Returns a dict with the first Kafka release, from 0.8.2.0 on, in which a version is stable.
 
-    The value has the name of the message in that release, and the version. Returns an empty dict
-    for a message without an API, such as a header or a record, and if no release has the version as
-    final.
+    The dict maps the release to the name of the message in that release, and to the version. It is
+    empty for a message without an API, such as a header or a record, and if the version is stable
+    in no release.
     """
     spec = message._definition()
     if spec.type not in {"request", "response"} or spec.api_key is None:
         return {}
-    release = study.brought_by(spec.api_key, version)
+    release = study.added_in(spec.api_key, version)
     if release is None:
         return {}
     there = study.ranges(release)[spec.api_key].called

@@ -620,7 +620,7 @@ MODULES: dict[str, str] = {
     "ZkMigrationStateRecord": "zk_migration_state_record",
 }
 
-#: Names of earlier releases, and what the message is called now.
+#: Names of earlier releases, each with the present name of the message.
 FORMER_NAMES: dict[str, str] = {
     "ListClientMetricsResourcesRequest": "ListConfigResourcesRequest",
     "ListClientMetricsResourcesResponse": "ListConfigResourcesResponse",

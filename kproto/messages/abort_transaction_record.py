@@ -22,7 +22,7 @@ __all__ = [
 
 
 class AbortTransactionRecord(Message):
-    """Ends a transaction of the metadata log; the records since its begin do not count.
+    """Aborts a transaction of the metadata log; the records since its begin have no effect.
 
     Version 0, flexible.
 

@@ -34,8 +34,8 @@ class AccessControlEntryRecord(Message):
         delegation token, 7 user.
     resource_name: Name of the resource, such as a topic or a broker id.
     pattern_type: Pattern type of ResourceName: 3 literal, 4 prefixed.
-    principal: Principal that the ACL is about, as type:name.
-    host: Host that the ACL is about; * for any.
+    principal: Principal that the ACL applies to, as type:name.
+    host: Host that the ACL applies to; * for any.
     operation: 1 any, 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, and more up
         to 15, as in AclOperation.
     permission_type: 1 any (in filters), 2 deny, 3 allow.

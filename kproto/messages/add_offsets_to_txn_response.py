@@ -24,12 +24,12 @@ _INT32_INT16 = struct.Struct(">ih")
 
 
 class AddOffsetsToTxnResponse(Response):
-    """Tells whether the group's offsets are part of the transaction.
+    """Result of making the group's offsets part of the transaction.
 
     Versions 0 to 4, flexible in versions 3 to 4.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success.
     """
 

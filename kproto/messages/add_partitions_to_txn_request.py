@@ -80,7 +80,7 @@ class AddPartitionsToTxnTopicCollection(KeyedList[AddPartitionsToTxnTopic]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> AddPartitionsToTxnTopic | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[AddPartitionsToTxnTopic]:
@@ -96,7 +96,7 @@ class AddPartitionsToTxnTransaction(Struct):
     transactional_id: Transactional id of the producer.
     producer_id: Id of an idempotent or transactional producer.
     producer_epoch: Epoch of the producer id; a lower one is fenced off.
-    verify_only: True to ask whether the partitions are in the transaction, without adding them.
+    verify_only: True to check whether the partitions are in the transaction, without adding them.
     topics: Topics and partitions to add.
     """
 
@@ -127,7 +127,7 @@ class AddPartitionsToTxnTransactionCollection(KeyedList[AddPartitionsToTxnTransa
     _KEY = ("transactional_id",)
 
     def find(self, *, transactional_id: str) -> AddPartitionsToTxnTransaction | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(transactional_id)
 
     def find_all(self, *, transactional_id: str) -> list[AddPartitionsToTxnTransaction]:

@@ -76,7 +76,7 @@ class AddPartitionsToTxnPartitionResultCollection(KeyedList[AddPartitionsToTxnPa
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> AddPartitionsToTxnPartitionResult | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[AddPartitionsToTxnPartitionResult]:
@@ -116,7 +116,7 @@ class AddPartitionsToTxnTopicResultCollection(KeyedList[AddPartitionsToTxnTopicR
     _KEY = ("name",)
 
     def find(self, *, name: str) -> AddPartitionsToTxnTopicResult | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[AddPartitionsToTxnTopicResult]:
@@ -154,7 +154,7 @@ class AddPartitionsToTxnResultCollection(KeyedList[AddPartitionsToTxnResult]):
     _KEY = ("transactional_id",)
 
     def find(self, *, transactional_id: str) -> AddPartitionsToTxnResult | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(transactional_id)
 
     def find_all(self, *, transactional_id: str) -> list[AddPartitionsToTxnResult]:
@@ -167,8 +167,8 @@ class AddPartitionsToTxnResponse(Response):
 
     Versions 0 to 5, flexible in versions 3 to 5.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success. (versions 4 to 5, ignorable)
     results_by_transaction: Result for each transaction. (versions 4 to 5)
     results_by_topic_v3_and_below: Result for each topic of the one transaction. (versions 0 to 3)

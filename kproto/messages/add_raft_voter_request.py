@@ -79,7 +79,7 @@ class ListenerCollection(KeyedList[Listener]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> Listener | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[Listener]:
@@ -97,8 +97,8 @@ class AddRaftVoterRequest(Request["AddRaftVoterResponse"]):
     voter_id: Replica id of the voter.
     voter_directory_id: Log directory id of the voter.
     listeners: Addresses at which the node listens.
-    ack_when_committed: True to answer once the change is committed, false as soon as the leader has
-        written it. (version 1)
+    ack_when_committed: True to respond after the change is committed, false to respond as soon as
+        the leader has written it. (version 1)
     """
 
     __slots__ = (

@@ -26,7 +26,7 @@ _INT32_INT64 = struct.Struct(">iq")
 
 
 class AllocateProducerIdsRequest(Request["AllocateProducerIdsResponse"]):
-    """Asks the controller for a block of producer ids, on behalf of a broker.
+    """Requests a block of producer ids from the controller, on behalf of a broker.
 
     Version 0, flexible.
 

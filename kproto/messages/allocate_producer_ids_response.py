@@ -23,12 +23,12 @@ _INT32_INT16_INT64_INT32 = struct.Struct(">ihqi")
 
 
 class AllocateProducerIdsResponse(Response):
-    """Hands a block of producer ids to a broker.
+    """Block of producer ids that the controller assigned to the broker.
 
     Version 0, flexible.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success.
     producer_id_start: First producer id of the block.
     producer_id_len: Number of producer ids in the block.

@@ -78,7 +78,7 @@ class OpData(Struct):
     Versions 0 to 1.
 
     key: Name of the quota, such as producer_byte_rate.
-    value: Value to set; of no account when Remove is true.
+    value: Value to set; ignored when Remove is true.
     remove: True to remove the value, false to set it.
     """
 

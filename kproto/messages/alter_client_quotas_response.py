@@ -97,8 +97,8 @@ class AlterClientQuotasResponse(Response):
 
     Versions 0 to 1, flexible in version 1.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     entries: Result for each quota entity.
     """
 

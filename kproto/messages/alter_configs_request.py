@@ -82,7 +82,7 @@ class AlterableConfigCollection(KeyedList[AlterableConfig]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> AlterableConfig | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[AlterableConfig]:
@@ -126,7 +126,7 @@ class AlterConfigsResourceCollection(KeyedList[AlterConfigsResource]):
     def find(
         self, *, resource_type: int = 0, resource_name: str = ""
     ) -> AlterConfigsResource | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(resource_type, resource_name)
 
     def find_all(

@@ -79,8 +79,8 @@ class AlterConfigsResponse(Response):
 
     Versions 0 to 2, flexible in version 2.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     responses: One entry for each item of the request: its result.
     """
 

@@ -118,8 +118,8 @@ class AlterPartitionResponse(Response):
 
     Versions 0 to 3, all flexible.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success.
     topics: One entry for each topic.
     """

@@ -74,7 +74,7 @@ class AlterReplicaLogDirTopicCollection(KeyedList[AlterReplicaLogDirTopic]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> AlterReplicaLogDirTopic | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[AlterReplicaLogDirTopic]:
@@ -112,7 +112,7 @@ class AlterReplicaLogDirCollection(KeyedList[AlterReplicaLogDir]):
     _KEY = ("path",)
 
     def find(self, *, path: str) -> AlterReplicaLogDir | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(path)
 
     def find_all(self, *, path: str) -> list[AlterReplicaLogDir]:

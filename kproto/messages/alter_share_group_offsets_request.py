@@ -86,7 +86,7 @@ class AlterShareGroupOffsetsRequestTopicCollection(KeyedList[AlterShareGroupOffs
     _KEY = ("topic_name",)
 
     def find(self, *, topic_name: str) -> AlterShareGroupOffsetsRequestTopic | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(topic_name)
 
     def find_all(self, *, topic_name: str) -> list[AlterShareGroupOffsetsRequestTopic]:

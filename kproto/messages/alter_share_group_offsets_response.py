@@ -97,7 +97,7 @@ class AlterShareGroupOffsetsResponseTopicCollection(KeyedList[AlterShareGroupOff
     _KEY = ("topic_name",)
 
     def find(self, *, topic_name: str) -> AlterShareGroupOffsetsResponseTopic | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(topic_name)
 
     def find_all(self, *, topic_name: str) -> list[AlterShareGroupOffsetsResponseTopic]:
@@ -110,8 +110,8 @@ class AlterShareGroupOffsetsResponse(Response):
 
     Version 0, flexible.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
     responses: One entry for each item of the request: its result.

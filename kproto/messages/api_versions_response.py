@@ -91,7 +91,7 @@ class ApiVersionCollection(KeyedList[ApiVersion]):
     _KEY = ("api_key",)
 
     def find(self, *, api_key: int) -> ApiVersion | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(api_key)
 
     def find_all(self, *, api_key: int) -> list[ApiVersion]:
@@ -132,7 +132,7 @@ class SupportedFeatureKeyCollection(KeyedList[SupportedFeatureKey]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> SupportedFeatureKey | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[SupportedFeatureKey]:
@@ -173,7 +173,7 @@ class FinalizedFeatureKeyCollection(KeyedList[FinalizedFeatureKey]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> FinalizedFeatureKey | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[FinalizedFeatureKey]:
@@ -188,13 +188,13 @@ class ApiVersionsResponse(Response):
 
     error_code: Kafka error code; 0 for success.
     api_keys: APIs that the broker offers, with their version ranges.
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all. (versions 1 to 5, ignorable)
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation. (versions 1 to 5, ignorable)
     supported_features: Features that the broker supports; below version 4 without those whose
         lowest level is 0. (versions 3 to 5, tag 0, ignorable)
     finalized_features_epoch: Epoch of the finalized features; -1 when not known. (versions 3 to 5,
         tag 1, ignorable)
-    finalized_features: Features in force in the whole cluster; of use only when
+    finalized_features: Features in force in the whole cluster; valid only when
         FinalizedFeaturesEpoch is 0 or more. (versions 3 to 5, tag 2, ignorable)
     zk_migration_ready: True when the controller is configured for the migration from ZooKeeper.
         (versions 3 to 5, tag 3, ignorable)

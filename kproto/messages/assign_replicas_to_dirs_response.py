@@ -98,8 +98,8 @@ class AssignReplicasToDirsResponse(Response):
 
     Version 0, flexible.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success.
     directories: Log directories.
     """

@@ -1,8 +1,8 @@
 """The base classes of every generated class; the only hand-written module of this package.
 
 A generated struct has `__slots__` and a keyword `__init__`; a generated message also has
-`_read_fields` and `_write_fields`, which know every version and explain nothing. The classes here
-add the public codec, equality, printing, copying, and the explanation of errors.
+`_read_fields` and `_write_fields`, which support every version, and raise errors without text. The
+classes here add the public codec, equality, printing, copying, and the explanation of errors.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ R = TypeVar("R", bound="Response")
 
 
 class _Default:
-    """The class of DEFAULT, of which copies and pickles are the same object."""
+    """The class of DEFAULT; a copy or pickle of DEFAULT is the same object."""
 
     __slots__ = ()
 
@@ -49,18 +49,19 @@ class _Default:
         return "DEFAULT"
 
 
-#: Stands for the default when None means null, and for a struct before its first access.
+#: The value of an argument that is not passed, if None means null; and the value of a struct field
+#: before its first access, which creates the struct.
 DEFAULT: Final[Any] = _Default()
 
 
 def string_list(values: Iterable[str]) -> list[str]:
-    """Returns a list of `values`. Raises EncodeError on a lone str, whose letters it would take."""
+    """Returns a list of `values`. Raises EncodeError for a str, which would become its letters."""
     if isinstance(values, str):
         raise EncodeError("a list of str is wanted, not one str: put it in brackets")
     return list(values)
 
 
-#: The type of an array of numbers that was read and not accessed yet.
+#: The type of an array of numbers that was decoded and not accessed yet.
 PACKED: Final[Any] = bytes
 
 
@@ -138,13 +139,13 @@ class Struct:
 
 
 class KeyedList(list[T]):
-    """A list of structs with a key in the definition (mapKey), with a look-up by that key.
+    """A list of structs whose definition has a key (mapKey), with a look-up by that key.
 
-    The generated subclasses give `find` the names and types of the key. A look-up first indexes the
-    elements that were appended since the last one. The index is only a hint, which the found
+    The generated subclasses define `find` with the fields of the key. A look-up first indexes the
+    elements that were appended since the last look-up. The index is only a hint, which the found
     element must confirm, so that appended, removed and changed elements never yield a wrong result.
-    The price: a key may have been changed in place, so a look-up of a missing key examines every
-    element (some 30 ns each). If many keys may be missing, make a dict.
+    A look-up of a missing key examines every element (some 30 ns each), because a key may have been
+    changed in place. If many keys may be missing, build a dict.
     """
 
     __slots__ = ("_index", "_indexed")
@@ -158,8 +159,9 @@ class KeyedList(list[T]):
     def _find(self, *key: object) -> T | None:
         """Returns an element with that key, or None.
 
-        Returns the first of several, unless keys were changed or elements moved after a look-up,
-        because detecting that would examine every element.
+        If several elements have the key, returns the first. If keys were changed or elements moved
+        after a look-up, it may be another of them, because detecting that would examine every
+        element.
         """
         try:
             element = self._indexed_element(key)
@@ -176,7 +178,7 @@ class KeyedList(list[T]):
         return element
 
     def _indexed_element(self, key: tuple[Any, ...]) -> T | None:
-        """Returns the element that the index has for the key, if it still has that key."""
+        """Returns the element that the index has for the key; None if its key differs by now."""
         at = self._index.get(key, -1)
         return self[at] if 0 <= at < len(self) and self._key_of(self[at]) == key else None
 
@@ -186,7 +188,7 @@ class KeyedList(list[T]):
         self._indexed = len(self)
 
     def _is_somewhere(self, key: tuple[Any, ...]) -> bool:
-        """Returns whether any element has the key, regardless of the index."""
+        """Returns True if any element has the key, regardless of the index."""
         wanted = key[0] if len(key) == 1 else key
         return wanted in map(attrgetter(*self._KEY), self)
 
@@ -212,7 +214,7 @@ class Message(Struct):
     VALID_VERSIONS: ClassVar[range]
     #: The versions with compact lengths and tagged fields (KIP-482).
     FLEXIBLE_VERSIONS: ClassVar[range]
-    #: The highest version that is negotiated without opting in; -1 when there is none.
+    #: The highest version that the definitions do not mark as unstable; -1 if there is none.
     LATEST_STABLE: ClassVar[int]
 
     # Every generated message overrides both.
@@ -230,16 +232,17 @@ class Message(Struct):
         return next(made for made in cls.__mro__ if "_read_fields" in vars(made))
 
     def encode(self, version: int) -> bytes:
-        """Returns the message as bytes, without a header; raises like `encoded_pieces`."""
+        """Returns the message as bytes, without a header; raises the errors of `encoded_pieces`."""
         return b"".join(self.encoded_pieces(version))
 
     def encoded_pieces(self, version: int) -> list[bytes]:
         """Returns the message as bytes, without a header, in pieces to be joined.
 
         A large value that is bytes already, such as records, is a piece by itself and not copied.
-        Raises EncodeError if a value cannot be written at that version: a wrong type or range, null
-        where it is not allowed, or a value other than the default in a field that the version lacks
-        and that is not ignorable.
+        Raises EncodeError for a version that is not in VALID_VERSIONS. Raises EncodeError if a
+        value cannot be written at that version: a wrong type or range, null in a field that is not
+        nullable, or a value other than the default in a field that the version lacks and that is
+        not ignorable.
         """
         if version not in self.VALID_VERSIONS:
             raise EncodeError(_no_such_version(type(self), version), message=type(self).__name__)
@@ -260,7 +263,8 @@ class Message(Struct):
     def decode(cls, data: bytes | bytearray | memoryview, version: int) -> Self:
         """Reads a message from the whole of `data`; `bytes` are read without a copy.
 
-        Raises DecodeError, which tells where and why, on bytes that are not exactly one message.
+        Raises DecodeError, which names field, offset and reason, if `data` is not exactly one
+        message, or if `version` is not in VALID_VERSIONS.
         """
         if version not in cls.VALID_VERSIONS:
             raise DecodeError(_no_such_version(cls, version), message=cls.__name__)
@@ -279,9 +283,9 @@ class Message(Struct):
     def decode_from(
         cls, data: bytes | bytearray | memoryview, offset: int, version: int
     ) -> tuple[Self, int]:
-        """Reads a message that begins at `offset` (bytes); returns it and the offset behind it.
+        """Reads a message that begins at `offset` (bytes); returns it and the offset after it.
 
-        Ignores bytes behind the message. Raises DecodeError, as `decode` does.
+        Ignores bytes after the message. Raises DecodeError, as `decode` does.
         """
         if version not in cls.VALID_VERSIONS:
             raise DecodeError(_no_such_version(cls, version), message=cls.__name__)
@@ -306,7 +310,10 @@ class Message(Struct):
         return len(self.encode(version))
 
     def to_json(self, version: int) -> dict[str, Any]:
-        """Returns the message as Kafka's JsonConverter writes it. Raises EncodeError."""
+        """Returns the message as JSON data, as Kafka's JsonConverter writes it.
+
+        Raises EncodeError.
+        """
         from ..schema.json_converter import to_json
 
         self.encode(version)
@@ -326,7 +333,7 @@ class Message(Struct):
 
     @classmethod
     def _definition(cls) -> MessageSpec:
-        """Returns the definition from which the class was made."""
+        """Returns the definition from which the class was generated."""
         from ..schema.definitions import definitions_of
 
         made = cls._generated()
@@ -339,7 +346,7 @@ class Message(Struct):
 
 
 class Response(Message):
-    """A response; its header version is that of `kproto.protocol.headers`."""
+    """A response; `kproto.protocol.headers.response_header_version` returns its header version."""
 
     __slots__ = ()
 
@@ -359,7 +366,7 @@ class Request(Message, Generic[R]):
             return cls
 
     API_KEY: ClassVar[int]  # pyright: ignore[reportIncompatibleVariableOverride]
-    #: The servers that take the request: broker, controller, raft, ….
+    #: The listeners that accept the request: `broker`, `controller` or `zkBroker`.
     LISTENERS: ClassVar[tuple[str, ...]]
 
 
@@ -368,7 +375,7 @@ def _has_fields(made: type[Struct]) -> bool:
 
 
 def _same_tags(first: list[RawTaggedField] | None, second: list[RawTaggedField] | None) -> bool:
-    """Returns whether two lists of unknown tagged fields encode alike: in ascending order."""
+    """Returns True if two lists of unknown tagged fields are equal after sorting by tag."""
     if not first or not second or first == second:
         return bool(first) == bool(second)
     try:

@@ -137,7 +137,7 @@ class LeaderEndpointCollection(KeyedList[LeaderEndpoint]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> LeaderEndpoint | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[LeaderEndpoint]:

@@ -130,7 +130,7 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> NodeEndpoint | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[NodeEndpoint]:

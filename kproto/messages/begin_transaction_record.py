@@ -22,7 +22,7 @@ __all__ = [
 
 
 class BeginTransactionRecord(Message):
-    """Begins a transaction of the metadata log, whose records count only when it ends.
+    """Begins a transaction of the metadata log, whose records take effect only when it ends.
 
     Version 0, flexible.
 

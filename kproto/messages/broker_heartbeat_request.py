@@ -52,7 +52,7 @@ class BrokerHeartbeatRequest(Request["BrokerHeartbeatResponse"]):
     want_fence: True when the broker asks to be fenced.
     want_shut_down: True when the broker asks to shut down in an orderly way.
     offline_log_dirs: Ids of log directories that have failed. (versions 1 to 2, tag 0)
-    cordoned_log_dirs: Ids of log directories that take no new replicas; null while the broker is
+    cordoned_log_dirs: Ids of log directories that accept no new replicas; null while the broker is
         still starting. (version 2, nullable, tag 1)
     """
 

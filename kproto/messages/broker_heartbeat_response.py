@@ -27,8 +27,8 @@ class BrokerHeartbeatResponse(Response):
 
     Versions 0 to 2, all flexible.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success.
     is_caught_up: True when the broker has nearly reached the end of the metadata log.
     is_fenced: True when the broker is fenced and serves no clients.

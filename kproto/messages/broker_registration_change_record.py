@@ -44,7 +44,7 @@ class BrokerRegistrationChangeRecord(Message):
     in_controlled_shutdown: 1 when the broker has begun an orderly shutdown, 0 for no change.
         (versions 1 to 3, tag 1)
     log_dirs: Ids of the broker's log directories that work. (versions 2 to 3, tag 2)
-    cordoned_log_dirs: Ids of log directories that take no new replicas; null for no change.
+    cordoned_log_dirs: Ids of log directories that accept no new replicas; null for no change.
         (version 3, nullable, tag 3)
     """
 

@@ -88,7 +88,7 @@ class ListenerCollection(KeyedList[Listener]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> Listener | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[Listener]:
@@ -129,7 +129,7 @@ class FeatureCollection(KeyedList[Feature]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> Feature | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[Feature]:

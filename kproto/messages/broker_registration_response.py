@@ -23,12 +23,12 @@ _INT32_INT16_INT64 = struct.Struct(">ihq")
 
 
 class BrokerRegistrationResponse(Response):
-    """Gives a broker the epoch of its registration.
+    """Epoch of the broker's registration.
 
     Versions 0 to 4, all flexible.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success.
     broker_epoch: Epoch of the broker's registration; -1 when not known.
     """

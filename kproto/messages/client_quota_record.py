@@ -66,7 +66,7 @@ class ClientQuotaRecord(Message):
 
     entity: Names, by type, that together form the quota entity.
     key: Name of the quota, such as producer_byte_rate.
-    value: Value to set; of no account when Remove is true.
+    value: Value to set; ignored when Remove is true.
     remove: True to remove the value, false to set it.
     """
 

@@ -47,8 +47,8 @@ class TopicPartitions(Struct):
 
     topic_id: Id that the topic got when it was created; zero for none.
     partitions: Partitions of the topic.
-    assignment_epochs: Member epoch at which each of Partitions was assigned, by which late commits
-        are fenced; null if unknown. (nullable, tag 0)
+    assignment_epochs: Member epoch at which each of Partitions was assigned, to fence late commits;
+        null if unknown. (nullable, tag 0)
     """
 
     __slots__ = ("topic_id", "partitions", "assignment_epochs")
@@ -71,11 +71,11 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
 
     Version 0, flexible.
 
-    member_epoch: Epoch of the member, by which the coordinator knows how far it has followed the
-        group.
-    previous_member_epoch: Member epoch before the current one, still taken from a member that
-        missed the answer.
-    state: State of the member: 0 stable, 1 has partitions to give up, 2 waits for partitions of
+    member_epoch: Epoch of the member, which is the epoch of the last assignment that it has
+        reconciled.
+    previous_member_epoch: Member epoch before the current one, still accepted from a member that
+        missed the response.
+    state: State of the member: 0 stable, 1 must revoke partitions, 2 waits for partitions of
         others, 127 unknown.
     assigned_partitions: Partitions assigned to the member, by topic.
     partitions_pending_revocation: Partitions that the member has yet to revoke.

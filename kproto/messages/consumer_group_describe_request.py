@@ -33,7 +33,7 @@ _BOOL = struct.Struct(">?")
 
 
 class ConsumerGroupDescribeRequest(Request["ConsumerGroupDescribeResponse"]):
-    """Asks for the state of consumer groups (KIP-848).
+    """Requests the state of consumer groups (KIP-848).
 
     Versions 0 to 1, all flexible.
 

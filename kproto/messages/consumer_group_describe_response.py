@@ -100,8 +100,8 @@ class Member(Struct):
     member_id: Id of the group member.
     instance_id: Instance id of a static member; null for a dynamic one. (nullable)
     rack_id: Rack of the member; null when it has none. (nullable)
-    member_epoch: Epoch of the member, by which the coordinator knows how far it has followed the
-        group.
+    member_epoch: Epoch of the member, which is the epoch of the last assignment that it has
+        reconciled.
     client_id: Client id that the member puts into its requests.
     client_host: Host that the member connects from.
     subscribed_topic_names: Names of the topics that the member subscribes to.
@@ -215,8 +215,8 @@ class ConsumerGroupDescribeResponse(Response):
 
     Versions 0 to 1, all flexible.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     groups: One entry for each group.
     """
 

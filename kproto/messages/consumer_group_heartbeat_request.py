@@ -75,8 +75,8 @@ class ConsumerGroupHeartbeatRequest(Request["ConsumerGroupHeartbeatResponse"]):
     Versions 0 to 1, all flexible.
 
     group_id: Id of the group, which its members name in group.id.
-    member_id: Id that the member has made up for its lifetime; in version 0 empty until the
-        coordinator gives one.
+    member_id: Id that the member generated for its lifetime; in version 0 empty until the
+        coordinator assigns one.
     member_epoch: Epoch that the member is at; 0 joins the group, -1 leaves it, -2 leaves as a
         static member that will be back.
     instance_id: Instance id of a static member; null for a dynamic one, or when unchanged.
@@ -88,7 +88,7 @@ class ConsumerGroupHeartbeatRequest(Request["ConsumerGroupHeartbeatResponse"]):
         (nullable)
     subscribed_topic_regex: Regular expression over topic names, in RE2 syntax, empty for none; null
         when unchanged. (version 1, nullable)
-    server_assignor: Assignor that the member wants the broker to use; null for no wish, or when
+    server_assignor: Assignor that the member requests; null for the broker's default, or when
         unchanged. (nullable)
     topic_partitions: Partitions that the member holds; null when unchanged. (nullable)
     """

@@ -105,7 +105,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         for none. (nullable)
     rebalance_timeout_ms: How long the member may take to revoke partitions, in ms; -1 when not
         known.
-    server_assignor: Assignor that the member wants the broker to use; null for no wish. (nullable)
+    server_assignor: Assignor that the member requests; null for the broker's default. (nullable)
     classic_member_metadata: Metadata that a member of the classic protocol sent; null for one of
         the consumer protocol. (nullable, tag 0)
     """

@@ -32,8 +32,8 @@ class ConsumerGroupMetadataValue(Message):
     Version 0, flexible.
 
     epoch: Epoch of the group, raised whenever its members or their subscriptions change.
-    metadata_hash: Hash over the metadata of the subscribed topics; a change of it calls for a new
-        assignment. (tag 0)
+    metadata_hash: Hash over the metadata of the subscribed topics; when it changes, a new
+        assignment is computed. (tag 0)
     """
 
     __slots__ = ("epoch", "metadata_hash")

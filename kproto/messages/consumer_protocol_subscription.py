@@ -72,7 +72,7 @@ class TopicPartitionCollection(KeyedList[TopicPartition]):
     _KEY = ("topic",)
 
     def find(self, *, topic: str) -> TopicPartition | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(topic)
 
     def find_all(self, *, topic: str) -> list[TopicPartition]:

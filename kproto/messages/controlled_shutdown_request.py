@@ -27,7 +27,7 @@ _INT64 = struct.Struct(">q")
 
 
 class ControlledShutdownRequest(Request["ControlledShutdownResponse"]):
-    """Asks a ZooKeeper-mode controller to move leadership away from a broker.
+    """Requests that a ZooKeeper-mode controller move leadership away from a broker.
 
     Versions 0 to 3, flexible in version 3.
 

@@ -70,7 +70,7 @@ class RemainingPartitionCollection(KeyedList[RemainingPartition]):
     _KEY = ("topic_name", "partition_index")
 
     def find(self, *, topic_name: str = "", partition_index: int = 0) -> RemainingPartition | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(topic_name, partition_index)
 
     def find_all(

@@ -67,7 +67,7 @@ class CreatableRenewers(Struct):
 
 
 class CreateDelegationTokenRequest(Request["CreateDelegationTokenResponse"]):
-    """Asks for a delegation token.
+    """Requests a delegation token.
 
     Versions 0 to 3, flexible in versions 2 to 3.
 

@@ -53,8 +53,8 @@ class CreateDelegationTokenResponse(Response):
     max_timestamp_ms: When the token can no longer be renewed, in ms since the Unix epoch.
     token_id: Id of the delegation token.
     hmac: HMAC of the delegation token, which is its secret.
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     """
 
     __slots__ = (

@@ -75,7 +75,7 @@ class CreatePartitionsTopic(Struct):
     Versions 0 to 3.
 
     name: Name of the topic.
-    count: Number of partitions that the topic shall have in all.
+    count: Total number of partitions that the topic gets.
     assignments: Brokers for each new partition; null to let the controller choose. (nullable)
     """
 
@@ -102,7 +102,7 @@ class CreatePartitionsTopicCollection(KeyedList[CreatePartitionsTopic]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> CreatePartitionsTopic | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[CreatePartitionsTopic]:

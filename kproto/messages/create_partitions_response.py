@@ -74,8 +74,8 @@ class CreatePartitionsResponse(Response):
 
     Versions 0 to 3, flexible in versions 2 to 3.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     results: One entry for each item of the request: its result.
     """
 

@@ -86,7 +86,7 @@ class CreatableReplicaAssignmentCollection(KeyedList[CreatableReplicaAssignment]
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> CreatableReplicaAssignment | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[CreatableReplicaAssignment]:
@@ -124,7 +124,7 @@ class CreatableTopicConfigCollection(KeyedList[CreatableTopicConfig]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> CreatableTopicConfig | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[CreatableTopicConfig]:
@@ -172,7 +172,7 @@ class CreatableTopicCollection(KeyedList[CreatableTopic]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> CreatableTopic | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[CreatableTopic]:

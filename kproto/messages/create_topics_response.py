@@ -97,8 +97,8 @@ class CreatableTopicResult(Struct):
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (versions 1 to 7, nullable,
         ignorable)
-    topic_config_error_code: Error code that says why Configs is missing; 0 when it is there.
-        (versions 5 to 7, tag 0, ignorable)
+    topic_config_error_code: Error code when Configs is missing; 0 when it is present. (versions 5
+        to 7, tag 0, ignorable)
     num_partitions: Number of partitions of the new topic; -1 when not returned. (versions 5 to 7,
         ignorable)
     replication_factor: Number of replicas of each partition; -1 when not returned. (versions 5 to
@@ -149,7 +149,7 @@ class CreatableTopicResultCollection(KeyedList[CreatableTopicResult]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> CreatableTopicResult | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[CreatableTopicResult]:
@@ -162,8 +162,8 @@ class CreateTopicsResponse(Response):
 
     Versions 0 to 7, flexible in versions 5 to 7.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all. (versions 2 to 7, ignorable)
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation. (versions 2 to 7, ignorable)
     topics: One entry for each topic.
     """
 

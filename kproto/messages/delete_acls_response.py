@@ -59,8 +59,8 @@ class DeleteAclsMatchingAcl(Struct):
         delegation token, 7 user.
     resource_name: Name of the resource, such as a topic or a broker id.
     pattern_type: Pattern type of ResourceName: 3 literal, 4 prefixed. (versions 1 to 3)
-    principal: Principal that the ACL is about, as type:name.
-    host: Host that the ACL is about; * for any.
+    principal: Principal that the ACL applies to, as type:name.
+    host: Host that the ACL applies to; * for any.
     operation: 1 any, 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, and more up
         to 15, as in AclOperation.
     permission_type: 1 any (in filters), 2 deny, 3 allow.
@@ -133,8 +133,8 @@ class DeleteAclsResponse(Response):
 
     Versions 0 to 3, flexible in versions 2 to 3.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     filter_results: Result of each filter, in the order of the request.
     """
 

@@ -77,7 +77,7 @@ class DeletableGroupResultCollection(KeyedList[DeletableGroupResult]):
     _KEY = ("group_id",)
 
     def find(self, *, group_id: str) -> DeletableGroupResult | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(group_id)
 
     def find_all(self, *, group_id: str) -> list[DeletableGroupResult]:
@@ -90,8 +90,8 @@ class DeleteGroupsResponse(Response):
 
     Versions 0 to 3, flexible in versions 2 to 3.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     results: One entry for each item of the request: its result.
     """
 

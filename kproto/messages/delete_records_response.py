@@ -76,7 +76,7 @@ class DeleteRecordsPartitionResultCollection(KeyedList[DeleteRecordsPartitionRes
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> DeleteRecordsPartitionResult | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[DeleteRecordsPartitionResult]:
@@ -114,7 +114,7 @@ class DeleteRecordsTopicResultCollection(KeyedList[DeleteRecordsTopicResult]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> DeleteRecordsTopicResult | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[DeleteRecordsTopicResult]:
@@ -127,8 +127,8 @@ class DeleteRecordsResponse(Response):
 
     Versions 0 to 2, flexible in version 2.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     topics: One entry for each topic.
     """
 

@@ -83,7 +83,7 @@ class DeletableTopicResultCollection(KeyedList[DeletableTopicResult]):
     _KEY = ("name",)
 
     def find(self, *, name: str | None) -> DeletableTopicResult | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str | None) -> list[DeletableTopicResult]:
@@ -96,8 +96,8 @@ class DeleteTopicsResponse(Response):
 
     Versions 0 to 6, flexible in versions 4 to 6.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all. (versions 1 to 6, ignorable)
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation. (versions 1 to 6, ignorable)
     responses: One entry for each item of the request: its result.
     """
 

@@ -29,7 +29,7 @@ _INT8X2 = struct.Struct(">bb")
 
 
 class DescribeAclsRequest(Request["DescribeAclsResponse"]):
-    """Asks for the ACLs that match a filter.
+    """Requests the ACLs that match a filter.
 
     Versions 0 to 3, flexible in versions 2 to 3.
 

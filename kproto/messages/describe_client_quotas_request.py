@@ -74,7 +74,7 @@ class ComponentData(Struct):
 
 
 class DescribeClientQuotasRequest(Request["DescribeClientQuotasResponse"]):
-    """Asks for the quotas of the entities that match.
+    """Requests the quotas of the entities that match.
 
     Versions 0 to 1, flexible in version 1.
 

@@ -82,7 +82,7 @@ class DescribeClusterBrokerCollection(KeyedList[DescribeClusterBroker]):
     _KEY = ("broker_id",)
 
     def find(self, *, broker_id: int) -> DescribeClusterBroker | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(broker_id)
 
     def find_all(self, *, broker_id: int) -> list[DescribeClusterBroker]:
@@ -95,15 +95,15 @@ class DescribeClusterResponse(Response):
 
     Versions 0 to 2, all flexible.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
     endpoint_type: Nodes described: 1 brokers, 2 controllers. (versions 1 to 2)
     cluster_id: Id of the cluster.
-    controller_id: Id of the active controller, or from a broker that of any live one; -1 when not
-        known.
-    brokers: Brokers or controllers of the cluster, as EndpointType says.
+    controller_id: Id of the active controller; a KRaft broker returns the id of any live broker. -1
+        when not known.
+    brokers: Brokers or controllers of the cluster, depending on EndpointType.
     cluster_authorized_operations: Bit n is set when the caller may do AclOperation n on the
         cluster; -(2**31) when not requested.
     """

@@ -51,7 +51,7 @@ _INT8 = struct.Struct(">b")
 
 
 class DescribeConfigsResource(Struct):
-    """One resource and the settings wanted of it.
+    """One resource and its settings to describe.
 
     Versions 0 to 4.
 
@@ -79,7 +79,7 @@ class DescribeConfigsResource(Struct):
 
 
 class DescribeConfigsRequest(Request["DescribeConfigsResponse"]):
-    """Asks for the settings of topics, brokers and other resources.
+    """Requests the settings of topics, brokers and other resources.
 
     Versions 0 to 4, flexible in version 4.
 

@@ -62,7 +62,7 @@ class DescribeDelegationTokenOwner(Struct):
 
 
 class DescribeDelegationTokenRequest(Request["DescribeDelegationTokenResponse"]):
-    """Asks for delegation tokens, by owner.
+    """Requests delegation tokens, by owner.
 
     Versions 0 to 3, flexible in versions 2 to 3.
 

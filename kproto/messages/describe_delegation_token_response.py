@@ -133,8 +133,8 @@ class DescribeDelegationTokenResponse(Response):
 
     error_code: Kafka error code; 0 for success.
     tokens: Delegation tokens that the caller may see.
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     """
 
     __slots__ = ("error_code", "tokens", "throttle_time_ms")

@@ -42,7 +42,7 @@ _BOOL = struct.Struct(">?")
 
 
 class DescribeGroupsRequest(Request["DescribeGroupsResponse"]):
-    """Asks for the state of classic groups.
+    """Requests the state of classic groups.
 
     Versions 0 to 6, flexible in versions 5 to 6.
 

@@ -149,8 +149,8 @@ class DescribeGroupsResponse(Response):
 
     Versions 0 to 6, flexible in versions 5 to 6.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all. (versions 1 to 6, ignorable)
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation. (versions 1 to 6, ignorable)
     groups: One entry for each group.
     """
 

@@ -74,7 +74,7 @@ class DescribableLogDirTopicCollection(KeyedList[DescribableLogDirTopic]):
     _KEY = ("topic",)
 
     def find(self, *, topic: str) -> DescribableLogDirTopic | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(topic)
 
     def find_all(self, *, topic: str) -> list[DescribableLogDirTopic]:

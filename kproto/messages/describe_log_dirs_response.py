@@ -53,7 +53,7 @@ class DescribeLogDirsPartition(Struct):
 
     partition_index: Index of the partition in its topic, from 0.
     partition_size: Size of the partition's segments on disk, in bytes.
-    offset_lag: Offsets the log is behind: the high watermark, or for a future log the current one;
+    offset_lag: Offsets by which the log lags the high watermark, or a future log the current log;
         -1 when not known.
     is_future_key: True for the copy that a move to another log directory is building.
     """
@@ -109,7 +109,7 @@ class DescribeLogDirsResult(Struct):
         (versions 4 to 5, ignorable)
     usable_bytes: Space left on the volume that holds the log directory, in bytes; -1 when not
         known. (versions 4 to 5, ignorable)
-    is_cordoned: True when the log directory takes no new replicas. (version 5, ignorable)
+    is_cordoned: True when the log directory accepts no new replicas. (version 5, ignorable)
     """
 
     __slots__ = ("error_code", "log_dir", "topics", "total_bytes", "usable_bytes", "is_cordoned")
@@ -138,8 +138,8 @@ class DescribeLogDirsResponse(Response):
 
     Versions 0 to 5, flexible in versions 2 to 5.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success. (versions 3 to 5, ignorable)
     results: One entry for each item of the request: its result.
     """

@@ -38,7 +38,7 @@ __all__ = [
 
 
 class TopicRequest(Struct):
-    """Partitions of one topic whose producers are wanted.
+    """Partitions of one topic whose producers are requested.
 
     Version 0.
 
@@ -67,7 +67,7 @@ class TopicRequestCollection(KeyedList[TopicRequest]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> TopicRequest | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[TopicRequest]:
@@ -76,7 +76,7 @@ class TopicRequestCollection(KeyedList[TopicRequest]):
 
 
 class DescribeProducersRequest(Request["DescribeProducersResponse"]):
-    """Asks for the producers that have state on partitions.
+    """Requests the producers that have state on partitions.
 
     Version 0, flexible.
 

@@ -76,7 +76,7 @@ class TopicData(Struct):
 
 
 class DescribeQuorumRequest(Request["DescribeQuorumResponse"]):
-    """Asks for the state of the KRaft quorum.
+    """Requests the state of the KRaft quorum.
 
     Versions 0 to 2, all flexible.
 

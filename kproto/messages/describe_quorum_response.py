@@ -52,7 +52,7 @@ _UINT16 = struct.Struct(">H")
 
 
 class ReplicaState(Struct):
-    """Progress of one replica.
+    """Log end offset and fetch times of one replica.
 
     Versions 0 to 2.
 
@@ -195,7 +195,7 @@ class ListenerCollection(KeyedList[Listener]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> Listener | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[Listener]:
@@ -233,7 +233,7 @@ class NodeCollection(KeyedList[Node]):
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> Node | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[Node]:

@@ -60,7 +60,7 @@ class DescribeShareGroupOffsetsRequestTopic(Struct):
 
 
 class DescribeShareGroupOffsetsRequestGroup(Struct):
-    """One share group and the topics wanted of it.
+    """One share group and its topics to describe.
 
     Versions 0 to 1.
 
@@ -83,7 +83,7 @@ class DescribeShareGroupOffsetsRequestGroup(Struct):
 
 
 class DescribeShareGroupOffsetsRequest(Request["DescribeShareGroupOffsetsResponse"]):
-    """Asks for the start offsets of share groups.
+    """Requests the start offsets of share groups.
 
     Versions 0 to 1, all flexible.
 

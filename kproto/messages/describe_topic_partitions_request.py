@@ -76,7 +76,7 @@ class Cursor(Struct):
 
 
 class DescribeTopicPartitionsRequest(Request["DescribeTopicPartitionsResponse"]):
-    """Asks for the partitions of topics, page by page.
+    """Requests the partitions of topics, page by page.
 
     Version 0, flexible.
 

@@ -157,7 +157,7 @@ class DescribeTopicPartitionsResponseTopicCollection(
     _KEY = ("name",)
 
     def find(self, *, name: str | None) -> DescribeTopicPartitionsResponseTopic | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str | None) -> list[DescribeTopicPartitionsResponseTopic]:
@@ -192,8 +192,8 @@ class DescribeTopicPartitionsResponse(Response):
 
     Version 0, flexible.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     topics: One entry for each topic.
     next_cursor: Position at which the next request begins; null when nothing is left. (nullable)
     """

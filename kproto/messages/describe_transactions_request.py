@@ -24,7 +24,7 @@ __all__ = [
 
 
 class DescribeTransactionsRequest(Request["DescribeTransactionsResponse"]):
-    """Asks for the state of transactional ids.
+    """Requests the state of transactional ids.
 
     Version 0, flexible.
 

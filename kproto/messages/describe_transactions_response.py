@@ -70,7 +70,7 @@ class TopicDataCollection(KeyedList[TopicData]):
     _KEY = ("topic",)
 
     def find(self, *, topic: str) -> TopicData | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(topic)
 
     def find_all(self, *, topic: str) -> list[TopicData]:
@@ -134,8 +134,8 @@ class DescribeTransactionsResponse(Response):
 
     Version 0, flexible.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     transaction_states: State of each transaction.
     """
 

@@ -79,7 +79,7 @@ class TopicPartitionsCollection(KeyedList[TopicPartitions]):
     _KEY = ("topic",)
 
     def find(self, *, topic: str) -> TopicPartitions | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(topic)
 
     def find_all(self, *, topic: str) -> list[TopicPartitions]:

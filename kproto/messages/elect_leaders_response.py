@@ -99,8 +99,8 @@ class ElectLeadersResponse(Response):
 
     Versions 0 to 2, flexible in version 2.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success. (versions 1 to 2)
     replica_election_results: Result for each topic; empty when the caller may not alter the
         cluster.

@@ -20,7 +20,7 @@ __all__ = [
 
 
 class EndTransactionRecord(Message):
-    """Ends a transaction of the metadata log; its records count from here on.
+    """Ends a transaction of the metadata log; its records take effect here.
 
     Version 0, flexible.
     """

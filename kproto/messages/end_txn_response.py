@@ -30,8 +30,8 @@ class EndTxnResponse(Response):
 
     Versions 0 to 5, flexible in versions 3 to 5.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success.
     producer_id: Producer id for the next transaction; -1 when not returned. (version 5, ignorable)
     producer_epoch: Producer epoch for the next transaction; -1 when not returned. (version 5,

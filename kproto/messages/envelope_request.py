@@ -28,7 +28,7 @@ class EnvelopeRequest(Request["EnvelopeResponse"]):
     Version 0, flexible.
 
     request_data: Header and body of the original request.
-    request_principal: Principal of the original client, as its principal builder writes it; null
+    request_principal: Principal of the original client, serialized by the principal builder; null
         when there is none. (nullable)
     client_host_address: Address of the original client, in network byte order.
     """

@@ -106,9 +106,9 @@ class FetchPartition(Struct):
     Versions 0 to 18.
 
     partition: Index of the partition in its topic, from 0.
-    current_leader_epoch: Leader epoch that the sender knows; a broker at another epoch answers with
-        an error. -1 skips the check. (versions 9 to 18, ignorable)
-    fetch_offset: Offset of the first record wanted.
+    current_leader_epoch: Leader epoch that the sender knows; a broker at another epoch returns an
+        error. -1 skips the check. (versions 9 to 18, ignorable)
+    fetch_offset: Offset of the first record to fetch.
     last_fetched_epoch: Leader epoch of the last record in the follower's log; -1 when it has none.
         (versions 12 to 18)
     log_start_offset: First offset in the follower's log; -1 for a consumer. (versions 5 to 18,
@@ -117,8 +117,8 @@ class FetchPartition(Struct):
         returned all the same.
     replica_directory_id: Log directory id of the follower that fetches; zero when not known.
         (versions 17 to 18, tag 0, ignorable)
-    high_watermark: High watermark that the follower knows; -1 for none, 2**63 - 1 when it does not
-        say. (version 18, tag 1, ignorable)
+    high_watermark: High watermark that the follower knows; -1 for none, 2**63 - 1 when the follower
+        does not send it. (version 18, tag 1, ignorable)
     """
 
     __slots__ = (
@@ -182,7 +182,7 @@ class FetchTopic(Struct):
 
 
 class ForgottenTopic(Struct):
-    """Partitions of one topic that leave the session.
+    """Partitions of one topic that are removed from the session.
 
     Versions 7 to 18.
 
@@ -217,14 +217,14 @@ class FetchRequest(Request["FetchResponse"]):
     replica_id: Broker id of the follower that fetches; -1 for a consumer. (versions 0 to 14)
     replica_state: Replica that is fetching. (versions 15 to 18, tag 1)
     max_wait_ms: How long to wait for MinBytes, in ms.
-    min_bytes: Bytes to gather before answering, unless MaxWaitMs passes first.
+    min_bytes: Bytes to collect before the response, unless MaxWaitMs passes first.
     max_bytes: Size limit of the whole response, in bytes; a first batch larger than it is returned
         all the same. (versions 3 to 18, ignorable)
     isolation_level: 0 reads all records, 1 leaves out those of open and aborted transactions.
         (versions 4 to 18, ignorable)
     session_id: Id of the fetch session; 0 for none. (versions 7 to 18, ignorable)
     session_epoch: Epoch of the fetch session, one more with each request; 0 opens a session, -1
-        does without or closes it. (versions 7 to 18, ignorable)
+        closes it or uses none. (versions 7 to 18, ignorable)
     topics: One entry for each topic.
     forgotten_topics_data: Partitions to drop from the session. (versions 7 to 18)
     rack_id: Rack of the consumer; empty when it has none. (versions 11 to 18, ignorable)

@@ -129,7 +129,7 @@ class SnapshotId(Struct):
 
     Versions 12 to 18.
 
-    end_offset: Offset behind the last record that the snapshot covers; -1 when not set.
+    end_offset: Offset after the last record that the snapshot covers; -1 when not set.
     epoch: Leader epoch of the last record that the snapshot covers; -1 when not set.
     """
 
@@ -182,7 +182,7 @@ class PartitionData(Struct):
         ignorable)
     diverging_epoch: Set when the follower's log differs from the leader's: the epoch and end offset
         to truncate to. (versions 12 to 18, tag 0)
-    current_leader: Leader that the broker knows of, so that the client need not ask for metadata.
+    current_leader: Leader that the broker knows, so that the client needs no Metadata request.
         (versions 12 to 18, tag 1)
     snapshot_id: Snapshot to fetch instead, when FetchOffset lies before the start of the log.
         (versions 12 to 18, tag 2)
@@ -337,7 +337,7 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> NodeEndpoint | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[NodeEndpoint]:
@@ -350,8 +350,8 @@ class FetchResponse(Response):
 
     Versions 0 to 18, flexible in versions 12 to 18.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all. (versions 1 to 18, ignorable)
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation. (versions 1 to 18, ignorable)
     error_code: Kafka error code; 0 for success. (versions 7 to 18, ignorable)
     session_id: Id of the fetch session; 0 when there is none. (versions 7 to 18)
     responses: Result of each topic; a session leaves out topics in which nothing is new.

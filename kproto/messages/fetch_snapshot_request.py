@@ -53,7 +53,7 @@ class SnapshotId(Struct):
 
     Versions 0 to 1.
 
-    end_offset: Offset behind the last record that the snapshot covers.
+    end_offset: Offset after the last record that the snapshot covers.
     epoch: Leader epoch of the last record that the snapshot covers.
     """
 
@@ -71,7 +71,7 @@ class SnapshotId(Struct):
 
 
 class PartitionSnapshot(Struct):
-    """One partition's snapshot and the part of it that is meant.
+    """One partition's snapshot, and the part of it to read.
 
     Versions 0 to 1.
 

@@ -55,7 +55,7 @@ class SnapshotId(Struct):
 
     Versions 0 to 1.
 
-    end_offset: Offset behind the last record that the snapshot covers.
+    end_offset: Offset after the last record that the snapshot covers.
     epoch: Leader epoch of the last record that the snapshot covers.
     """
 
@@ -95,15 +95,15 @@ class LeaderIdAndEpoch(Struct):
 
 
 class PartitionSnapshot(Struct):
-    """One partition's snapshot and the part of it that is meant.
+    """One partition's snapshot, and the part of it to read.
 
     Versions 0 to 1.
 
     index: Index of the partition.
     error_code: Kafka error code; 0 for success.
     snapshot_id: End offset and epoch that identify a snapshot.
-    current_leader: Leader that the broker knows of, so that the client need not ask for metadata.
-        (tag 0)
+    current_leader: Leader that the broker knows, so that the client needs no Metadata request. (tag
+        0)
     size: Size of the whole snapshot, in bytes.
     position: First byte within the snapshot, from 0.
     unaligned_records: Bytes of the snapshot from Position on; they may begin and end within a
@@ -209,7 +209,7 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> NodeEndpoint | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[NodeEndpoint]:
@@ -222,8 +222,8 @@ class FetchSnapshotResponse(Response):
 
     Versions 0 to 1, all flexible.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success.
     topics: One entry for each topic.
     node_endpoints: Addresses of the leaders that the partitions name. (version 1, tag 0)

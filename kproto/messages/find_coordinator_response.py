@@ -83,8 +83,8 @@ class FindCoordinatorResponse(Response):
 
     Versions 0 to 6, flexible in versions 3 to 6.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all. (versions 1 to 6, ignorable)
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation. (versions 1 to 6, ignorable)
     error_code: Kafka error code; 0 for success. (versions 0 to 3)
     error_message: Text for the error code; null when there is none. (versions 1 to 3, nullable,
         ignorable)

@@ -28,7 +28,7 @@ class GetTelemetrySubscriptionsRequest(Request["GetTelemetrySubscriptionsRespons
 
     Version 0, flexible.
 
-    client_instance_id: Id of the client instance; zero to be given one.
+    client_instance_id: Id of the client instance; zero to request one.
     """
 
     __slots__ = ("client_instance_id",)

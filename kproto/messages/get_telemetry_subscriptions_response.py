@@ -44,15 +44,15 @@ class GetTelemetrySubscriptionsResponse(Response):
 
     Version 0, flexible.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success.
-    client_instance_id: Id given to the client instance; zero when it had one.
+    client_instance_id: Id assigned to the client instance; zero when it had one.
     subscription_id: Id of the set of metrics subscriptions, to be repeated when pushing.
-    accepted_compression_types: Compressions that the broker takes for metrics: 0 none, 1 gzip, 2
+    accepted_compression_types: Compressions that the broker accepts for metrics: 0 none, 1 gzip, 2
         snappy, 3 lz4, 4 zstd.
     push_interval_ms: How often to push metrics, in ms.
-    telemetry_max_bytes: Largest Metrics that the broker takes in one push, in bytes.
+    telemetry_max_bytes: Largest Metrics that the broker accepts in one push, in bytes.
     delta_temporality: True when counters are pushed as differences, false when as running totals.
     requested_metrics: Prefixes of the metrics to push; empty for none, a single empty text for all.
     """

@@ -109,7 +109,7 @@ class GroupMetadataValue(Message):
     generation: Generation of the group, raised at each rebalance.
     protocol: Protocol that the members have agreed on; null when the group is empty. (nullable)
     leader: Member id of the group's leader; null when the group is empty. (nullable)
-    current_state_timestamp: When the group came into its present state, in ms since the Unix epoch;
+    current_state_timestamp: When the group entered its present state, in ms since the Unix epoch;
         -1 when not known. (versions 2 to 4, ignorable)
     members: Members of the group.
     """

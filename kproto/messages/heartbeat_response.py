@@ -30,8 +30,8 @@ class HeartbeatResponse(Response):
 
     Versions 0 to 4, flexible in version 4.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all. (versions 1 to 4, ignorable)
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation. (versions 1 to 4, ignorable)
     error_code: Kafka error code; 0 for success.
     """
 

@@ -57,9 +57,9 @@ class AlterableConfig(Struct):
     Versions 0 to 1.
 
     name: Name of the setting.
-    config_operation: Operation on the value: 0 set, 1 delete, 2 append to the list, 3 take from the
-        list.
-    value: Value to set, append or take away; null when ConfigOperation is delete. (nullable)
+    config_operation: Operation on the value: 0 set, 1 delete, 2 append to the list, 3 subtract from
+        the list.
+    value: Value to set, append or subtract; null when ConfigOperation is delete. (nullable)
     """
 
     __slots__ = ("name", "config_operation", "value")
@@ -86,7 +86,7 @@ class AlterableConfigCollection(KeyedList[AlterableConfig]):
     _KEY = ("name", "config_operation")
 
     def find(self, *, name: str = "", config_operation: int = 0) -> AlterableConfig | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name, config_operation)
 
     def find_all(self, *, name: str = "", config_operation: int = 0) -> list[AlterableConfig]:
@@ -130,7 +130,7 @@ class AlterConfigsResourceCollection(KeyedList[AlterConfigsResource]):
     def find(
         self, *, resource_type: int = 0, resource_name: str = ""
     ) -> AlterConfigsResource | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(resource_type, resource_name)
 
     def find_all(

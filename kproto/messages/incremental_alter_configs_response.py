@@ -79,8 +79,8 @@ class IncrementalAlterConfigsResponse(Response):
 
     Versions 0 to 1, flexible in version 1.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     responses: One entry for each item of the request: its result.
     """
 

@@ -40,7 +40,8 @@ class InitProducerIdRequest(Request["InitProducerIdResponse"]):
 
     Versions 0 to 6, flexible in versions 2 to 6.
 
-    transactional_id: Transactional id of the producer; null when it only is idempotent. (nullable)
+    transactional_id: Transactional id of the producer; null when the producer is only idempotent.
+        (nullable)
     transaction_timeout_ms: How long a transaction may stay open before the coordinator aborts it,
         in ms.
     producer_id: Producer id whose epoch is to be raised; -1 for a new producer. (versions 3 to 6)

@@ -30,8 +30,8 @@ class InitProducerIdResponse(Response):
 
     Versions 0 to 6, flexible in versions 2 to 6.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success.
     producer_id: Producer id to write with; -1 on an error.
     producer_epoch: Epoch of the producer id; a lower one is fenced off.

@@ -42,7 +42,7 @@ class PartitionData(Struct):
     Version 0.
 
     partition: Index of the partition in its topic, from 0.
-    state_epoch: Epoch of the share partition's state, raised when it is set up anew.
+    state_epoch: Epoch of the share partition's state, raised when the state is initialized again.
     start_offset: First offset to deliver; -1 when not known yet.
     """
 

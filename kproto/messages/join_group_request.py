@@ -81,7 +81,7 @@ class JoinGroupRequestProtocolCollection(KeyedList[JoinGroupRequestProtocol]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> JoinGroupRequestProtocol | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[JoinGroupRequestProtocol]:
@@ -99,7 +99,7 @@ class JoinGroupRequest(Request["JoinGroupResponse"]):
         in ms.
     rebalance_timeout_ms: How long to wait for members to rejoin, in ms; -1 in version 0, which uses
         SessionTimeoutMs. (versions 1 to 9, ignorable)
-    member_id: Id that the coordinator gave the member; empty when it has none yet.
+    member_id: Id that the coordinator assigned to the member; empty when it has none yet.
     group_instance_id: Instance id of a static member; null for a dynamic one. (versions 5 to 9,
         nullable)
     protocol_type: Kind of classic group, such as consumer or connect.

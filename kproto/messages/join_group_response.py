@@ -81,8 +81,8 @@ class JoinGroupResponse(Response):
 
     Versions 0 to 9, flexible in versions 6 to 9.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all. (versions 2 to 9, ignorable)
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation. (versions 2 to 9, ignorable)
     error_code: Kafka error code; 0 for success.
     generation_id: Generation that the member has joined; -1 on an error.
     protocol_type: Kind of group, such as consumer or connect; null when not known. (versions 7 to

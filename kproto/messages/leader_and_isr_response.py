@@ -98,7 +98,7 @@ class LeaderAndIsrTopicErrorCollection(KeyedList[LeaderAndIsrTopicError]):
     _KEY = ("topic_id",)
 
     def find(self, *, topic_id: Uuid) -> LeaderAndIsrTopicError | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(topic_id)
 
     def find_all(self, *, topic_id: Uuid) -> list[LeaderAndIsrTopicError]:

@@ -31,7 +31,7 @@ __all__ = [
 
 
 class ListGroupsRequest(Request["ListGroupsResponse"]):
-    """Asks for the groups that a broker coordinates.
+    """Requests the groups that a broker coordinates.
 
     Versions 0 to 5, flexible in versions 3 to 5.
 

@@ -74,8 +74,8 @@ class ListGroupsResponse(Response):
 
     Versions 0 to 5, flexible in versions 3 to 5.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all. (versions 1 to 5, ignorable)
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation. (versions 1 to 5, ignorable)
     error_code: Kafka error code; 0 for success.
     groups: One entry for each group.
     """

@@ -52,8 +52,8 @@ class ListOffsetsPartition(Struct):
     Versions 0 to 11.
 
     partition_index: Index of the partition in its topic, from 0.
-    current_leader_epoch: Leader epoch that the sender knows; a broker at another epoch answers with
-        an error. -1 skips the check. (versions 4 to 11, ignorable)
+    current_leader_epoch: Leader epoch that the sender knows; a broker at another epoch returns an
+        error. -1 skips the check. (versions 4 to 11, ignorable)
     timestamp: Time to look up, in ms; -1 end, -2 start, -3 largest timestamp, -4 local start, -5
         tiered end, -6 first not tiered.
     max_num_offsets: Most offsets to list for the partition. (version 0)
@@ -99,7 +99,7 @@ class ListOffsetsTopic(Struct):
 
 
 class ListOffsetsRequest(Request["ListOffsetsResponse"]):
-    """Asks for the offset that belongs to a timestamp, or for the first or last one.
+    """Requests the offset that belongs to a timestamp, or for the first or last one.
 
     Versions 0 to 11, flexible in versions 6 to 11.
 

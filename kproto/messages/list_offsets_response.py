@@ -136,8 +136,8 @@ class ListOffsetsResponse(Response):
 
     Versions 0 to 11, flexible in versions 6 to 11.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all. (versions 2 to 11, ignorable)
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation. (versions 2 to 11, ignorable)
     topics: One entry for each topic.
     """
 

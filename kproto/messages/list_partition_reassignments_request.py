@@ -63,7 +63,7 @@ class ListPartitionReassignmentsTopics(Struct):
 
 
 class ListPartitionReassignmentsRequest(Request["ListPartitionReassignmentsResponse"]):
-    """Asks for the reassignments under way.
+    """Requests the reassignments under way.
 
     Version 0, flexible.
 

@@ -42,7 +42,7 @@ _INT64 = struct.Struct(">q")
 
 
 class ListTransactionsRequest(Request["ListTransactionsResponse"]):
-    """Asks for the transactions that a broker coordinates.
+    """Requests the transactions that a broker coordinates.
 
     Versions 0 to 2, all flexible.
 

@@ -67,8 +67,8 @@ class ListTransactionsResponse(Response):
 
     Versions 0 to 2, all flexible.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success.
     unknown_state_filters: Names in StateFilters that the coordinator does not know.
     transaction_states: State of each transaction.

@@ -71,7 +71,7 @@ class MetadataRequestTopic(Struct):
 
 
 class MetadataRequest(Request["MetadataResponse"]):
-    """Asks for the brokers, and for topics with the leaders of their partitions.
+    """Requests the brokers, and for topics with the leaders of their partitions.
 
     Versions 0 to 13, flexible in versions 9 to 13.
 

@@ -109,7 +109,7 @@ class MetadataResponseBrokerCollection(KeyedList[MetadataResponseBroker]):
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> MetadataResponseBroker | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[MetadataResponseBroker]:
@@ -252,7 +252,7 @@ class MetadataResponseTopicCollection(KeyedList[MetadataResponseTopic]):
     _KEY = ("name",)
 
     def find(self, *, name: str | None) -> MetadataResponseTopic | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str | None) -> list[MetadataResponseTopic]:
@@ -265,12 +265,12 @@ class MetadataResponse(Response):
 
     Versions 0 to 13, flexible in versions 9 to 13.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all. (versions 3 to 13, ignorable)
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation. (versions 3 to 13, ignorable)
     brokers: Brokers of the cluster.
     cluster_id: Id of the cluster; null when not known. (versions 2 to 13, nullable, ignorable)
-    controller_id: Id of a broker that takes controller requests; -1 when not known. (versions 1 to
-        13, ignorable)
+    controller_id: Id of a broker that accepts controller requests; -1 when not known. (versions 1
+        to 13, ignorable)
     topics: One entry for each topic.
     cluster_authorized_operations: Bit n is set when the caller may do AclOperation n on the
         cluster; -(2**31) when not requested. (versions 8 to 10)

@@ -99,8 +99,8 @@ class OffsetCommitResponse(Response):
 
     Versions 0 to 10, flexible in versions 8 to 10.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all. (versions 3 to 10, ignorable)
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation. (versions 3 to 10, ignorable)
     topics: One entry for each topic.
     """
 

@@ -79,7 +79,7 @@ class OffsetDeleteRequestTopicCollection(KeyedList[OffsetDeleteRequestTopic]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> OffsetDeleteRequestTopic | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[OffsetDeleteRequestTopic]:

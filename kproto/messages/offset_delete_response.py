@@ -59,7 +59,7 @@ class OffsetDeleteResponsePartitionCollection(KeyedList[OffsetDeleteResponsePart
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> OffsetDeleteResponsePartition | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[OffsetDeleteResponsePartition]:
@@ -97,7 +97,7 @@ class OffsetDeleteResponseTopicCollection(KeyedList[OffsetDeleteResponseTopic]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> OffsetDeleteResponseTopic | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[OffsetDeleteResponseTopic]:
@@ -111,8 +111,8 @@ class OffsetDeleteResponse(Response):
     Version 0, not flexible.
 
     error_code: Kafka error code; 0 for success.
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     topics: One entry for each topic.
     """
 

@@ -55,7 +55,7 @@ _INT32 = struct.Struct(">i")
 
 
 class OffsetFetchRequestTopic(Struct):
-    """Partitions of one topic whose offsets are wanted, in the form for one group.
+    """Partitions of one topic whose offsets are requested, in the form for one group.
 
     Versions 0 to 7.
 
@@ -77,7 +77,7 @@ class OffsetFetchRequestTopic(Struct):
 
 
 class OffsetFetchRequestTopics(Struct):
-    """Partitions of one topic whose offsets are wanted.
+    """Partitions of one topic whose offsets are requested.
 
     Versions 8 to 10.
 
@@ -102,7 +102,7 @@ class OffsetFetchRequestTopics(Struct):
 
 
 class OffsetFetchRequestGroup(Struct):
-    """One group and the topics wanted of it.
+    """One group and its requested topics.
 
     Versions 8 to 10.
 
@@ -111,7 +111,8 @@ class OffsetFetchRequestGroup(Struct):
         nullable, ignorable)
     member_epoch: Epoch of the member in a consumer group; -1 when there is none. (versions 9 to 10,
         ignorable)
-    topics: Topics whose offsets are wanted; null for all that the group has offsets for. (nullable)
+    topics: Topics whose offsets are requested; null for all that the group has offsets for.
+        (nullable)
     """
 
     __slots__ = ("group_id", "member_id", "member_epoch", "topics")
@@ -132,16 +133,16 @@ class OffsetFetchRequestGroup(Struct):
 
 
 class OffsetFetchRequest(Request["OffsetFetchResponse"]):
-    """Asks for the offsets that groups have committed.
+    """Requests the offsets that groups have committed.
 
     Versions 0 to 10, flexible in versions 6 to 10.
 
     group_id: Id of the group, which its members name in group.id. (versions 0 to 7)
-    topics: Topics whose offsets are wanted; null for all that the group has offsets for. (versions
-        0 to 7, nullable in versions 2 to 7)
-    groups: Groups whose offsets are wanted. (versions 8 to 10)
-    require_stable: True to get an error, to be tried again, while a transaction has offsets
-        pending. (versions 7 to 10)
+    topics: Topics whose offsets are requested; null for all that the group has offsets for.
+        (versions 0 to 7, nullable in versions 2 to 7)
+    groups: Groups whose offsets are requested. (versions 8 to 10)
+    require_stable: True to get a retriable error while a transaction has pending offsets. (versions
+        7 to 10)
     """
 
     __slots__ = ("group_id", "topics", "groups", "require_stable")

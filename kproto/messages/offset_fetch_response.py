@@ -207,8 +207,8 @@ class OffsetFetchResponse(Response):
 
     Versions 0 to 10, flexible in versions 6 to 10.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all. (versions 3 to 10, ignorable)
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation. (versions 3 to 10, ignorable)
     topics: Committed offsets by topic. (versions 0 to 7)
     error_code: Kafka error code; 0 for success. (versions 2 to 7, ignorable)
     groups: One entry for each group. (versions 8 to 10)

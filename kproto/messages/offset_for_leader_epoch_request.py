@@ -50,9 +50,9 @@ class OffsetForLeaderPartition(Struct):
     Versions 0 to 4.
 
     partition: Index of the partition in its topic, from 0.
-    current_leader_epoch: Leader epoch that the sender knows; a broker at another epoch answers with
-        an error. -1 skips the check. (versions 2 to 4, ignorable)
-    leader_epoch: Epoch whose end is wanted.
+    current_leader_epoch: Leader epoch that the sender knows; a broker at another epoch returns an
+        error. -1 skips the check. (versions 2 to 4, ignorable)
+    leader_epoch: Epoch whose end offset is requested.
     """
 
     __slots__ = ("partition", "current_leader_epoch", "leader_epoch")
@@ -100,7 +100,7 @@ class OffsetForLeaderTopicCollection(KeyedList[OffsetForLeaderTopic]):
     _KEY = ("topic",)
 
     def find(self, *, topic: str) -> OffsetForLeaderTopic | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(topic)
 
     def find_all(self, *, topic: str) -> list[OffsetForLeaderTopic]:

@@ -102,7 +102,7 @@ class OffsetForLeaderTopicResultCollection(KeyedList[OffsetForLeaderTopicResult]
     _KEY = ("topic",)
 
     def find(self, *, topic: str) -> OffsetForLeaderTopicResult | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(topic)
 
     def find_all(self, *, topic: str) -> list[OffsetForLeaderTopicResult]:
@@ -115,8 +115,8 @@ class OffsetForLeaderEpochResponse(Response):
 
     Versions 0 to 4, flexible in version 4.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all. (versions 2 to 4, ignorable)
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation. (versions 2 to 4, ignorable)
     topics: One entry for each topic.
     """
 

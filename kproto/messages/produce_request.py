@@ -111,7 +111,7 @@ class TopicProduceDataCollection(KeyedList[TopicProduceData]):
     _KEY = ("name", "topic_id")
 
     def find(self, *, name: str = "", topic_id: Uuid = ZERO_UUID) -> TopicProduceData | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name, topic_id)
 
     def find_all(self, *, name: str = "", topic_id: Uuid = ZERO_UUID) -> list[TopicProduceData]:
@@ -126,9 +126,9 @@ class ProduceRequest(Request["ProduceResponse"]):
 
     transactional_id: Transactional id of the producer; null outside transactions. (versions 3 to
         13, nullable)
-    acks: Replicas that must have the records before the answer: 0 no answer at all, 1 the leader,
-        -1 all in sync.
-    timeout_ms: How long the leader waits for the replicas that Acks calls for, in ms.
+    acks: Replicas that must have the records before the response: 0 no response, 1 the leader, -1
+        all in sync.
+    timeout_ms: How long the leader waits for the replicas that Acks requires, in ms.
     topic_data: Records for each topic to write to.
     """
 

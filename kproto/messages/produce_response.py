@@ -113,15 +113,16 @@ class PartitionProduceResponse(Struct):
 
     index: Index of the partition.
     error_code: Kafka error code; 0 for success.
-    base_offset: Offset given to the first record; -1 when nothing was appended.
+    base_offset: Offset assigned to the first record; -1 when nothing was appended.
     log_append_time_ms: Time stamped by the broker, in ms since the Unix epoch; -1 when the topic
         keeps the producer's times. (versions 2 to 13, ignorable)
     log_start_offset: First offset that the log still holds; -1 when not known. (versions 5 to 13,
         ignorable)
-    record_errors: Records that made the broker refuse the batch. (versions 8 to 13, ignorable)
+    record_errors: Records because of which the broker refused the batch. (versions 8 to 13,
+        ignorable)
     error_message: Why the records were refused, in one sentence for all of them; null when there is
         none. (versions 8 to 13, nullable, ignorable)
-    current_leader: Leader that the broker knows of, so that the client need not ask for metadata.
+    current_leader: Leader that the broker knows, so that the client needs no Metadata request.
         (versions 10 to 13, tag 0)
     """
 
@@ -205,7 +206,7 @@ class TopicProduceResponseCollection(KeyedList[TopicProduceResponse]):
     _KEY = ("name", "topic_id")
 
     def find(self, *, name: str = "", topic_id: Uuid = ZERO_UUID) -> TopicProduceResponse | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name, topic_id)
 
     def find_all(self, *, name: str = "", topic_id: Uuid = ZERO_UUID) -> list[TopicProduceResponse]:
@@ -249,7 +250,7 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> NodeEndpoint | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[NodeEndpoint]:
@@ -263,8 +264,8 @@ class ProduceResponse(Response):
     Versions 0 to 13, flexible in versions 9 to 13.
 
     responses: One entry for each item of the request: its result.
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all. (versions 1 to 13, ignorable)
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation. (versions 1 to 13, ignorable)
     node_endpoints: Addresses of the nodes that CurrentLeader names. (versions 10 to 13, tag 0)
     """
 

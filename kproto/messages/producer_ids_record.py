@@ -23,7 +23,7 @@ _INT32_INT64X2 = struct.Struct(">iqq")
 
 
 class ProducerIdsRecord(Message):
-    """Notes that a block of producer ids was given to a broker.
+    """Records that a block of producer ids was assigned to a broker.
 
     Version 0, flexible.
 

@@ -80,7 +80,7 @@ class ProducerSnapshot(Message):
 
     Version 1, not flexible.
 
-    crc: CRC-32C of the bytes behind this field.
+    crc: CRC-32C of the bytes after this field.
     producer_entries: State of each producer on the partition.
     """
 

@@ -31,12 +31,11 @@ class PushTelemetryRequest(Request["PushTelemetryResponse"]):
 
     Version 0, flexible.
 
-    client_instance_id: Id of the client instance, as GetTelemetrySubscriptions gave it.
+    client_instance_id: Id of the client instance, which GetTelemetrySubscriptions returned.
     subscription_id: Id of the set of metrics subscriptions, to be repeated when pushing.
     terminating: True for the last push before the client closes.
     compression_type: Compression of the metrics: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
-    metrics: Metrics as OpenTelemetry MetricsData v1 in protobuf, compressed as CompressionType
-        says.
+    metrics: Metrics as OpenTelemetry MetricsData v1 in protobuf, compressed by CompressionType.
     """
 
     __slots__ = (

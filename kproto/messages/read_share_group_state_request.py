@@ -42,7 +42,7 @@ class PartitionData(Struct):
     Version 0.
 
     partition: Index of the partition in its topic, from 0.
-    leader_epoch: Epoch of the share partition's leader, by which an earlier leader is fenced.
+    leader_epoch: Epoch of the share partition's leader, which fences an earlier leader.
     """
 
     __slots__ = ("partition", "leader_epoch")

@@ -76,7 +76,7 @@ class PartitionResult(Struct):
     partition: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
-    state_epoch: Epoch of the share partition's state, raised when it is set up anew.
+    state_epoch: Epoch of the share partition's state, raised when the state is initialized again.
     start_offset: First offset whose delivery is not done; -1 when not known yet.
     state_batches: Ranges of offsets with their delivery state.
     """

@@ -88,7 +88,7 @@ class BrokerEndpointCollection(KeyedList[BrokerEndpoint]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> BrokerEndpoint | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[BrokerEndpoint]:
@@ -129,7 +129,7 @@ class BrokerFeatureCollection(KeyedList[BrokerFeature]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> BrokerFeature | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[BrokerFeature]:
@@ -154,7 +154,7 @@ class RegisterBrokerRecord(Message):
     in_controlled_shutdown: True when the broker is shutting down in an orderly way. (versions 1 to
         4)
     log_dirs: Ids of the broker's log directories that work. (versions 3 to 4, tag 0)
-    cordoned_log_dirs: Ids of log directories that take no new replicas; null until the broker
+    cordoned_log_dirs: Ids of log directories that accept no new replicas; null until the broker
         reports them. (version 4, nullable, tag 1)
     """
 

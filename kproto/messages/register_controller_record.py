@@ -75,7 +75,7 @@ class ControllerEndpointCollection(KeyedList[ControllerEndpoint]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> ControllerEndpoint | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[ControllerEndpoint]:
@@ -116,7 +116,7 @@ class ControllerFeatureCollection(KeyedList[ControllerFeature]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> ControllerFeature | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[ControllerFeature]:

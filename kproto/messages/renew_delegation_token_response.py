@@ -30,8 +30,8 @@ class RenewDelegationTokenResponse(Response):
 
     error_code: Kafka error code; 0 for success.
     expiry_timestamp_ms: When the token expires, in ms since the Unix epoch.
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     """
 
     __slots__ = ("error_code", "expiry_timestamp_ms", "throttle_time_ms")

@@ -24,15 +24,15 @@ _INT16X2_INT32 = struct.Struct(">hhi")
 
 
 class RequestHeader(Message):
-    """Stands before each request: API, version, correlation id and client id.
+    """Precedes each request: API, version, correlation id and client id.
 
     Versions 0 to 2, flexible in version 2.
 
     request_api_key: Number of the API that is called.
-    request_api_version: Version in which the request is written and the response is wanted.
+    request_api_version: Version of the request and of its response.
     correlation_id: Number by which a response is matched to its request.
-    client_id: Name that the client gives itself, for logs, metrics and quotas; null for none.
-        (versions 1 to 2, nullable, ignorable)
+    client_id: Client id of the sender, for logs, metrics and quotas; null for none. (versions 1 to
+        2, nullable, ignorable)
     """
 
     __slots__ = ("request_api_key", "request_api_version", "correlation_id", "client_id")

@@ -24,7 +24,7 @@ _INT32 = struct.Struct(">i")
 
 
 class ResponseHeader(Message):
-    """Stands before each response: the correlation id of its request.
+    """Precedes each response: the correlation id of its request.
 
     Versions 0 to 1, flexible in version 1.
 

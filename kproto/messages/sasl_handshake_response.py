@@ -25,7 +25,7 @@ _INT16 = struct.Struct(">h")
 
 
 class SaslHandshakeResponse(Response):
-    """Tells whether the mechanism is taken, and which ones are offered.
+    """Tells whether the mechanism is accepted, and which mechanisms are enabled.
 
     Versions 0 to 1, none flexible.
 

@@ -105,7 +105,7 @@ class AcknowledgePartitionCollection(KeyedList[AcknowledgePartition]):
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> AcknowledgePartition | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[AcknowledgePartition]:
@@ -143,7 +143,7 @@ class AcknowledgeTopicCollection(KeyedList[AcknowledgeTopic]):
     _KEY = ("topic_id",)
 
     def find(self, *, topic_id: Uuid) -> AcknowledgeTopic | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(topic_id)
 
     def find_all(self, *, topic_id: Uuid) -> list[AcknowledgeTopic]:

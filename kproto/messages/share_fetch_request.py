@@ -113,7 +113,7 @@ class FetchPartitionCollection(KeyedList[FetchPartition]):
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> FetchPartition | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[FetchPartition]:
@@ -151,7 +151,7 @@ class FetchTopicCollection(KeyedList[FetchTopic]):
     _KEY = ("topic_id",)
 
     def find(self, *, topic_id: Uuid) -> FetchTopic | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(topic_id)
 
     def find_all(self, *, topic_id: Uuid) -> list[FetchTopic]:
@@ -160,7 +160,7 @@ class FetchTopicCollection(KeyedList[FetchTopic]):
 
 
 class ForgottenTopic(Struct):
-    """Partitions of one topic that leave the session.
+    """Partitions of one topic that are removed from the session.
 
     Versions 0 to 2.
 
@@ -191,7 +191,7 @@ class ShareFetchRequest(Request["ShareFetchResponse"]):
     share_session_epoch: Epoch of the share session, one more with each request; 0 opens a session,
         -1 closes it.
     max_wait_ms: How long to wait for MinBytes, in ms.
-    min_bytes: Bytes to gather before answering, unless MaxWaitMs passes first.
+    min_bytes: Bytes to collect before the response, unless MaxWaitMs passes first.
     max_bytes: Size limit of the whole response, in bytes; a first batch larger than it is returned
         all the same.
     max_records: Most records to return; whole batches may take it over the limit. (versions 1 to 2)

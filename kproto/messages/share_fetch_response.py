@@ -112,7 +112,7 @@ class PartitionData(Struct):
     acknowledge_error_code: Error code of the acknowledgements sent for this partition; 0 for
         success.
     acknowledge_error_message: Text for AcknowledgeErrorCode; null when there is none. (nullable)
-    current_leader: Leader that the broker knows of, so that the client need not ask for metadata.
+    current_leader: Leader that the broker knows, so that the client needs no Metadata request.
     records: Record batches, as in the log; null or empty when there are none. (nullable in version
         0)
     acquired_records: Ranges of the returned records that are locked for this member.
@@ -182,7 +182,7 @@ class ShareFetchableTopicResponseCollection(KeyedList[ShareFetchableTopicRespons
     _KEY = ("topic_id",)
 
     def find(self, *, topic_id: Uuid) -> ShareFetchableTopicResponse | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(topic_id)
 
     def find_all(self, *, topic_id: Uuid) -> list[ShareFetchableTopicResponse]:
@@ -226,7 +226,7 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> NodeEndpoint | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[NodeEndpoint]:
@@ -239,8 +239,8 @@ class ShareFetchResponse(Response):
 
     Versions 0 to 2, all flexible.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
     acquisition_lock_timeout_ms: How long acquired records stay locked for the member, in ms.

@@ -58,11 +58,11 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
 
     Version 0, flexible.
 
-    member_epoch: Epoch of the member, by which the coordinator knows how far it has followed the
-        group.
-    previous_member_epoch: Member epoch before the current one, still taken from a member that
-        missed the answer.
-    state: State of the member: 0 stable, 1 has partitions to give up, 2 waits for partitions of
+    member_epoch: Epoch of the member, which is the epoch of the last assignment that it has
+        reconciled.
+    previous_member_epoch: Member epoch before the current one, still accepted from a member that
+        missed the response.
+    state: State of the member: 0 stable, 1 must revoke partitions, 2 waits for partitions of
         others, 127 unknown.
     assigned_partitions: Partitions assigned to the member, by topic.
     """

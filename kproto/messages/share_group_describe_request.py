@@ -33,7 +33,7 @@ _BOOL = struct.Struct(">?")
 
 
 class ShareGroupDescribeRequest(Request["ShareGroupDescribeResponse"]):
-    """Asks for the state of share groups.
+    """Requests the state of share groups.
 
     Versions 0 to 1, all flexible.
 

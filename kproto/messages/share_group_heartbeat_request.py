@@ -45,7 +45,7 @@ class ShareGroupHeartbeatRequest(Request["ShareGroupHeartbeatResponse"]):
     Versions 0 to 1, all flexible.
 
     group_id: Id of the group, which its members name in group.id.
-    member_id: Id that the member has made up for its lifetime.
+    member_id: Id that the member generated for its lifetime.
     member_epoch: Epoch that the member is at; 0 joins the group, -1 leaves it.
     rack_id: Rack of the member; null when it has none, or when unchanged. (nullable)
     subscribed_topic_names: Names of the topics that the member subscribes to; null when unchanged.

@@ -86,11 +86,11 @@ class ShareGroupHeartbeatResponse(Response):
 
     Versions 0 to 1, all flexible.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
-    member_id: Id of the member; null when the response need not give it. (nullable)
+    member_id: Id of the member; null when the response does not assign one. (nullable)
     member_epoch: Epoch that the member is at from now on.
     heartbeat_interval_ms: How often the member shall send a heartbeat, in ms.
     assignment: Partitions that the member shall read; null when unchanged. (nullable)

@@ -28,8 +28,8 @@ class ShareGroupMetadataValue(Message):
     Version 0, flexible.
 
     epoch: Epoch of the group, raised whenever its members or their subscriptions change.
-    metadata_hash: Hash over the metadata of the subscribed topics; a change of it calls for a new
-        assignment.
+    metadata_hash: Hash over the metadata of the subscribed topics; when it changes, a new
+        assignment is computed.
     """
 
     __slots__ = ("epoch", "metadata_hash")

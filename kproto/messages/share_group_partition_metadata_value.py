@@ -89,7 +89,7 @@ class ShareGroupPartitionMetadataValue(Message):
     Version 0, flexible.
 
     initialized_topics: Topics and partitions that have share state.
-    deleting_topics: Topics whose share state is going away.
+    deleting_topics: Topics whose share state is being deleted.
     """
 
     __slots__ = ("initialized_topics", "deleting_topics")

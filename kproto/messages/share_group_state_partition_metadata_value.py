@@ -89,7 +89,7 @@ class ShareGroupStatePartitionMetadataValue(Message):
 
     initializing_topics: Topics and partitions whose share state is being set up.
     initialized_topics: Topics and partitions that have share state.
-    deleting_topics: Topics whose share state is going away.
+    deleting_topics: Topics whose share state is being deleted.
     """
 
     __slots__ = ("initializing_topics", "initialized_topics", "deleting_topics")

@@ -62,7 +62,7 @@ class ShareSnapshotValue(Message):
     Version 0, flexible.
 
     snapshot_epoch: Number of the snapshot, which the updates that follow it repeat.
-    state_epoch: Epoch of the share partition's state, raised when it is set up anew.
+    state_epoch: Epoch of the share partition's state, raised when the state is initialized again.
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.
     start_offset: First offset whose delivery is not done; -1 when not known yet.
     delivery_complete_count: Number of offsets from the start offset on that need no further

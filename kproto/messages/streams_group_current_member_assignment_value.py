@@ -46,8 +46,8 @@ class TaskIds(Struct):
 
     subtopology_id: Id of the subtopology, unique in its topology.
     partitions: Numbers of the tasks, which are those of the input partitions.
-    assignment_epochs: Member epoch at which each of Partitions was assigned, by which late commits
-        are fenced; null if unknown. (nullable, tag 0)
+    assignment_epochs: Member epoch at which each of Partitions was assigned, to fence late commits;
+        null if unknown. (nullable, tag 0)
     """
 
     __slots__ = ("subtopology_id", "partitions", "assignment_epochs")
@@ -70,11 +70,11 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
 
     Version 0, flexible.
 
-    member_epoch: Epoch of the member, by which the coordinator knows how far it has followed the
-        group.
-    previous_member_epoch: Member epoch before the current one, still taken from a member that
-        missed the answer.
-    state: State of the member: 1 stable, 2 has tasks to give up, 3 waits for tasks of others, 127
+    member_epoch: Epoch of the member, which is the epoch of the last assignment that it has
+        reconciled.
+    previous_member_epoch: Member epoch before the current one, still accepted from a member that
+        missed the response.
+    state: State of the member: 1 stable, 2 must revoke tasks, 3 waits for tasks of others, 127
         unknown.
     active_tasks: Active tasks of the member.
     standby_tasks: Standby tasks of the member.

@@ -33,7 +33,7 @@ _BOOL = struct.Struct(">?")
 
 
 class StreamsGroupDescribeRequest(Request["StreamsGroupDescribeResponse"]):
-    """Asks for the state of streams groups (KIP-1071).
+    """Requests the state of streams groups (KIP-1071).
 
     Versions 0 to 1, all flexible.
 

@@ -274,8 +274,8 @@ class Member(Struct):
     Versions 0 to 1.
 
     member_id: Id of the group member.
-    member_epoch: Epoch of the member, by which the coordinator knows how far it has followed the
-        group.
+    member_epoch: Epoch of the member, which is the epoch of the last assignment that it has
+        reconciled.
     instance_id: Instance id of a static member; null for a dynamic one. (nullable)
     rack_id: Rack of the member; null when it has none. (nullable)
     client_id: Client id that the member puts into its requests.
@@ -289,7 +289,7 @@ class Member(Struct):
     task_end_offsets: End offsets of the tasks' changelogs, summed over each task's partitions.
     assignment: Tasks that the member holds now.
     target_assignment: Target assignment of the member.
-    is_classic: True for a member that still speaks the classic protocol.
+    is_classic: True for a member that still uses the classic protocol.
     """
 
     __slots__ = (
@@ -523,8 +523,8 @@ class StreamsGroupDescribeResponse(Response):
 
     Versions 0 to 1, all flexible.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     groups: One entry for each group.
     """
 

@@ -273,7 +273,7 @@ class StreamsGroupHeartbeatRequest(Request["StreamsGroupHeartbeatResponse"]):
     Versions 0 to 1, all flexible.
 
     group_id: Id of the group, which its members name in group.id.
-    member_id: Id that the member has made up for its lifetime.
+    member_id: Id that the member generated for its lifetime.
     member_epoch: Epoch that the member is at; 0 joins the group, -1 leaves it, -2 leaves as a
         static member that will be back.
     endpoint_information_epoch: Epoch of the endpoint-to-partitions map that the member has.

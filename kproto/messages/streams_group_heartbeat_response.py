@@ -171,8 +171,8 @@ class StreamsGroupHeartbeatResponse(Response):
 
     Versions 0 to 1, all flexible.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
     member_id: Id of the group member.
@@ -180,14 +180,14 @@ class StreamsGroupHeartbeatResponse(Response):
     heartbeat_interval_ms: How often the member shall send a heartbeat, in ms.
     acceptable_recovery_lag_legacy: Older place of AcceptableRecoveryLag, in offsets. (version 0)
     task_offset_interval_ms: How often the member shall report TaskOffsets, in ms.
-    acceptable_recovery_lag: Offsets a client may be behind and still take an active task; -1 when
-        the broker has no such setting. (version 1, ignorable)
+    acceptable_recovery_lag: Largest lag in offsets at which a client may get an active task; -1
+        when the broker has no such setting. (version 1, ignorable)
     status: Conditions that the member should know of; null or empty for none. (nullable)
     active_tasks: Active tasks that the member shall run; null when unchanged. (nullable)
     standby_tasks: Standby tasks that the member shall run; null when unchanged. (nullable)
     warmup_tasks: Warm-up tasks that the member shall run; null when unchanged. (nullable)
-    topology_description_required: True when the broker wants the topology description to be sent.
-        (version 1)
+    topology_description_required: True when the broker requests the topology description. (version
+        1)
     endpoint_information_epoch: Epoch of the endpoint-to-partitions map, so that only changes are
         sent.
     partitions_by_user_endpoint: Partitions that each endpoint serves, one entry for each member;

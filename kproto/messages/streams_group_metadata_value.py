@@ -61,21 +61,21 @@ class LastAssignmentConfig(Struct):
 
 
 class StreamsGroupMetadataValue(Message):
-    """Epoch of a streams group, and how its topology stands.
+    """Epoch of a streams group, and the state of its topology.
 
     Version 0, flexible.
 
     epoch: Epoch of the group, raised whenever its members or their topology change.
-    metadata_hash: Hash over the metadata of the subscribed topics; a change of it calls for a new
-        assignment.
-    validated_topology_epoch: Topology epoch whose topics were found to exist as needed; -1 when
-        none was checked. (tag 0)
+    metadata_hash: Hash over the metadata of the subscribed topics; when it changes, a new
+        assignment is computed.
+    validated_topology_epoch: Topology epoch for which all topics were found valid; -1 when none was
+        checked. (tag 0)
     last_assignment_configs: Settings used for the last assignment; null when none were recorded.
         (nullable, tag 1)
     stored_description_topology_epoch: Topology epoch whose description the plugin holds; -1 for
         none, -2 when it may be incomplete. (tag 2)
-    failed_description_topology_epoch: Topology epoch whose description the plugin refused for good;
-        -1 when there is none. (tag 3)
+    failed_description_topology_epoch: Topology epoch whose description the plugin refused
+        permanently; -1 when there is none. (tag 3)
     """
 
     __slots__ = (

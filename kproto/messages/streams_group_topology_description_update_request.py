@@ -151,7 +151,7 @@ class TopologyDescription(Struct):
 class StreamsGroupTopologyDescriptionUpdateRequest(
     Request["StreamsGroupTopologyDescriptionUpdateResponse"]
 ):
-    """Hands a streams group's topology description to the broker (KIP-1331).
+    """Sends a streams group's topology description to the broker (KIP-1331).
 
     Version 0, flexible.
 

@@ -22,12 +22,12 @@ _INT32_INT16 = struct.Struct(">ih")
 
 
 class StreamsGroupTopologyDescriptionUpdateResponse(Response):
-    """Tells whether the topology description was taken (KIP-1331).
+    """Tells whether the topology description was accepted (KIP-1331).
 
     Version 0, flexible.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
     """

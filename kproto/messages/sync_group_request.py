@@ -73,7 +73,8 @@ class SyncGroupRequestAssignment(Struct):
 
 
 class SyncGroupRequest(Request["SyncGroupResponse"]):
-    """Waits for the assignment of a classic group; its leader brings it along.
+    """Requests a member's assignment in a classic group; the leader sends the assignment of all
+    members.
 
     Versions 0 to 5, flexible in versions 4 to 5.
 
@@ -82,9 +83,9 @@ class SyncGroupRequest(Request["SyncGroupResponse"]):
     member_id: Id of the group member.
     group_instance_id: Instance id of a static member; null for a dynamic one. (versions 3 to 5,
         nullable)
-    protocol_type: Kind of group that the member believes to be in; null when not said. (version 5,
+    protocol_type: Kind of group that the member believes to be in; null when not sent. (version 5,
         nullable, ignorable)
-    protocol_name: Protocol that the member believes the group uses; null when not said. (version 5,
+    protocol_name: Protocol that the member believes the group uses; null when not sent. (version 5,
         nullable, ignorable)
     assignments: Assignment of each member; empty from all but the leader.
     """

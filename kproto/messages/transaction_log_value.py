@@ -79,10 +79,10 @@ class TransactionLogValue(Message):
     producer_id: Id of an idempotent or transactional producer.
     previous_producer_id: Producer id of the last transaction that ended; -1 when there is none.
         (version 1, tag 0)
-    next_producer_id: Producer id that takes over after this transaction; -1 when there is none.
+    next_producer_id: Producer id for the transactions after this one; -1 when there is none.
         (version 1, tag 1)
     producer_epoch: Epoch of the producer id; a lower one is fenced off.
-    next_producer_epoch: Epoch that goes with NextProducerId; -1 when there is none. (version 1, tag
+    next_producer_epoch: Producer epoch for NextProducerId; -1 when there is none. (version 1, tag
         3)
     transaction_timeout_ms: How long a transaction may stay open before the coordinator aborts it,
         in ms.

@@ -95,8 +95,8 @@ class TxnOffsetCommitResponse(Response):
 
     Versions 0 to 6, flexible in versions 3 to 6.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     topics: One entry for each topic.
     """
 

@@ -41,7 +41,7 @@ _INT8 = struct.Struct(">b")
 
 
 class FeatureUpdateKey(Struct):
-    """One feature and the level wanted.
+    """One feature and its new level.
 
     Versions 0 to 2.
 
@@ -78,7 +78,7 @@ class FeatureUpdateKeyCollection(KeyedList[FeatureUpdateKey]):
     _KEY = ("feature",)
 
     def find(self, *, feature: str) -> FeatureUpdateKey | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(feature)
 
     def find_all(self, *, feature: str) -> list[FeatureUpdateKey]:

@@ -71,7 +71,7 @@ class UpdatableFeatureResultCollection(KeyedList[UpdatableFeatureResult]):
     _KEY = ("feature",)
 
     def find(self, *, feature: str) -> UpdatableFeatureResult | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(feature)
 
     def find_all(self, *, feature: str) -> list[UpdatableFeatureResult]:
@@ -84,8 +84,8 @@ class UpdateFeaturesResponse(Response):
 
     Versions 0 to 2, all flexible.
 
-    throttle_time_ms: How long the request was held back, or the client is to wait, because of a
-        quota, in ms; 0 for not at all.
+    throttle_time_ms: How long the request was delayed, or the client must wait, because of a quota,
+        in ms; 0 for no violation.
     error_code: Kafka error code; 0 for success.
     error_message: Text for the error code; null when there is none. (nullable)
     results: One entry for each item of the request: its result. (versions 0 to 1, ignorable)

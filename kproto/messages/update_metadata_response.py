@@ -23,7 +23,7 @@ _INT16 = struct.Struct(">h")
 
 
 class UpdateMetadataResponse(Response):
-    """Tells whether the broker took over the state of the cluster.
+    """Tells whether the broker applied the state of the cluster.
 
     Versions 0 to 8, flexible in versions 6 to 8.
 

@@ -53,7 +53,7 @@ class PartitionData(Struct):
     Versions 0 to 2.
 
     partition_index: Index of the partition in its topic, from 0.
-    replica_epoch: Epoch for which the candidate wants the vote.
+    replica_epoch: Epoch for which the candidate requests the vote.
     replica_id: Replica id of the candidate.
     replica_directory_id: Log directory id of the candidate. (versions 1 to 2, ignorable)
     voter_directory_id: Log directory id of the voter that the request is for. (versions 1 to 2,
@@ -121,7 +121,7 @@ class TopicData(Struct):
 
 
 class VoteRequest(Request["VoteResponse"]):
-    """Asks a KRaft voter for its vote, or whether it would give it.
+    """Requests the vote of a KRaft voter, or, as a pre-vote, whether the voter would grant it.
 
     Versions 0 to 2, all flexible.
 

@@ -53,7 +53,7 @@ class PartitionData(Struct):
     error_code: Kafka error code; 0 for success.
     leader_id: Broker id of the leader; -1 when not known.
     leader_epoch: Epoch of the partition's leader, raised at each election; -1 when not known.
-    vote_granted: True when the vote was given to the candidate.
+    vote_granted: True when the voter voted for the candidate.
     """
 
     __slots__ = ("partition_index", "error_code", "leader_id", "leader_epoch", "vote_granted")
@@ -130,7 +130,7 @@ class NodeEndpointCollection(KeyedList[NodeEndpoint]):
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> NodeEndpoint | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[NodeEndpoint]:

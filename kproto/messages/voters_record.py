@@ -71,7 +71,7 @@ class EndpointCollection(KeyedList[Endpoint]):
     _KEY = ("name",)
 
     def find(self, *, name: str) -> Endpoint | None:
-        """Returns an element with that key, or None; the first if none moved or changed."""
+        """Returns an element with that key, or None: the first, unless elements changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[Endpoint]:

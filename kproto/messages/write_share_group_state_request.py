@@ -73,8 +73,8 @@ class PartitionData(Struct):
     Versions 0 to 1.
 
     partition: Index of the partition in its topic, from 0.
-    state_epoch: Epoch of the share partition's state, raised when it is set up anew.
-    leader_epoch: Epoch of the share partition's leader, by which an earlier leader is fenced.
+    state_epoch: Epoch of the share partition's state, raised when the state is initialized again.
+    leader_epoch: Epoch of the share partition's leader, which fences an earlier leader.
     start_offset: First offset whose delivery is not done; -1 for no change.
     delivery_complete_count: Number of offsets from the start offset on that need no further
         delivery; -1 when not known. (version 1, ignorable)

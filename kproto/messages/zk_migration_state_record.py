@@ -23,7 +23,7 @@ _INT8 = struct.Struct(">b")
 
 
 class ZkMigrationStateRecord(Message):
-    """Notes how far the migration from ZooKeeper has come.
+    """Records the state of the migration from ZooKeeper.
 
     Version 0, flexible.
 

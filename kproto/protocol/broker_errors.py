@@ -1,6 +1,7 @@
 """Defines the exception classes of error codes that callers catch, as in Kafka's clients.
 
-Any other code is a plain `BrokerResponseError`. `BROKER_ERRORS` maps the name of a code to a class.
+Any other code raises a plain `BrokerResponseError`. `BROKER_ERRORS` maps the name of a code to its
+class.
 """
 
 from __future__ import annotations
@@ -40,106 +41,130 @@ __all__ = [
 
 
 class AuthorizationError(BrokerResponseError):
-    """The principal lacks an ACL; the subclass names the resource."""
+    """The principal is not authorized; the subclass names the type of the resource."""
 
 
 class TopicAuthorizationError(AuthorizationError):
-    """TOPIC_AUTHORIZATION_FAILED (29)."""
+    """TOPIC_AUTHORIZATION_FAILED (29): the principal is not authorized for the topic."""
 
 
 class GroupAuthorizationError(AuthorizationError):
-    """GROUP_AUTHORIZATION_FAILED (30)."""
+    """GROUP_AUTHORIZATION_FAILED (30): the principal is not authorized for the group."""
 
 
 class ClusterAuthorizationError(AuthorizationError):
-    """CLUSTER_AUTHORIZATION_FAILED (31)."""
+    """CLUSTER_AUTHORIZATION_FAILED (31): the principal is not authorized for the cluster."""
 
 
 class TransactionalIdAuthorizationError(AuthorizationError):
-    """TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53)."""
+    """TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53): not authorized for the transactional.id."""
 
 
 class OffsetOutOfRangeError(BrokerResponseError):
-    """OFFSET_OUT_OF_RANGE (1): the log does not have the offset."""
+    """OFFSET_OUT_OF_RANGE (1): the offset is before the log start offset or after the log end."""
 
 
 class UnknownTopicOrPartitionError(BrokerResponseError):
-    """UNKNOWN_TOPIC_OR_PARTITION (3): it does not exist, or the broker does not know it yet."""
+    """UNKNOWN_TOPIC_OR_PARTITION (3): the broker has no such topic or partition.
+
+    It does not exist, was deleted, or is so new that the broker's metadata lacks it.
+    """
 
 
 class UnknownTopicIdError(BrokerResponseError):
-    """UNKNOWN_TOPIC_ID (100): the topic was deleted, or the broker does not know it yet."""
+    """UNKNOWN_TOPIC_ID (100): the broker has no topic with the id.
+
+    The topic was deleted (perhaps recreated with another id), or is so new that the broker's
+    metadata lacks it.
+    """
 
 
 class LeaderNotAvailableError(BrokerResponseError):
-    """LEADER_NOT_AVAILABLE (5): the partition has no leader now."""
+    """LEADER_NOT_AVAILABLE (5): the partition has no leader now, for example during an election."""
 
 
 class NotLeaderOrFollowerError(BrokerResponseError):
-    """NOT_LEADER_OR_FOLLOWER (6): the broker does not lead the partition any more."""
+    """NOT_LEADER_OR_FOLLOWER (6): the broker is not the leader of the partition.
+
+    For a request that any replica may answer, such as a fetch from a follower (KIP-392), the broker
+    is not a replica of the partition.
+    """
 
 
 class NotEnoughReplicasError(BrokerResponseError):
-    """NOT_ENOUGH_REPLICAS (19), NOT_ENOUGH_REPLICAS_AFTER_APPEND (20): see min.insync.replicas.
+    """NOT_ENOUGH_REPLICAS (19), NOT_ENOUGH_REPLICAS_AFTER_APPEND (20).
 
-    After NOT_ENOUGH_REPLICAS_AFTER_APPEND the leader has stored the records.
+    The partition has fewer in-sync replicas than min.insync.replicas. With the first code, the
+    leader did not append the records; with the second, the leader appended them.
     """
 
 
 class RecordTooLargeError(BrokerResponseError):
-    """MESSAGE_TOO_LARGE (10): above max.message.bytes."""
+    """MESSAGE_TOO_LARGE (10): the record batch is larger than the topic's max.message.bytes."""
 
 
 class InvalidTopicError(BrokerResponseError):
-    """INVALID_TOPIC_EXCEPTION (17): no topic can have that name."""
+    """INVALID_TOPIC_EXCEPTION (17): the topic's name is invalid, or clients may not write to it.
+
+    Clients may not write to internal topics such as `__consumer_offsets`.
+    """
 
 
 class TopicExistsError(BrokerResponseError):
-    """TOPIC_ALREADY_EXISTS (36): the cluster has a topic of that name."""
+    """TOPIC_ALREADY_EXISTS (36): the cluster already has a topic of that name."""
 
 
 class NotControllerError(BrokerResponseError):
-    """NOT_CONTROLLER (41): the broker is not the controller."""
+    """NOT_CONTROLLER (41): the server is not the active controller."""
 
 
 class CoordinatorNotAvailableError(BrokerResponseError):
-    """COORDINATOR_NOT_AVAILABLE (15): no broker coordinates the group or the transaction now."""
+    """COORDINATOR_NOT_AVAILABLE (15): the group or transactional.id has no coordinator now."""
 
 
 class NotCoordinatorError(BrokerResponseError):
-    """NOT_COORDINATOR (16): another broker coordinates the group or the transaction."""
+    """NOT_COORDINATOR (16): the broker is not the coordinator of the group or transactional.id."""
 
 
 class IllegalGenerationError(BrokerResponseError):
-    """ILLEGAL_GENERATION (22): the group has another generation by now."""
+    """ILLEGAL_GENERATION (22): the member's generation is not the group's current generation."""
 
 
 class UnknownMemberIdError(BrokerResponseError):
-    """UNKNOWN_MEMBER_ID (25): the group does not have the member any more."""
+    """UNKNOWN_MEMBER_ID (25): the group has no member with the id, or removed it."""
 
 
 class RebalanceInProgressError(BrokerResponseError):
-    """REBALANCE_IN_PROGRESS (27): the group rebalances, and the member must rejoin."""
+    """REBALANCE_IN_PROGRESS (27): the group is rebalancing, and the member must rejoin."""
 
 
 class GroupIdNotFoundError(BrokerResponseError):
-    """GROUP_ID_NOT_FOUND (69): there is no such group."""
+    """GROUP_ID_NOT_FOUND (69): the group does not exist, or has another group type."""
 
 
 class FencedInstanceIdError(BrokerResponseError):
-    """FENCED_INSTANCE_ID (82): another member has the same group.instance.id (KIP-345)."""
+    """FENCED_INSTANCE_ID (82): a newer member with the same group.instance.id fenced this one.
+
+    See KIP-345.
+    """
 
 
 class FencedMemberEpochError(BrokerResponseError):
-    """FENCED_MEMBER_EPOCH (110): the coordinator removed the member from its group (KIP-848)."""
+    """FENCED_MEMBER_EPOCH (110): the coordinator fenced the member epoch (KIP-848).
+
+    The member must abandon all its partitions and rejoin.
+    """
 
 
 class StaleMemberEpochError(BrokerResponseError):
-    """STALE_MEMBER_EPOCH (113): the member has another epoch by now (KIP-848)."""
+    """STALE_MEMBER_EPOCH (113): the request has an outdated member epoch (KIP-848).
+
+    The member must retry with the epoch of its next heartbeat response.
+    """
 
 
 class ProducerFencedError(BrokerResponseError):
-    """PRODUCER_FENCED (90): another producer has the same transactional.id."""
+    """PRODUCER_FENCED (90): a newer producer with the same transactional.id fenced this one."""
 
 
 #: The class of an error, by Kafka's name of the code.

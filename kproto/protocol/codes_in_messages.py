@@ -1,4 +1,4 @@
-"""Finds the error codes in any message."""
+"""Finds the fields `error_code` in any message."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["error_codes_in"]
 _WORD: Final = re.compile(r"\w+")
 
 
-class _Shape(NamedTuple):
-    """The error codes of a struct class.
+class _ErrorCodeFields(NamedTuple):
+    """Describes where a struct class has error codes.
 
-    `has_code` is True if it has the field `error_code`. The structs in `struct_fields` have that
-    field, or contain structs that have it.
+    `has_code` is True if the class has the field `error_code`. `struct_fields` are the names of its
+    fields whose structs have `error_code`, directly or in structs inside them.
     """
 
     has_code: bool
@@ -27,7 +27,7 @@ class _Shape(NamedTuple):
 
 
 def error_codes_in(message: Message) -> Iterator[int]:
-    """Yields every `error_code` of a message and its structs; 0 for no error."""
+    """Yields the value of each field `error_code` of a message and its structs, 0 included."""
     pending: list[Any] = [message]
     while pending:
         struct = pending.pop()
@@ -43,8 +43,8 @@ def error_codes_in(message: Message) -> Iterator[int]:
 
 
 @lru_cache(maxsize=1024)  # more than there are structs in all responses
-def _shape_of(kind: type[Struct]) -> _Shape:
-    """Derives the `_Shape` of a struct class from the annotations of the generated class."""
+def _shape_of(kind: type[Struct]) -> _ErrorCodeFields:
+    """Derives the `_ErrorCodeFields` of a struct from the annotations of its generated class."""
     made = kind._generated()
     types = vars(sys.modules[made.__module__])
     names = made._names()
@@ -59,4 +59,4 @@ def _shape_of(kind: type[Struct]) -> _Shape:
         )
 
     struct_fields = tuple(name for name in names if leads_to_code(name))
-    return _Shape("error_code" in names, struct_fields)
+    return _ErrorCodeFields("error_code" in names, struct_fields)

@@ -2,7 +2,7 @@
 
 `ClientConnection` encodes requests into frames and reads the responses; `ServerConnection` reads
 requests (`read_request`) and encodes the responses. On a connection, responses come in the order of
-the requests, as Kafka guarantees. A proxy uses the methods of both that read.
+the requests, as Kafka guarantees. A proxy uses the reading methods of both classes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ _generated_names: Final[dict[type, str]] = {}
 
 
 def _generated_name(cls: type[Message]) -> str:
-    # By name: a user may have generated Kafka's messages in another package.
+    # Classes are compared by name, because a user may have generated Kafka's messages in another
+    # package.
     try:
         return _generated_names[cls]
     except KeyError:
@@ -78,10 +79,10 @@ def _generated_name(cls: type[Message]) -> str:
 
 
 def expects_response(request: Message, version: int) -> bool:
-    """Returns False for a request that no broker answers.
+    """Returns True if brokers answer the request.
 
-    No broker answers Produce with acks=0, and AddPartitionsToTxn from v4 on without any element in
-    `transactions`.
+    No broker answers Produce with acks=0, nor AddPartitionsToTxn (v4 and later) if `transactions`
+    is empty.
     """
     name = _UNANSWERED.get(request.API_KEY)
     if name is None or _generated_name(type(request)) != name:
@@ -98,7 +99,8 @@ class ClientConnection:
         self.client_id = client_id
         self.pending = PendingRequests()
         self._next_correlation_id = 0
-        #: The bytes before and after the correlation id in the header of a request.
+        #: The bytes before and after the correlation id in the header of a request, by the class
+        #: and version of the request.
         self._heads: dict[tuple[type[Message], int], tuple[bytes, bytes]] = {}
 
     @property
@@ -109,10 +111,12 @@ class ClientConnection:
     def send(self, request: Request[R], version: int, context: object = None) -> tuple[int, bytes]:
         """Returns the correlation id of `request` and its frame; frames must be written in order.
 
-        `context` is stored with the pending request.
+        `context` is stored with the pending request. A request without a response (see
+        `expects_response`) does not become pending.
 
-        Raises EncodeError, and ConfigurationError for a request that the user defined in a package
-        without its response. The request is then not pending.
+        Raises EncodeError if the request cannot be encoded. Raises ConfigurationError if the
+        package of the request class has no response to it in `version`. After an error the request
+        is not pending.
         """
         cls = type(request)
         answer = self._answer(cls, version)
@@ -128,15 +132,17 @@ class ClientConnection:
         body: Sequence[bytes],
         context: object = None,
     ) -> bytes:
-        """Returns the frame of a request that gets a response, with an encoded `body`.
+        """Returns the frame of a request with an encoded `body`; the request must get a response.
 
         Raises the errors of `send`, except those of the body.
         """
         return self._frame(cls, version, self._answer(cls, version), body, context)
 
     def _answer(self, cls: type[Request[R]], version: int) -> type[Response] | None:
-        """Returns the response class of a request. Raises ConfigurationError if it cannot be
-        read.
+        """Returns the response class of a request class.
+
+        Raises ConfigurationError if no response class can read the response in `version`. Does not
+        raise for an invalid `version` of the request, because `encode` does.
         """
         answer = response_of(cls)
         if answer is None or version not in answer.VALID_VERSIONS:
@@ -151,7 +157,10 @@ class ClientConnection:
         body: Sequence[bytes],
         context: object,
     ) -> bytes:
-        """Returns the frame of a request with the next correlation id; adds it to `pending`."""
+        """Returns the frame of a request with the next correlation id.
+
+        Adds the request to `pending` if `answer`, the class of its response, is not None.
+        """
         correlation_id = self._next_correlation_id
         prefix, suffix = self._heads.get((cls, version)) or self._head(cls, version)
         data = frame(prefix, _CORRELATION_ID.pack(correlation_id), suffix, *body)
@@ -165,8 +174,9 @@ class ClientConnection:
         return data
 
     def _head(self, cls: type[Message], version: int) -> tuple[bytes, bytes]:
-        """Returns the bytes around the correlation id. Raises EncodeError for a client id too
-        long.
+        """Returns the header's bytes before and after the correlation id.
+
+        Raises EncodeError if the client id is too long.
         """
         header = encode_request_header(cls, version, 0, self.client_id)
         at = API_KEY_AND_VERSION_BYTES
@@ -175,7 +185,7 @@ class ClientConnection:
         return head
 
     def receive(self, data: bytes) -> ReceivedResponse:
-        """Reads a response frame; see `PendingRequests.match` for what it raises."""
+        """Reads a response frame without its size; raises the errors of `PendingRequests.match`."""
         return self.pending.match(data)
 
 
@@ -195,9 +205,12 @@ def _refuse_unanswerable(
 class ReceivedRequest(NamedTuple):
     """A request; `message` is None if no definition has its api key and version.
 
-    `size` is that of the frame, in bytes; `trailing` are the bytes after its body. `header_tags`
-    are unknown tagged fields of the header; `body` is the received body, or all bytes after the
-    header if `message` is None; `cls` is the class of the api key; `head` is the received header.
+    - `size`: the bytes in the frame, without the four bytes of its size;
+    - `trailing`: the bytes after the body;
+    - `header_tags`: unknown tagged fields of the header;
+    - `body`: the received body, or all bytes after the header if `message` is None;
+    - `cls`: the request class of the api key, None if there is none;
+    - `head`: the received header.
     """
 
     api_key: int
@@ -214,7 +227,7 @@ class ReceivedRequest(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Returns the request's name, or its api key if it has none."""
+        """Returns the request's name, or `api key N` if no definition has the api key."""
         return name_of(self.cls or request_class(self.api_key), self.api_key)
 
     def to_frame(self) -> bytes:
@@ -237,7 +250,7 @@ class ReceivedRequest(NamedTuple):
 
 
 def read_request(data: BytesLike, classes: MessageClasses = KAFKA_MESSAGES) -> ReceivedRequest:
-    """Returns the request in a frame without its size. Raises DecodeError."""
+    """Returns the request in a frame without its size. Raises DecodeError for invalid bytes."""
     if type(data) is not bytes:
         data = copy_octets(data, "RequestHeader")
     header = parse_request_header(data, classes)
@@ -262,8 +275,9 @@ def read_request(data: BytesLike, classes: MessageClasses = KAFKA_MESSAGES) -> R
 
 
 class ServerConnection:
-    """Implements the broker's side of one connection; `classes` are the requests that it can
-    read.
+    """Implements the broker's side of one connection.
+
+    `classes` are the requests that the connection can read, and their responses.
     """
 
     def __init__(self, classes: MessageClasses = KAFKA_MESSAGES) -> None:
@@ -272,10 +286,10 @@ class ServerConnection:
         self._checked: dict[type, int] = {}
 
     def receive(self, data: bytes) -> ReceivedRequest:
-        """Reads a request frame.
+        """Reads a request frame, without its size.
 
         Stores bytes after the body in `trailing`: some clients send such bytes, and brokers ignore
-        them. Raises DecodeError.
+        them. Raises DecodeError for invalid bytes.
         """
         return read_request(data, self.classes)
 
@@ -293,9 +307,9 @@ class ServerConnection:
     def send(
         self, request: ReceivedRequest, response: Response, version: int | None = None
     ) -> bytes:
-        """Returns the frame of the response to `request`, in `version`, by default the request's.
+        """Returns the frame of the response to `request`; `version` is by default the request's.
 
-        Raises EncodeError, also for the response of another request.
+        Raises EncodeError if `response` cannot be encoded or belongs to another request.
         """
         used = request.version if version is None else version
         if self._checked.get(type(response)) != request.api_key:
@@ -304,10 +318,13 @@ class ServerConnection:
         return frame(header, response.encode(used))
 
     def _check_answer(self, request: ReceivedRequest, response: object, version: int) -> None:
-        """Raises EncodeError unless `response` is the response to `request`, from any package."""
+        """Raises EncodeError unless `response` is the response to `request`.
+
+        Accepts the generated class of any package, if its message has the same name.
+        """
         wanted = self.classes.response(request.api_key)
         if isinstance(response, Response) and request.api_key == response.API_KEY:
-            # By name: a user may have generated Kafka's messages in another package.
+            # Compares names, because a user may have generated Kafka's messages in another package.
             name = type(response)._generated().__name__
             if wanted is None or name == wanted._generated().__name__:
                 self._checked[type(response)] = request.api_key

@@ -36,23 +36,29 @@ def encode_subscription(
     subscription: ConsumerProtocolSubscription,
     version: int = ConsumerProtocolSubscription.LATEST_STABLE,
 ) -> bytes:
-    """Returns the bytes of a subscription, by default in the highest version, as in Java."""
+    """Returns the bytes of a subscription, by default in the highest version, as in Kafka's client.
+
+    A `version` above the highest is written as the highest.
+    """
     return _encode(subscription, version)
 
 
 def decode_subscription(
     data: bytes, highest: int = ConsumerProtocolSubscription.LATEST_STABLE
 ) -> ConsumerProtocolSubscription:
-    """Returns the subscription in the bytes. Raises DecodeError.
+    """Returns the subscription in the bytes. Raises DecodeError for invalid bytes.
 
-    `highest` limits the version that is read: 0 reads the topics and the user data only, which
-    begin every version.
+    A version above `highest` is read as `highest`. With `highest=0` only the topics and the user
+    data are read; every version begins with them.
     """
     return _decode(ConsumerProtocolSubscription, data, highest)
 
 
 def subscription_version(data: bytes) -> int:
-    """Returns the version of a subscription, even an unknown newer one. Raises DecodeError."""
+    """Returns the version of a subscription, even an unknown newer one.
+
+    Raises DecodeError if the bytes have no valid version.
+    """
     return _version(ConsumerProtocolSubscription, data)
 
 
@@ -64,7 +70,10 @@ def encode_assignment(
 
 
 def decode_assignment(data: bytes) -> ConsumerProtocolAssignment:
-    """Returns the assignment in the bytes; no bytes are an empty assignment. Raises DecodeError."""
+    """Returns the assignment in the bytes; an empty assignment if `data` is empty.
+
+    Raises DecodeError for invalid bytes.
+    """
     if not data:
         return ConsumerProtocolAssignment()
     return _decode(ConsumerProtocolAssignment, data, ConsumerProtocolAssignment.LATEST_STABLE)

@@ -1,6 +1,6 @@
 """Looks up error codes of responses, and converts them to exceptions.
 
-An unknown code is converted, too, under the name UNKNOWN_CODE_<n>.
+An unknown code becomes an exception with the name UNKNOWN_CODE_<n>.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["ERRORS", "ErrorCode", "code_of", "error_code", "error_of_code", "rai
 
 
 class ErrorCode(NamedTuple):
-    """Describes an error code of Kafka; `retriable` if the same request may succeed later."""
+    """Describes an error code of Kafka; `retriable` is True if a retry may succeed."""
 
     code: int
     name: str
@@ -29,19 +29,22 @@ _CODES: Final[dict[str, int]] = {entry.name: entry.code for entry in ERRORS.valu
 
 
 def error_code(code: int) -> ErrorCode:
-    """Returns the error code; an unknown one is named UNKNOWN_CODE_<n> and is not retriable."""
+    """Returns the entry of `code`; an unknown code is UNKNOWN_CODE_<n> and not retriable."""
     return ERRORS.get(code) or ErrorCode(code, f"UNKNOWN_CODE_{code}", retriable=False)
 
 
 def code_of(name: str) -> int:
-    """Returns the code of an error by its name, such as NOT_LEADER_OR_FOLLOWER. Raises KeyError."""
+    """Returns the code of an error by its name, such as NOT_LEADER_OR_FOLLOWER.
+
+    Raises KeyError for an unknown name.
+    """
     return _CODES[name]
 
 
 def error_of_code(code: int, detail: str) -> BrokerResponseError:
     """Returns the error for `code`: of its own class if there is one, else a BrokerResponseError.
 
-    `detail` says which request to which broker failed.
+    `detail` names the failed request and its broker.
     """
     known = error_code(code)
     error_class = BROKER_ERRORS.get(known.name, BrokerResponseError)

@@ -1,10 +1,12 @@
-"""Reads and writes frames: an int32 with the size in bytes, then as many bytes.
+"""Reads and writes frames. A frame is an int32 with a size in bytes, then as many bytes.
 
-`FrameReader` provides the memory for reads from a socket. A large frame is read directly into its
-own pieces, and copied once, into the `bytes` for the decoder. A piece is allocated only when the
-pieces before it are full, and is no larger than all of them: memory follows the received bytes, not
-the announced size. The first pieces are kept for the next frame. Memory of this size returns to the
-system when it is freed, and costs a page fault for every 4 KiB when it is allocated again.
+`FrameReader` provides the memory for reads from a socket. A frame that is larger than the shared
+buffer is read into several buffers of its own, its pieces, which are then joined to the `bytes` for
+the decoder. A piece is allocated only when the pieces before it are full, and is no larger than all
+of them together. So the memory follows the received bytes, not the announced size.
+
+The pieces up to `REUSED_BYTES` are kept for the next large frame. Without that, the allocator would
+return them to the system, and each new allocation would cost a page fault for every 4 KiB.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ _SIZE = struct.Struct(">i")
 
 
 def frame(*pieces: bytes | memoryview) -> bytes:
-    """Returns the pieces as one frame. Raises EncodeError if they have 2 GiB or more."""
+    """Returns the pieces as one frame, with its size. Raises EncodeError for 2 GiB or more."""
     size = sum(map(len, pieces))
     if size > MAX_LENGTH:
         raise EncodeError(f"a frame of {size} bytes; an int32 can hold no more than {MAX_LENGTH}")
@@ -50,25 +52,26 @@ class FrameReader:
 
     Either `feed` it with bytes, or read into the memory of `buffer()` and call `advance()` with the
     count; both return the frames that are now complete, without their size. Raises ProtocolError
-    for a frame over `max_frame_bytes` or of negative size; the stream can then no longer be split,
-    and frames that arrived with it are not returned.
+    for a frame over `max_frame_bytes` or of negative size. The stream can then no longer be split,
+    and complete frames that arrived in the same call are not returned.
     """
 
     def __init__(self, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> None:
         self.max_frame_bytes = max_frame_bytes
         self._shared = bytearray(SHARED_BUFFER_BYTES)
-        self._start = 0  # of the bytes in `_shared` that are in no frame yet
+        # The bytes of `_shared` from `_start` to `_end` are in no frame yet.
+        self._start = 0
         self._end = 0
-        # A frame that is larger than the shared buffer: its size (0 without one), the number of
-        # received bytes, and its pieces; the last piece is filled up to `_filled`, at most to
+        # A frame that is larger than the shared buffer: its size (0 if there is none), the number
+        # of received bytes, and its pieces; the last piece is filled up to `_filled`, at most to
         # `_piece_limit`.
         self._large_size = 0
         self._received = 0
         self._pieces: list[bytes | bytearray] = []
         self._filled = 0
         self._piece_limit = 0
-        self._is_used = False  # for a large frame
-        self._reusable_pieces: list[bytearray] = []  # all but the first of a large frame
+        self._is_used = False  # True after the first large frame
+        self._reusable_pieces: list[bytearray] = []  # the second, third, … of a large frame
 
     @property
     def pending(self) -> int:
@@ -77,12 +80,15 @@ class FrameReader:
 
     @property
     def first_bytes(self) -> bytes:
-        """Returns the first bytes that are in no frame yet, eight at most, for error messages."""
+        """Returns at most eight bytes that no returned frame contains, for error messages.
+
+        They begin with a frame's size, unless the frame is larger than the shared buffer.
+        """
         first = self._pieces[0] if self._pieces else self._shared[self._start : self._end]
         return bytes(first[:8])
 
     def buffer(self) -> memoryview:
-        """Returns memory to read into; valid until the next call of any method."""
+        """Returns the memory for the next read; valid until the next call of any method."""
         if not self._large_size:
             return memoryview(self._shared)[self._end :]
         if self._filled == self._piece_limit:
@@ -146,7 +152,11 @@ class FrameReader:
         self._start = self._end = 0
 
     def _add_piece(self) -> None:
-        """Adds a piece, as large as all received bytes, or as the rest of the frame."""
+        """Adds a piece for the next bytes of a large frame: a reusable piece, else a new one.
+
+        A new piece is as large as all bytes of the frame received so far. If it is too large to be
+        reused, it is no larger than the rest of the frame.
+        """
         left = self._large_size - self._received
         number = len(self._pieces) - 1
         if number < len(self._reusable_pieces):

@@ -1,8 +1,9 @@
 """Reads and writes request and response headers, and chooses their versions.
 
-The version of a header follows from the api key and version alone. Kafka has two exceptions. An
+The version of a header follows from the api key and version: flexible versions of a message have
+request header v2 and response header v1, all others v1 and v0. Kafka has two exceptions. An
 ApiVersions response always has header v0, so that a client can read it before the versions are
-negotiated (KIP-511). ControlledShutdown v0 has a request header without client id.
+negotiated (KIP-511). ControlledShutdown v0 has request header v0, which has no client id.
 """
 
 from __future__ import annotations
@@ -57,12 +58,12 @@ class ParsedHeader(NamedTuple):
 
 
 def request_class(api_key: int) -> type[Request[Response]] | None:
-    """Returns Kafka's request with that api key; None if no definition has it."""
+    """Returns Kafka's request class with that api key; None if no definition has it."""
     return KAFKA_MESSAGES.request(api_key)
 
 
 def response_class(api_key: int) -> type[Response] | None:
-    """Returns Kafka's response with that api key; None if no definition has it."""
+    """Returns Kafka's response class with that api key; None if no definition has it."""
     return KAFKA_MESSAGES.response(api_key)
 
 
@@ -113,7 +114,7 @@ def parse_request_header(data: bytes, classes: MessageClasses = KAFKA_MESSAGES) 
     """Reads the header of a request frame.
 
     The header of an unknown api key or version is read as v1, so that a broker can still report the
-    request. Raises DecodeError.
+    request. Raises DecodeError for invalid bytes.
     """
     if len(data) < _KEY_VERSION_ID.size:
         raise DecodeError(f"a request of {len(data)} bytes has no header", message="RequestHeader")
@@ -143,6 +144,9 @@ def response_header(
 
 
 def parse_response_header(cls: type[Message], version: int, data: bytes) -> tuple[int, int]:
-    """Returns the correlation id, and the offset at which the body begins. Raises DecodeError."""
+    """Returns the correlation id, and the offset at which the body begins.
+
+    Raises DecodeError for invalid bytes.
+    """
     header, end = ResponseHeader.decode_from(data, 0, response_header_version(cls, version))
     return header.correlation_id, end

@@ -20,10 +20,10 @@ __all__ = ["KAFKA_MESSAGES", "MessageClasses", "missing_half", "response_of"]
 class MessageClasses:
     """Holds the requests and responses that one side of a connection can read, by api key.
 
-    They are Kafka's, those of `packages`, and `requests` with their responses. For the same api key
-    `requests` override `packages`, a later package an earlier one, and all of them Kafka's. Raises
-    ConfigurationError for a package that is not generated, and for a request without its response,
-    or the reverse.
+    They are Kafka's, those of `packages`, and `requests` with their responses. If several have the
+    same api key, one of `requests` overrides one of `packages`, a later package overrides an
+    earlier one, and each overrides Kafka's. Raises ConfigurationError if a package is not generated
+    by kproto-codegen, if a request has no response, or if a response has no request.
     """
 
     def __init__(self, *packages: ModuleType, requests: Iterable[type[Request[Any]]] = ()) -> None:
@@ -44,11 +44,11 @@ class MessageClasses:
             self._requests[cls.API_KEY] = cls
 
     def request(self, api_key: int) -> type[Request[Response]] | None:
-        """Returns the request with that api key; None if there is none."""
+        """Returns the request class with that api key; None if there is none."""
         return self._requests.get(api_key) or self._of_package(api_key, 0)
 
     def response(self, api_key: int) -> type[Response] | None:
-        """Returns the response with that api key; None if there is none."""
+        """Returns the response class with that api key; None if there is none."""
         request = self._requests.get(api_key)
         found: type[Response] | None = (
             self._of_package(api_key, 1) if request is None else response_of(request)
@@ -61,7 +61,7 @@ class MessageClasses:
 
 
 def missing_half(cls: type[Request[Any] | Response]) -> str:
-    """Describes the error in the package of a request without its response, or the reverse."""
+    """Returns the error text for a request without a response, or the reverse."""
     other = "response" if issubclass(cls, Request) else "request"
     return (
         f"its package has no {other} of api key {cls.API_KEY}; define one and generate the "
@@ -70,7 +70,7 @@ def missing_half(cls: type[Request[Any] | Response]) -> str:
 
 
 def _check_pairs(package: ModuleType) -> None:
-    """Raises ConfigurationError for a request of `package` without its response, or the reverse."""
+    """Raises ConfigurationError if `package` has a request or a response without the other."""
     paired = {name for names in package.API_KEYS.values() for name in names}
     for name in getattr(package, "MODULES", ()):
         if name not in paired and name.removesuffix("_").endswith(("Request", "Response")):
@@ -84,9 +84,9 @@ KAFKA_MESSAGES: Final = MessageClasses()
 
 
 def response_of(request: type[Request[Any]]) -> type[Response] | None:
-    """Returns the response to a request, from the package of the request.
+    """Returns the response class of a request class, from the package of the request.
 
-    Returns None if the package has no response of its api key.
+    Returns None if the package has no response with the api key of the request.
     """
     try:
         return _response_classes[request]

@@ -1,4 +1,7 @@
-"""Negotiates the version of an API between two sides. Plain functions on plain ranges."""
+"""Negotiates the version of an API between two sides.
+
+The functions need only the version ranges of both sides, and no connection.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ def broker_ranges(response: ApiVersionsResponse) -> dict[int, ApiRange]:
     return {key.api_key: _range(key.min_version, key.max_version) for key in response.api_keys}
 
 
-#: Most of the hundred APIs share a few ranges.
+#: Returns a cached ApiRange, because most of the hundred APIs share a few ranges.
 _range: Final = lru_cache(maxsize=256)(ApiRange)
 
 
@@ -41,10 +44,11 @@ def negotiate(
     unstable: bool = False,
     at_most: int | None = None,
 ) -> int:
-    """Returns the highest version of `request` that the broker supports too.
+    """Returns the highest version of `request` that kproto and the broker support.
 
-    A version that the definitions mark as unstable is chosen only with `unstable`, a version above
-    `at_most` never. Raises UnsupportedVersionError with both ranges if there is none.
+    Ignores versions above `at_most`, and, unless `unstable` is True, versions that the definitions
+    mark as unstable. Raises UnsupportedVersionError if no version is left, or if `ranges`, the
+    ranges of the broker by api key, lacks the API.
     """
     name = request.__name__
     broker_range = ranges.get(request.API_KEY)
@@ -59,8 +63,8 @@ def negotiate(
     chosen = min(highest, broker_range.highest)
     if chosen < max(client_range.start, broker_range.lowest):
         raise UnsupportedVersionError(
-            f"{name}: the broker takes versions {broker_range.lowest} to {broker_range.highest}, "
-            f"and versions {client_range.start} to {highest} may be asked for"
+            f"{name}: the broker supports versions {broker_range.lowest} to "
+            f"{broker_range.highest}, and the client versions {client_range.start} to {highest}"
         )
     return chosen
 
@@ -68,9 +72,9 @@ def negotiate(
 def fallback_version(answer: ApiVersionsResponse) -> int:
     """Returns the version for a second ApiVersions request, after error 35 (KIP-511).
 
-    A response with error 35 has the layout of v0. A well-formed one has the versions of ApiVersions
-    that the broker supports. Some brokers send malformed responses, which have no versions: then
-    the result is v0, which every broker supports.
+    `answer` is the response with error 35, which has the layout of v0. Usually it has the versions
+    of ApiVersions that the broker supports. Some brokers send a malformed response without them:
+    then the result is v0, which every broker supports.
     """
     broker_range = broker_ranges(answer).get(ApiVersionsResponse.API_KEY)
     if broker_range is None:

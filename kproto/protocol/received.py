@@ -1,7 +1,8 @@
 """Matches responses to requests, reads them, and writes unchanged ones back to the same bytes.
 
 The received bytes of a message are stored unchanged. A buffer other than `bytes` is copied, so that
-its owner may reuse it. `PendingRequests` has the requests of one connection without a response.
+its owner may reuse it. `PendingRequests` holds the requests of one connection that have no response
+yet.
 """
 
 from __future__ import annotations
@@ -47,17 +48,20 @@ _CORRELATION_ID: Final = struct.Struct(">i")
 #: The tagged fields of a header that has none.
 NO_TAGS: Final[tuple[RawTaggedField, ...]] = ()
 
-#: The message of an error response of which only the error code can be read.
+#: The message of an error response if only the error code can be read.
 _REFUSAL: Final = ApiVersionsResponse(error_code=UNSUPPORTED_VERSION)
 
 
 class ReceivedResponse(NamedTuple):
-    """Holds a response; `version` is that of its bytes, `trailing` are the bytes after its body.
+    """Holds a response; `version` is the version of its bytes, `trailing` the bytes after its body.
 
-    `message` is None if no definition has the api key and version of the request. `size` is that of
-    the frame, in bytes. `header_tags` are unknown tagged fields of the header; `body` is the
-    received body, or all bytes after the correlation id if `message` is None; `cls` is the class of
-    the api key; `head` is the received header.
+    - `message`: None if no definition has the api key and version of the request;
+    - `size`: the bytes in the frame, without the four bytes of its size;
+    - `header_tags`: unknown tagged fields of the header;
+    - `body`: the received body, or all bytes after the correlation id if `message` is None;
+    - `cls`: the response class of the api key, None if there is none;
+    - `head`: the received header; b"" if `message` is None, and possibly for error 35 of
+      ApiVersions.
     """
 
     api_key: int
@@ -73,7 +77,7 @@ class ReceivedResponse(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Returns the response's name, or its api key if it has none."""
+        """Returns the response's name, or `api key N` if no definition has the api key."""
         return name_of(self.cls or response_class(self.api_key), self.api_key)
 
     def to_frame(self) -> bytes:
@@ -92,10 +96,10 @@ class ReceivedResponse(NamedTuple):
 
 
 class PendingRequest(NamedTuple):
-    """Describes a request without a response yet.
+    """Describes a request that has no response yet.
 
-    Without `response`, the class of its response is Kafka's for the api key. `context` belongs to
-    the sender of the request.
+    `response` is the class of its response; None means Kafka's class for the api key. `context`
+    belongs to the sender of the request.
     """
 
     api_key: int
@@ -119,7 +123,7 @@ class PendingRequests:
 
     @property
     def oldest(self) -> PendingRequest | None:
-        """Returns the request that the next response answers; None without a pending request."""
+        """Returns the request that the next response answers; None if no request is pending."""
         return self._waiting[0] if self._waiting else None
 
     def expect(self, pending: PendingRequest) -> None:
@@ -127,7 +131,7 @@ class PendingRequests:
         self._waiting.append(pending)
 
     def restore(self, pending: PendingRequest) -> None:
-        """Adds a removed request in front of the others again: its response was not read."""
+        """Puts a removed request back in front of all others, because its response was not read."""
         self._waiting.appendleft(pending)
 
     def remove(self, pending: PendingRequest) -> None:
@@ -135,7 +139,7 @@ class PendingRequests:
         self._waiting.remove(pending)
 
     def take(self) -> PendingRequest | None:
-        """Removes and returns the oldest request; None without a pending request."""
+        """Removes and returns the oldest request; None if no request is pending."""
         return self._waiting.popleft() if self._waiting else None
 
     def match(self, data: bytes) -> ReceivedResponse:
@@ -149,7 +153,10 @@ class PendingRequests:
         return read_response_of(cls, data, api_key, version)
 
     def match_message(self, data: bytes) -> Response | None:
-        """Returns only the message of `match`; raises the same errors."""
+        """Returns only the `message` of the result of `match`, which may be None.
+
+        Raises the errors of `match`.
+        """
         cls, api_key, version = self._take_oldest(data)
         return read_response_message(cls, data, api_key, version)
 
@@ -170,7 +177,7 @@ class PendingRequests:
 
 
 def _refuse_correlation(data: bytes, expected: int, name: str, version: int) -> NoReturn:
-    """Raises ProtocolError for a response with another correlation id than the next one."""
+    """Raises ProtocolError for a response whose correlation id is not `expected`, or is missing."""
     if len(data) < _CORRELATION_ID.size:
         found = f"is {len(data)} bytes long, too few for a correlation id"
     else:
@@ -182,7 +189,7 @@ def _refuse_correlation(data: bytes, expected: int, name: str, version: int) -> 
 def body_bytes(
     message: Message | None, version: int, received: bytes | memoryview
 ) -> bytes | memoryview:
-    """Returns the bytes of `message`: the received ones if the message was not changed."""
+    """Returns `received` if `message` is None or was not changed, else the encoded message."""
     if message is None:
         return received
     return original_or_encoded(type(message), version, message.encode(version), received)
@@ -209,16 +216,17 @@ def original_or_encoded(
 
 
 def name_of(cls: type[Message] | None, api_key: int) -> str:
-    """Returns the name of a request or response of class `cls` for logs and errors."""
+    """Returns the name of `cls` for logs and errors; `api key N` if `cls` is None."""
     return f"api key {api_key}" if cls is None else cls.__name__
 
 
 def read_response(
     data: BytesLike, api_key: int, version: int, classes: MessageClasses = KAFKA_MESSAGES
 ) -> ReceivedResponse:
-    """Reads a response from a frame without its size, to a request of that api key and version.
+    """Reads the response to a request of that api key and version, from a frame without its size.
 
-    The bytes do not name their request. Raises DecodeError.
+    The caller must pass both, because a response contains neither. Raises DecodeError
+    for invalid bytes.
     """
     return read_response_of(classes.response(api_key), data, api_key, version)
 
@@ -226,7 +234,7 @@ def read_response(
 def read_response_of(
     cls: type[Response] | None, data: BytesLike, api_key: int, version: int
 ) -> ReceivedResponse:
-    """Reads a response as `read_response` does, by its class `cls`; None is unknown."""
+    """Reads a response as `read_response` does; `cls` is its class, None if unknown."""
     if type(data) is not bytes:
         data = copy_octets(data, name_of(cls, api_key))
     if len(data) < _CORRELATION_ID.size:
@@ -265,7 +273,7 @@ def _read_response_tags(
 ) -> tuple[tuple[RawTaggedField, ...], int]:
     """Returns the tagged fields of a response's header, and the start of its body.
 
-    Raises DecodeError.
+    Raises DecodeError for an invalid header.
     """
     start = _CORRELATION_ID.size
     if not response_header_version(cls, version):
@@ -286,8 +294,8 @@ def copy_octets(data: object, name: str) -> bytes:
 def _can_be_read(cls: type[Response], version: int, data: bytes) -> bool:
     """Returns True if the layout of the response is known.
 
-    It is also known for error 35 to an unknown version of ApiVersions: the response has the layout
-    of v0.
+    After an ApiVersions request of an unknown version, the layout is known if the response has
+    error 35: the layout of v0.
     """
     if version in cls.VALID_VERSIONS:
         return True
@@ -299,7 +307,10 @@ def _is_unsupported(data: bytes, start: int) -> bool:
 
 
 def _unsupported_api_versions(correlation_id: int, data: bytes, start: int) -> ReceivedResponse:
-    """Reads error 35, in the layout of v0 or malformed (see `negotiation.fallback_version`)."""
+    """Reads an ApiVersions response with error 35 (UNSUPPORTED_VERSION).
+
+    It has the layout of v0 or is malformed (see `negotiation.fallback_version`).
+    """
     body = data[start:]
     try:
         message, end = ApiVersionsResponse.decode_from(body, 0, 0)

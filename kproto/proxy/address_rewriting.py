@@ -24,7 +24,10 @@ __all__ = [
 
 
 class Node(NamedTuple):
-    """Identifies a broker or controller by its node id, or by its address if the id is -1."""
+    """Identifies a broker or controller by its node id, or by its address if the id is negative.
+
+    `kind` is `broker` or `controller`. `address` is None if the id is not negative.
+    """
 
     kind: str
     id: int
@@ -73,7 +76,7 @@ _CONTROLLERS: Final = 2
 
 
 def nodes_in(message: Message) -> Iterator[tuple[Node, Address, Any]]:
-    """Yields each node in a response, its address, and the struct whose fields they are.
+    """Yields each node in a response, its address, and the struct that contains both.
 
     Omits nodes without a valid address, which error responses contain.
     """
@@ -116,7 +119,7 @@ class NodeMap:
         self._advertised[node] = advertised
 
     def learn(self, message: Message) -> tuple[dict[Node, Address], dict[Node, Address]]:
-        """Updates the own addresses of the nodes in a response.
+        """Updates the own addresses of known nodes from a response.
 
         Returns two mappings: the nodes that need an advertised address, and the nodes whose own
         address changed; both with the node's own address.
@@ -132,7 +135,10 @@ class NodeMap:
 
 
 def rewrite_addresses(message: Message, nodes: NodeMap) -> bool:
-    """Replaces the address of each node that has an advertised address; returns whether any has."""
+    """Replaces the address of each node for which the proxy advertises an address.
+
+    Returns True if there is such a node.
+    """
     is_changed = False
     for node, _, struct in nodes_in(message):
         advertised = nodes.advertised(node)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from .. import messages
-from ..study.conversations import KIND_DESCRIPTIONS, Event, Kind, Side, api_name
+from ..study.conversations import KIND_DESCRIPTIONS, EventKind, Side, TrafficEvent, api_name
 from ..wire.errors import ConfigurationError
 
 __all__ = ["EventFilter", "event_as_json", "event_as_text", "parse_apis"]
@@ -23,7 +23,7 @@ _ARROWS: Final = {Side.CLIENT: "->", Side.BROKER: "<-"}
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Selects events by API keys and by client ids; None for all.
+    """Selects events by API keys and by client ids; None selects all.
 
     `client_ids` are shell patterns (`billing-*`). Events without an API key, such as a broken
     frame, are always selected, except that `api_keys` excludes SASL tokens.
@@ -32,8 +32,8 @@ class EventFilter:
     api_keys: frozenset[int] | None = None
     client_ids: tuple[str, ...] | None = None
 
-    def matches(self, event: Event) -> bool:
-        """Returns whether the filter selects the event."""
+    def matches(self, event: TrafficEvent) -> bool:
+        """Returns True if the filter selects the event."""
         if self.api_keys is not None and event.api_key is not None:
             if event.api_key not in self.api_keys:
                 return False
@@ -60,17 +60,20 @@ def parse_apis(texts: Iterable[str]) -> frozenset[int]:
             found.add(int(name))
         else:
             similar = difflib.get_close_matches(word, known, n=1)
-            hint = f"; {api_name(known[similar[0]])} is one" if similar else ""
-            raise ConfigurationError(f"{name!r} is no API that the definitions know{hint}")
+            hint = f"; do you mean {api_name(known[similar[0]])}?" if similar else ""
+            raise ConfigurationError(f"no definition has the API {name!r}{hint}")
     return frozenset(found)
 
 
-def event_as_json(event: Event, connection: int, *, show_secrets: bool = False) -> dict[str, Any]:
+def event_as_json(
+    event: TrafficEvent, connection: int, *, show_secrets: bool = False
+) -> dict[str, Any]:
     """Returns an event as a dict for JSON, without keys whose value is None.
 
     `us` is the time of the event in microseconds since 1970. `latency_us` is the time from request
     to response in microseconds. `size` is the frame's size in bytes without its size field.
-    `answered` is False for a request without a response. `token` is the SASL token in hexadecimal.
+    `answered` is False for a request to which the broker sends no response. `token`, the SASL token
+    in hexadecimal, is included only with `show_secrets`.
     """
     data: dict[str, Any] = {
         "us": event.time_us,
@@ -94,7 +97,7 @@ def event_as_json(event: Event, connection: int, *, show_secrets: bool = False) 
     return {key: value for key, value in data.items() if value is not None}
 
 
-def event_as_text(event: Event, connection: int, *, show_secrets: bool = False) -> str:
+def event_as_text(event: TrafficEvent, connection: int, *, show_secrets: bool = False) -> str:
     """Returns an event as one line of text, with the data of `event_as_json`; times are local."""
     when = dt.datetime.fromtimestamp(event.time_us / 1e6).astimezone()
     parts = [f"{when:%H:%M:%S.%f}", f"#{connection}", _ARROWS[event.side], event.api]
@@ -109,7 +112,7 @@ def event_as_text(event: Event, connection: int, *, show_secrets: bool = False) 
         parts.append(f"{event.latency_us / 1000:.3f} ms")
     parts += [name if count == 1 else f"{name}×{count}" for name, count in event.errors]
     if event.side is Side.CLIENT and not event.is_answered:
-        parts.append("no answer is wanted")
+        parts.append("no response is expected")
     if show_secrets and (token := _token(event)):
         parts.append(repr(token))
     words = [text for text in (KIND_DESCRIPTIONS.get(event.kind), event.note) if text]
@@ -117,9 +120,9 @@ def event_as_text(event: Event, connection: int, *, show_secrets: bool = False) 
     return f"{line}: {'; '.join(words)}" if words else line
 
 
-def _token(event: Event) -> bytes:
+def _token(event: TrafficEvent) -> bytes:
     """Returns the SASL token of an event; empty if it has none."""
-    if event.kind is Kind.TOKEN:
+    if event.kind is EventKind.TOKEN:
         return event.data[4:]
     message = None if event.received is None else event.received.message
     token: bytes = getattr(message, "auth_bytes", b"")

@@ -14,9 +14,10 @@ from types import TracebackType
 from typing import Final, Self
 
 from ..security.tls import TlsContexts
-from ..study.conversations import Event
-from ..study.recording import Entry, Recorder
+from ..study.conversations import TrafficEvent
+from ..study.recording import Recorder, RecordingEntry
 from ..study.redaction import redact_frame
+from ..tasks import start_task
 from ..wire.errors import BrokerConnectionError, ConfigurationError, EncodeError
 from .address_rewriting import NODE_FIELDS, Node, NodeMap, rewrite_addresses
 from .relay import Relay, now_us
@@ -53,7 +54,7 @@ class Proxy:
         target: str,
         settings: ProxySettings | None = None,
         *,
-        on_event: Callable[[Event, int], None] | None = None,
+        on_event: Callable[[TrafficEvent, int], None] | None = None,
         on_notice: Callable[[str, int | None], None] | None = None,
         recorder: Recorder | None = None,
     ) -> None:
@@ -141,7 +142,7 @@ class Proxy:
             writer.transport.abort()
             return
         self._connections += 1
-        task = asyncio.create_task(self._relay(self._connections, node, reader, writer))
+        task = start_task(self._relay(self._connections, node, reader, writer))
         self._relays.add(task)
         task.add_done_callback(partial(self._on_relay_done, writer))
 
@@ -149,7 +150,7 @@ class Proxy:
         self._relays.discard(task)
         writer.transport.abort()  # for a task that was cancelled before it started
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._on_notice(f"a connection was lost by a mistake of the proxy: {error!r}", None)
+            self._on_notice(f"a connection was lost by an error in the proxy: {error!r}", None)
 
     async def _relay(
         self,
@@ -161,7 +162,7 @@ class Proxy:
         target = self._target if node is None else self._nodes.target(node)
         client = _peer(writer)
         self._on_notice(f"{client} connected, to {target}", number)
-        self._record(Entry(now_us(), number, client=client, target=str(target)))
+        self._record(RecordingEntry(now_us(), number, client=client, target=str(target)))
         rewrite = partial(self._rewrite, number) if self._settings.rewrite else None
         connecting = partial(connect, target, self._settings, self._contexts)
         relay = Relay(
@@ -171,20 +172,20 @@ class Proxy:
         try:
             reason = await relay.run()
         finally:
-            self._record(Entry(now_us(), number, closed=reason))
+            self._record(RecordingEntry(now_us(), number, closed=reason))
             self._on_notice(reason, number)
             writer.transport.abort()  # `run` does not close it if no broker could be reached
 
-    def _on_events(self, number: int, events: list[Event]) -> None:
+    def _on_events(self, number: int, events: list[TrafficEvent]) -> None:
         for event in events:
             if event.data and self._recorder is not None:
                 shown = self._settings.show_secrets
                 data = event.data if shown else redact_frame(event)
-                self._record(Entry(event.time_us, number, event.side, data))
+                self._record(RecordingEntry(event.time_us, number, event.side, data))
             if self._on_event is not None:
                 self._on_event(event, number)
 
-    def _record(self, entry: Entry) -> None:
+    def _record(self, entry: RecordingEntry) -> None:
         recorder = self._recorder
         if recorder is None or recorder.is_full:
             return
@@ -200,7 +201,7 @@ class Proxy:
                 None,
             )
 
-    async def _rewrite(self, number: int, event: Event) -> bytes:
+    async def _rewrite(self, number: int, event: TrafficEvent) -> bytes:
         """Returns the frame to forward instead of a broker's frame.
 
         Opens a port for each broker that the response names for the first time. A frame that cannot
@@ -226,14 +227,12 @@ class Proxy:
 
     async def _open_port(self, node: Node, address: Address) -> None:
         if len(self._nodes) >= self._settings.max_brokers:
-            self._on_notice(f"{address} has no port of its own here (max_brokers)", None)
+            self._on_notice(f"no port for {address} was opened (max_brokers)", None)
             return
         try:
             listener = self._broker_socket()
         except OSError as error:
-            self._on_notice(
-                f"{address} has no port of its own here: {error.strerror or error}", None
-            )
+            self._on_notice(f"no port for {address} was opened: {error.strerror or error}", None)
             return
         port = listener.getsockname()[1]
         advertised = Address(self._advertised_host, port)
@@ -244,8 +243,8 @@ class Proxy:
     def _broker_socket(self) -> socket.socket:
         """Returns a listening socket for one broker.
 
-        Its port is the next free port from `first_broker_port` on; the system chooses it if that is
-        0. Raises OSError if no port is available.
+        If `first_broker_port` is 0, the system chooses the port. Otherwise the port is the next
+        free port from `first_broker_port` on. Raises OSError if no port is available.
         """
         if not self._settings.first_broker_port:
             return _listening_socket(Address(self._listen.host, 0))
@@ -272,4 +271,4 @@ def _listening_socket(address: Address) -> socket.socket:
 
 def _peer(writer: asyncio.StreamWriter) -> str:
     peer = writer.get_extra_info("peername")
-    return str(Address(peer[0], peer[1])) if peer else "a client that has gone"
+    return str(Address(peer[0], peer[1])) if peer else "a disconnected client"

@@ -1,7 +1,8 @@
 """Relays one client's connection to a broker, and reports its events.
 
-Forwards bytes unchanged before it decodes them, except responses that it rewrites. It stops reading
-from client or broker while too many bytes wait to be sent to the peer, so that memory is bounded.
+Forwards bytes unchanged before it decodes them; only with rewriting, it decodes a broker's frames
+before it forwards them. It stops reading from client or broker while too many bytes wait to be sent
+to the peer, so that memory is bounded.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from ..study.conversations import Conversation, Event, Side
+from ..study.conversations import ConversationSplitter, Side, TrafficEvent
+from ..tasks import start_task
 from ..wire.errors import KprotoError
 from .settings import ProxySettings
 from .upstream import Stream
@@ -40,21 +42,22 @@ class Relay:
         client: Stream,
         connect: Callable[[], Awaitable[Stream]],
         settings: ProxySettings,
-        on_events: Callable[[list[Event]], None],
-        rewrite: Callable[[Event], Awaitable[bytes]] | None = None,
+        on_events: Callable[[list[TrafficEvent]], None],
+        rewrite: Callable[[TrafficEvent], Awaitable[bytes]] | None = None,
     ) -> None:
         self._client = client
         self._connect = connect
         self._settings = settings
         self._on_events = on_events
         self._rewrite = rewrite
-        self._conversation = Conversation(max_frame_bytes=settings.max_frame_bytes)
+        self._conversation = ConversationSplitter(max_frame_bytes=settings.max_frame_bytes)
         self._forwarded_bytes = 0  # in both directions
 
     async def run(self) -> str:
         """Forwards until client and broker have both closed, or one connection is lost.
 
-        Returns the reason as text for the log, also if no broker could be reached.
+        Also ends if one has closed and the other is silent for `half_closed_timeout_ms`. Returns
+        the reason as text for the log, also if no broker could be reached.
         """
         settings = self._settings
         from_client, to_client = self._client
@@ -65,8 +68,8 @@ class Relay:
         for writer in (to_client, to_broker):
             writer.transport.set_write_buffer_limits(settings.max_unsent_bytes)
         directions = (
-            asyncio.create_task(self._forward(Side.CLIENT, from_client, to_broker)),
-            asyncio.create_task(self._forward(Side.BROKER, from_broker, to_client)),
+            start_task(self._forward(Side.CLIENT, from_client, to_broker)),
+            start_task(self._forward(Side.BROKER, from_broker, to_client)),
         )
         try:
             try:
@@ -86,9 +89,10 @@ class Relay:
     async def _wait_until_ended(
         self, directions: tuple[asyncio.Task[None], asyncio.Task[None]]
     ) -> str:
-        """Waits until both directions have ended, one failed, or the second is silent too long.
+        """Waits until both directions have ended, or one has failed; returns the reason.
 
-        "Too long" is `half_closed_timeout_ms` after the first ended. Returns the reason.
+        After the first has ended, the wait ends too if the second forwards no bytes within
+        `half_closed_timeout_ms`.
         """
         timeout_s = self._settings.half_closed_timeout_ms / 1000
         done, pending = await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
@@ -106,9 +110,9 @@ class Relay:
             if direction in done and (error := direction.exception()) is not None:
                 if not isinstance(error, OSError):
                     raise error
-                return f"lost, forwarding from {side}: {_reason(error)}"
+                return f"lost while forwarding from {side}: {_reason(error)}"
         if pending:
-            return f"closed: {first} ended its half, and the other was silent for {timeout_s:g} s"
+            return f"closed: {first} closed its half, and the other was silent for {timeout_s:g} s"
         return f"ended by {first}"
 
     async def _forward(
@@ -135,7 +139,9 @@ class Relay:
         else:
             target.close()  # TLS cannot close only one half of a connection
 
-    async def _forward_rewritten(self, events: list[Event], target: asyncio.StreamWriter) -> None:
+    async def _forward_rewritten(
+        self, events: list[TrafficEvent], target: asyncio.StreamWriter
+    ) -> None:
         assert self._rewrite is not None
         for event in events:
             target.write(await self._rewrite(event))

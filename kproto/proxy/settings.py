@@ -30,7 +30,7 @@ _LEAST: Final = {
 
 
 class Address(NamedTuple):
-    """Holds the host and port of a listener."""
+    """Holds a host and a port; its text has an IPv6 address in brackets."""
 
     host: str
     port: int
@@ -49,7 +49,7 @@ def parse_address(text: str, *, least_port: int = 1) -> Address:
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     if not host or not is_number or not least_port <= int(port) <= _LAST_PORT:
-        raise ConfigurationError(f"{text!r} is no address, as localhost:9092 is one")
+        raise ConfigurationError(f"{text!r} is no address such as localhost:9092")
     return Address(host, int(port))
 
 
@@ -83,7 +83,7 @@ class ProxySettings:
     #: Maximum bytes that wait to be sent to a client. Above it, the proxy stops reading from the
     #: client's broker. The same applies to the opposite direction.
     max_unsent_bytes: int = 1_048_576
-    #: How long to wait for a connection to a broker. Kafka's clients wait 10 s for theirs.
+    #: How long connecting to a broker may take, with TLS and SASL. Kafka's clients wait 10 s too.
     connect_timeout_ms: int = 10_000
     #: How long to keep a connection after client or broker has closed its half, while the other
     #: half transfers no bytes.
@@ -108,12 +108,13 @@ class ProxySettings:
     def advertised_host_for(self, listen: Address) -> str:
         """Returns the host that rewritten responses advertise.
 
-        Raises ConfigurationError if no client can connect to the host of `listen`.
+        Raises ConfigurationError if that host stands for all addresses of the machine, so that no
+        client can connect to it.
         """
         host = self.advertised_host or listen.host
         if host in _WILDCARDS:
             raise ConfigurationError(
-                f"{host!r} stands for every address of this machine, to which no client can "
-                "connect; name one with advertised_host (--advertised-host)"
+                f"{host!r} means every address of this machine, and clients cannot connect to it; "
+                "name one address with advertised_host (--advertised-host)"
             )
         return host

@@ -1,6 +1,7 @@
-"""Connects the proxy to a broker: TCP, then TLS and SASL if the settings ask for them.
+"""Connects the proxy to a broker: TCP, then TLS and SASL if they are configured.
 
-The proxy sends these requests itself, before it forwards any of a client, and does not report them.
+The proxy sends the SASL requests itself, before it forwards a client's requests. It does not report
+its own requests.
 """
 
 from __future__ import annotations
@@ -33,15 +34,16 @@ _OF_HANDSHAKE: Final = (ssl.SSLError, ConnectionResetError, ConnectionAbortedErr
 async def connect(target: Address, settings: ProxySettings, contexts: TlsContexts) -> Stream:
     """Connects to `target` and authenticates within `connect_timeout_ms`; returns the connection.
 
-    Raises BrokerConnectionError, AuthenticationError, and ConfigurationError for unusable TLS
-    files. Errors contain no secrets.
+    Raises BrokerConnectionError if a retry may succeed, AuthenticationError if TLS or SASL is
+    refused, ProtocolError or DecodeError for an invalid response, and ConfigurationError for
+    unusable TLS files. Errors contain no secrets.
     """
     try:
         async with asyncio.timeout(settings.connect_timeout_ms / 1000):
             return await _connected(target, settings, contexts)
     except TimeoutError:
         raise BrokerConnectionError(
-            f"no answer in {settings.connect_timeout_ms} ms", address=str(target)
+            f"no connection in {settings.connect_timeout_ms} ms", address=str(target)
         ) from None
 
 
@@ -92,6 +94,6 @@ async def _authenticate(stream: Stream, sasl: Sasl, target: Address, most: int) 
         if isinstance(error, TimeoutError | BrokerConnectionError):
             raise
         raise handshake.disconnect_error() or BrokerConnectionError(
-            "closed while the proxy authenticated: does this listener want TLS, or SASL at all?",
+            "closed while the proxy authenticated: does this listener require TLS, or no SASL?",
             address=str(target),
         ) from None

@@ -1,7 +1,7 @@
 """Reads, checks, builds and converts record batches (magic 2) and message sets (magic 0 and 1).
 
-Imports only `kproto.wire`, so no message classes and no I/O. `kproto.stored` decodes the records
-that Kafka itself writes (control records, internal topics) to messages.
+Imports only `kproto.wire`: it needs no message classes and does no I/O. `kproto.stored` decodes the
+records that Kafka itself writes (control records, internal topics) to messages.
 """
 
 from .codecs.compression import CODECS, MAX_DECOMPRESSED_BYTES, Codec, codec_for_id, codec_for_name

@@ -41,7 +41,7 @@ NO_PARTITION_LEADER_EPOCH: Final = -1
 def as_buffer(data: bytes | bytearray | memoryview) -> bytes:
     """Returns bytes-like `data` as bytes. Raises CorruptBatchError for anything else.
 
-    `bytes()` would accept numbers and lists too.
+    So it refuses numbers and lists, which `bytes()` would accept.
     """
     if isinstance(data, bytes):
         return data
@@ -52,16 +52,16 @@ def as_buffer(data: bytes | bytearray | memoryview) -> bytes:
 
 
 def bytes_left(data: bytes, position: int) -> int:
-    """Returns the number of bytes after `position`. Raises CorruptBatchError if it is negative."""
+    """Returns the number of bytes from `position` to the end of `data`, at least 0.
+
+    Raises CorruptBatchError if `position` is negative.
+    """
     if position < 0:
         raise CorruptBatchError(f"position {position} lies before the data", offset=position)
     return max(len(data) - position, 0)
 
 
 def base_offset_at(data: bytes, position: int) -> int | None:
-    """Returns the base offset of the entry at `position`, None if the data ends inside it.
-
-    The rest of the entry may be missing.
-    """
+    """Returns the base offset at `position`; None if fewer than 8 bytes are left."""
     end = position + OFFSET_BYTES
     return int.from_bytes(data[position:end], "big", signed=True) if end <= len(data) else None

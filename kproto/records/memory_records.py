@@ -30,17 +30,17 @@ def read_batches(
     allow_partial: bool = True,
     whole_first: bool = False,
 ) -> Iterator[RecordBatch]:
-    """Yields the batches in the `records` field of a fetch or produce, in order.
+    """Yields the batches in the `records` field of a fetch or produce, in their order.
 
     Yields a `RecordBatch` for a batch of magic 2, a `LegacyBatch` for a message of magic 0 or 1; a
-    field may have both. Without `check_crc` the batches are not checked (`RecordBatch.check`).
+    field may have both. With `check_crc`, calls `RecordBatch.check` on each.
 
     Brokers cut a fetch at its size limit, so an incomplete batch at the end is ignored. With
-    `allow_partial=False` (for a produce) it is an error. `whole_first` makes only an incomplete
-    first batch an error. From Fetch v3 on the first batch is always complete (KIP-74); a consumer
-    that ignored a cut one would fetch it forever.
+    `allow_partial=False` (for a produce) an incomplete batch is an error. With `whole_first` only
+    an incomplete first batch is an error. From Fetch v3 on the first batch is always complete
+    (KIP-74); a consumer that ignored an incomplete first batch would fetch it forever.
 
-    Raises CorruptBatchError at the first corrupt batch, after the batches before it.
+    Raises CorruptBatchError at the first corrupt batch, after it has yielded the batches before it.
     """
     data = as_buffer(data)
     size = len(data)
@@ -80,11 +80,12 @@ def read_batches(
 
 
 def checked_next_offset(batch: RecordBatch, before: int | None) -> int:
-    """Returns the next offset of `batch`. Raises CorruptBatchError if it begins before `before`.
+    """Returns the offset after `batch`. Raises CorruptBatchError if `batch` begins before `before`.
 
     `before` is the next offset of the previous batch, None for the first batch. The checksum does
-    not cover the base offset, so only this check detects a wrong base offset, or a broker that
-    sends a batch twice. For a wrapper of magic 0 or 1, it compares the offset of the last message.
+    not cover the base offset, so `RecordBatch.check` detects neither a base offset that is too low
+    nor a batch that a broker sends twice. For a wrapper of magic 0 or 1, whose base offset is
+    unknown, this function compares the offset of the last message with `before`.
     """
     if before is not None and batch.base_offset < before:
         batch.check()  # raises a more precise error if the checksum is wrong too
@@ -106,8 +107,9 @@ def read_records(
 ) -> Iterator[Record]:
     """Yields the records in the `records` field of a fetch, of any magic, from `from_offset` on.
 
-    Skips earlier records, because a fetch may begin inside a batch, and control batches. Raises the
-    errors of `read_batches` and `RecordBatch.records`, after the records of the batches before.
+    Skips control batches. Skips records before `from_offset`, because a fetch may begin inside a
+    batch. Raises the errors of `read_batches` and `RecordBatch.records` at the first corrupt batch,
+    after it has yielded the records of the batches before it.
     """
     for batch in read_batches(data, check_crc=check_crc):
         if batch.is_control or batch.last_offset < from_offset:

@@ -1,7 +1,7 @@
 """The type of a record to be written, its limits, and the check that names a wrong field.
 
-The builders of batches and message sets do not check the records, which is faster. If encoding a
-record raises one of ENCODE_FAILURES, they call `check_new_record`, which names the field.
+For speed, the builders of batches and message sets do not check the records. If encoding a record
+raises one of ENCODE_FAILURES, they call `check_new_record`, which names the field.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from .varints import read_varint
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["Header", "Origin", "Record"]
+__all__ = ["BatchOrigin", "Header", "Record"]
 
 Header: TypeAlias = tuple[str, bytes | None]
 
@@ -25,7 +25,7 @@ NO_HEADERS: Final = b"\x00"
 """The header block of a record without headers: a count of zero."""
 
 
-class Origin:
+class BatchOrigin:
     """Holds the fields that all records of a batch share: topic, partition and timestamp type.
 
     Also has the position of the batch in the buffer and its base offset, for errors in headers.
@@ -50,7 +50,7 @@ class Origin:
         self.base_offset = base_offset
 
 
-_NOWHERE: Final = Origin()
+_NOWHERE: Final = BatchOrigin()
 
 
 class Record:
@@ -60,7 +60,7 @@ class Record:
     - `timestamp` in ms since the epoch, -1 for none;
     - `timestamp_type`: 0 for create time, 1 for log append time, -1 if the magic has no timestamp;
     - `headers`: a list of (name, value or None), in order, with duplicates;
-    - `topic` and `partition`: "" and -1 if the reader was not told them.
+    - `topic` and `partition`: "" and -1 if the caller did not pass them to the reader.
 
     Two records are equal if all these fields are equal. Headers are decoded at the first access.
     The attribute byte of a record is not kept, because Kafka defines no bit of it.
@@ -74,7 +74,7 @@ class Record:
     value: bytes | None
     _headers: bytes | list[Header]
     #: Shared by the records of a batch, so that creating a record sets one attribute, not five.
-    _origin: Origin
+    _origin: BatchOrigin
 
     def __init__(
         self,
@@ -95,29 +95,33 @@ class Record:
         self.value = value
         self._headers = list(headers)
         if topic or partition != -1 or timestamp_type != CREATE_TIME:
-            self._origin = Origin(topic, partition, timestamp_type)
+            self._origin = BatchOrigin(topic, partition, timestamp_type)
         else:
             self._origin = _NOWHERE
 
     @property
     def topic(self) -> str:
-        """Returns the topic of the record, "" if the reader was not told it."""
+        """Returns the topic of the record, "" if the caller did not pass it to the reader."""
         return self._origin.topic
 
     @topic.setter
     def topic(self, topic: str) -> None:
         of = self._origin
-        self._origin = Origin(topic, of.partition, of.timestamp_type, of.position, of.base_offset)
+        self._origin = BatchOrigin(
+            topic, of.partition, of.timestamp_type, of.position, of.base_offset
+        )
 
     @property
     def partition(self) -> int:
-        """Returns the partition of the record, -1 if the reader was not told it."""
+        """Returns the partition of the record, -1 if the caller did not pass it to the reader."""
         return self._origin.partition
 
     @partition.setter
     def partition(self, partition: int) -> None:
         of = self._origin
-        self._origin = Origin(of.topic, partition, of.timestamp_type, of.position, of.base_offset)
+        self._origin = BatchOrigin(
+            of.topic, partition, of.timestamp_type, of.position, of.base_offset
+        )
 
     @property
     def timestamp_type(self) -> int:
@@ -127,7 +131,9 @@ class Record:
     @timestamp_type.setter
     def timestamp_type(self, timestamp_type: int) -> None:
         of = self._origin
-        self._origin = Origin(of.topic, of.partition, timestamp_type, of.position, of.base_offset)
+        self._origin = BatchOrigin(
+            of.topic, of.partition, timestamp_type, of.position, of.base_offset
+        )
 
     @property
     def headers(self) -> list[Header]:
@@ -191,9 +197,9 @@ def _shown(value: bytes | None) -> str:
 
 
 # Header blocks of a topic mostly have the same names and values of the same lengths. Such a block
-# is decoded with a `Struct.unpack` and a comparison of the bytes between the values. By the length
-# of the block, the cache has the unpack function, the bytes before each value, and each name with
-# the index of its value in the unpacked tuple. A plain loop over the names takes half as long as
+# is decoded with a `Struct.unpack` and a comparison of the bytes between the values. The cache maps
+# the length of a block to the unpack function, the bytes before each value, and each name with the
+# index of its value in the unpacked tuple. A plain loop over the names takes half as long as
 # `list(zip(…))`.
 _Template: TypeAlias = (
     "tuple[Callable[[bytes], tuple[bytes, ...]], tuple[bytes, ...], tuple[tuple[str, int], ...]]"
@@ -226,7 +232,10 @@ def decode_headers(block: bytes) -> list[Header]:
 
 
 def decode_headers_of(records: list[Record]) -> None:
-    """Decodes the headers of all records. Raises ValueError, which names the record's offset."""
+    """Decodes the headers of all `records`, in place.
+
+    Raises ValueError, which names the offset of the record, for a corrupt header block.
+    """
     find = _templates.get
     for record in records:
         block = record._headers
@@ -296,7 +305,7 @@ def _read_headers(block: bytes) -> list[Header]:
             value_end = end
         pos = end
     if pos != size:
-        raise ValueError(f"{size - pos} bytes behind the last header")
+        raise ValueError(f"{size - pos} bytes after the last header")
     if regular:
         if len(_templates) >= _MAX_TEMPLATES:
             _templates.clear()

@@ -1,7 +1,7 @@
 """Encodes and reads the numbers in records: signed varints (zigzag, base 128).
 
-For speed, `magic2.record_decoding` reads varints of one and two bytes inline, and calls
-`read_varint` and `read_varlong` only for longer ones.
+For speed, `magic2.record_decoding` and `magic2.value_decoding` read varints of one and two bytes
+inline, and call `read_varint` and `read_varlong` only for longer ones.
 """
 
 from __future__ import annotations

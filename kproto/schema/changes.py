@@ -1,8 +1,9 @@
 """Compares two versions of a message, and two Kafka releases.
 
-Versions of a message are compared by their layouts in the union of the releases' definitions,
-releases by their version ranges. If a release changed the layout of an existing version, that is an
-error of the release, which `kproto-codegen check` reports.
+Two versions of a message are compared by their layouts in the union of the releases' definitions.
+Two releases are compared by the version ranges, names and marks (such as deprecated) of their APIs.
+A release must not change the layout of an existing version; `kproto-codegen check` reports such an
+error.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ class ChangeKind(StrEnum):
 class FieldChange:
     """A change of a field between two versions; `field` is its path (`Topics.Partitions.Index`).
 
-    `field` is "" if the version becomes flexible: it then encodes lengths as varints and adds
-    tagged fields to each struct, which counts as one change of the message. `detail` describes the
-    change.
+    If only one of the two versions is flexible, the message has a change of kind FLEXIBLE, whose
+    `field` is "". It counts as one change, although a flexible version encodes lengths as varints
+    and has tagged fields in each struct. `detail` describes the change.
     """
 
     kind: ChangeKind
@@ -84,7 +85,7 @@ class VersionChanges:
 
 @dataclass(frozen=True, slots=True)
 class RangeChange:
-    """An API in two releases whose versions or marks (such as deprecated) differ."""
+    """An API whose versions, name or marks (such as deprecated) differ between two releases."""
 
     older: ApiRange
     newer: ApiRange
@@ -113,9 +114,12 @@ class RangeChange:
 class ReleaseComparison:
     """The differences between two releases.
 
-    `added` and `removed` are APIs of only one release, `changed` the APIs that differ. `versions`
-    compares each request and response version that the newer release added with the version before
-    it; a version without a predecessor is left out.
+    - `added`: the APIs that only the newer release has.
+    - `removed`: the APIs that only the older release has.
+    - `changed`: the APIs that both releases have, but with other versions, names or marks
+      (such as deprecated).
+    - `versions`: the changes in each new version of the `changed` APIs, for request and response.
+      They are relative to the version before, so the first version of a message is left out.
     """
 
     older: str
@@ -138,9 +142,10 @@ class ReleaseComparison:
 
 
 def find_message(name: str) -> MessageSpec:
-    """Returns the message called `name`. Raises UnknownNameError.
+    """Returns the message called `name`. Raises UnknownNameError if there is none.
 
-    `name` may be a former name of the message, or of its API followed by Request or Response.
+    `name` may be a former name of the message. It may also be a former name of an API with Request
+    or Response after it.
     """
     messages = union()
     if name in messages:
@@ -155,7 +160,10 @@ def find_message(name: str) -> MessageSpec:
 
 
 def message_layout(name: str, version: int) -> StructLayout:
-    """Returns the layout of a message version. Raises UnknownNameError for an unknown one."""
+    """Returns the layout of a message version.
+
+    Raises UnknownNameError for an unknown message or version.
+    """
     return _layout(find_message(name), version)
 
 
@@ -229,7 +237,7 @@ def _field_changes(old: LayoutField, new: LayoutField, path: str) -> Iterator[Fi
 
 
 def _tag_words(field: LayoutField) -> str:
-    return "in its place" if field.tag is None else f"tag {field.tag}"
+    return "not tagged" if field.tag is None else f"tag {field.tag}"
 
 
 def _plain_words(wire: WireType) -> str:
@@ -253,7 +261,7 @@ def field_words(field: LayoutField) -> str:
 def compare(older: str, newer: str) -> ReleaseComparison:
     """Compares two releases, such as "3.9.2" and "4.4.0".
 
-    APIs are listed by their keys. Raises UnknownNameError for an unknown release.
+    The APIs are sorted by key. Raises UnknownNameError for an unknown release.
     """
     before, after = ranges(older), ranges(newer)
     changed = tuple(

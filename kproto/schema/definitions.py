@@ -54,15 +54,15 @@ class Definitions(Mapping[str, MessageSpec]):
         return tuple(self._former.get(name, ()))
 
     def former_names(self) -> tuple[str, ...]:
-        """Returns the former names of messages; some are still in use for another message."""
+        """Returns the former names of messages; some of them are now names of other messages."""
         return tuple(self._former)
 
     def resolve(self, name: str, version: int) -> tuple[MessageSpec, int]:
-        """Returns the message that a release called `name` at `version`, and its version number.
+        """Returns the message that a release called `name` at `version`, and its present version.
 
-        The version number of a renamed message may differ from `version` (see `FormerName`). If a
-        message has the name and version now, it is preferred to a message that had them formerly.
-        Raises KeyError if no release had that name and version.
+        If the message was renamed, its present version may differ from `version` (see
+        `FormerName`). A message that has the name and version now is preferred to a message that
+        had them formerly. Raises KeyError if no release had that name and version.
         """
         if name in self._lines and version in self[name].valid_versions:
             return self[name], version
@@ -95,5 +95,8 @@ def union() -> Definitions:
 
 
 def definitions_of(module: str) -> Definitions:
-    """Returns the definitions in the package of the generated module `module`; else the union."""
+    """Returns the definitions in the package of the generated module `module`.
+
+    Returns the union if the package has no definitions file.
+    """
     return _of_package(module.rpartition(".")[0]) or union()

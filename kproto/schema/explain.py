@@ -26,7 +26,9 @@ __all__ = ["explain_decode", "explain_encode", "is_default", "not_in_version"]
 _SHOWN_BITS: Final = 128
 
 
-class _Fault(Exception):  # noqa: N818 - not an error, but the result of a check in this module
+class _CannotEncodeError(Exception):
+    """Says why the value at `path` cannot be encoded."""
+
     def __init__(self, reason: str, path: str) -> None:
         super().__init__(reason)
         self.reason = reason
@@ -62,10 +64,10 @@ def explain_decode(
 
 
 def explain_encode(message: MessageSpec, version: int, value: object) -> EncodeError | None:
-    """Returns the error why `value` cannot be encoded as `message` at `version`; None if it can."""
+    """Returns the error of encoding `value` as `message` at `version`; None if there is none."""
     try:
         _check_struct(layout(message, version), value, "")
-    except _Fault as fault:
+    except _CannotEncodeError as fault:
         error = EncodeError(fault.reason, message=message.name, version=version, field=fault.path)
         error.__cause__ = fault.__cause__  # the exception that the inspected object raised
         return error
@@ -77,11 +79,11 @@ def _inspecting(path: str) -> Iterator[None]:
     """Converts an exception of an inspected object, such as in a property, to a fault at `path`."""
     try:
         yield
-    except (_Fault, MemoryError):
+    except (_CannotEncodeError, MemoryError):
         raise
     except Exception as error:
         kind = type(error).__name__
-        raise _Fault(f"an object that raises {kind} when it is looked at", path) from error
+        raise _CannotEncodeError(f"an object that raises {kind} when it is read", path) from error
 
 
 def _check_struct(shape: StructLayout, value: object, path: str) -> None:
@@ -92,10 +94,14 @@ def _check_struct(shape: StructLayout, value: object, path: str) -> None:
             return getattr(value, attribute)
         except AttributeError:
             if is_one:
-                raise _Fault("the attribute was deleted, or never set", field_path) from None
-            raise _Fault(f"a {shape.class_name} is wanted, not {_kind(value)}", path) from None
+                raise _CannotEncodeError(
+                    "the attribute was deleted, or never set", field_path
+                ) from None
+            raise _CannotEncodeError(
+                f"a {shape.class_name} is wanted, not {_kind(value)}", path
+            ) from None
 
-    if not is_one:  # `_unknown_tags` tells a struct from objects with equal attributes, such as str
+    if not is_one:  # only structs have `_unknown_tags`; a str could have the other attributes too
         with _inspecting(path):
             attribute_value("_unknown_tags", path)
     for spec in shape.absent:
@@ -117,7 +123,9 @@ def _check_unknown_tags(shape: StructLayout, unknown: Any, field_path: str) -> N
     if not unknown:
         return
     if not shape.flexible:
-        raise _Fault("tagged fields cannot be written: this version is not flexible", field_path)
+        raise _CannotEncodeError(
+            "tagged fields cannot be written: this version is not flexible", field_path
+        )
     elsewhere = shape.tags_of_other_versions()
     used = {field.tag for field in shape.tagged}
     try:
@@ -125,25 +133,34 @@ def _check_unknown_tags(shape: StructLayout, unknown: Any, field_path: str) -> N
         for _, data in unknown:
             memoryview(data)
     except (TypeError, ValueError):
-        raise _Fault("a list of RawTaggedField(tag, bytes) is wanted", field_path) from None
+        raise _CannotEncodeError(
+            "a list of RawTaggedField(tag, bytes) is wanted", field_path
+        ) from None
     for tag in numbers:
         if not 0 <= tag <= MAX_TAG:
             reason = f"{_kind(tag)} is no tag number, which are from 0 to {MAX_TAG}"
-            raise _Fault(reason, field_path)
+            raise _CannotEncodeError(reason, field_path)
         if tag in elsewhere:
-            raise _Fault(f"tag {tag} is a field of {versions_in_words(elsewhere[tag])}", field_path)
+            raise _CannotEncodeError(
+                f"tag {tag} is a field of {versions_in_words(elsewhere[tag])}", field_path
+            )
         if tag in used:
-            raise _Fault(f"tag {tag} is a field of this version, or is there twice", field_path)
+            raise _CannotEncodeError(
+                f"tag {tag} is a field of this version, or is there twice", field_path
+            )
         used.add(tag)
 
 
 def _check_absent(spec: FieldSpec, value: object, path: str) -> None:
     if not is_default(spec, value):
-        raise _Fault(f"{not_in_version(spec)}; leave it at its default", path)
+        raise _CannotEncodeError(f"{not_in_version(spec)}; leave it at its default", path)
 
 
 def not_in_version(spec: FieldSpec) -> str:
-    """Returns the error text for a set field that the version lacks, with the field's versions."""
+    """Returns the error text for a field that has a value, but that the version lacks.
+
+    The text names the versions that have the field.
+    """
     attribute_value = spec.versions
     which = (
         f"{versions_in_words(attribute_value)} {'does' if len(attribute_value) == 1 else 'do'}"
@@ -154,7 +171,7 @@ def not_in_version(spec: FieldSpec) -> str:
 
 
 def is_default(spec: FieldSpec, value: Any) -> bool:
-    """Returns whether `value` equals the default of the field, so that encoding may omit it."""
+    """Returns True if `value` equals the default of the field, so that encoding may omit it."""
     default = spec.default_value()
     if default is None:
         return value is None
@@ -164,7 +181,10 @@ def is_default(spec: FieldSpec, value: Any) -> bool:
 
 
 def _equals(value: Any, default: Any) -> bool:
-    """Returns whether `value` encodes like `default`. `1.0 == 1`, but an int field refuses 1.0."""
+    """Returns True if `value` encodes to the bytes of `default`.
+
+    A comparison by `==` is not enough: `1.0 == 1`, but an int field refuses 1.0.
+    """
     if isinstance(default, bool):
         return _bool(value) is default
     if isinstance(default, int):
@@ -183,7 +203,10 @@ def _equals(value: Any, default: Any) -> bool:
 
 
 def _made_as(value: Any) -> str | None:
-    """Returns the name of the generated class of a struct or its subclass; None for others."""
+    """Returns the name of the generated class of which `value` is an instance.
+
+    The class of `value` may be a subclass of it. Returns None if `value` is no struct.
+    """
     made = getattr(type(value), "_generated", None)
     return None if made is None else made().__name__
 
@@ -209,7 +232,7 @@ def _check_field(field: LayoutField, value: object, path: str) -> None:
         return  # a tagged field at its default is not encoded
     if value is None and field.type.kind not in FORMATS:
         if not field.type.nullable:
-            raise _Fault("null, which this version does not allow", path)
+            raise _CannotEncodeError("null, which this version does not allow", path)
         return
     _check_value(field.type, value, path)
 
@@ -225,10 +248,10 @@ def _check_value(kind: WireType, value: object, path: str) -> None:
             _check_string(value, path)
         case "bytes" | "records":
             if _octets(value) is None:
-                raise _Fault(f"bytes are wanted, not {_kind(value)}", path)
+                raise _CannotEncodeError(f"bytes are wanted, not {_kind(value)}", path)
         case "uuid":
             if _octets(value) != 16:
-                raise _Fault(f"a Uuid of 16 bytes is wanted, not {_kind(value)}", path)
+                raise _CannotEncodeError(f"a Uuid of 16 bytes is wanted, not {_kind(value)}", path)
         case "bool":
             _check_bool(value, path)
         case fixed:
@@ -238,7 +261,7 @@ def _check_value(kind: WireType, value: object, path: str) -> None:
 def _check_array(kind: WireType, value: Any, path: str) -> None:
     assert kind.element is not None
     if not _is_array(value):
-        raise _Fault(f"a list is wanted, not {_kind(value)}", path)
+        raise _CannotEncodeError(f"a list is wanted, not {_kind(value)}", path)
     count = len(value)
     seen = 0
     for index, element in enumerate(value):
@@ -247,25 +270,31 @@ def _check_array(kind: WireType, value: Any, path: str) -> None:
             break
         field_path = f"{path}[{index}]"
         if element is None:
-            raise _Fault("null, which an element may not be", field_path)
+            raise _CannotEncodeError("null, which an element may not be", field_path)
         _check_value(kind.element, element, field_path)
     if seen != count:
         more = "more" if seen > count else str(seen)
-        raise _Fault(f"{_kind(value)}, which says it has {count} elements and gives {more}", path)
+        raise _CannotEncodeError(
+            f"{_kind(value)}, whose len is {count}, but which yields {more}", path
+        )
 
 
 def _check_string(value: Any, path: str) -> None:
     try:
         raw = value.encode()
     except UnicodeEncodeError:
-        raise _Fault("a str with a lone surrogate, which UTF-8 cannot carry", path) from None
+        raise _CannotEncodeError(
+            "a str with a lone surrogate, which UTF-8 cannot carry", path
+        ) from None
     except (AttributeError, TypeError):
         raw = None
     if not isinstance(raw, bytes):
-        raise _Fault(f"a str is wanted, not {_kind(value)}", path)
+        raise _CannotEncodeError(f"a str is wanted, not {_kind(value)}", path)
     size = len(raw)
     if size > MAX_STRING_BYTES:
-        raise _Fault(f"a str of {size} bytes; at most {MAX_STRING_BYTES} are allowed", path)
+        raise _CannotEncodeError(
+            f"a str of {size} bytes; at most {MAX_STRING_BYTES} are allowed", path
+        )
 
 
 def _octets(value: Any) -> int | None:
@@ -278,14 +307,14 @@ def _octets(value: Any) -> int | None:
 
 def _check_bool(value: object, path: str) -> None:
     if _bool(value) is None:
-        raise _Fault(f"{_kind(value)} is no bool", path)
+        raise _CannotEncodeError(f"{_kind(value)} is no bool", path)
 
 
 def _check_number(kind: str, value: object, path: str) -> None:
     try:
         struct.pack(">" + FORMATS[kind], value)
     except (struct.error, TypeError, OverflowError):
-        raise _Fault(f"{_kind(value)} is no {kind}{_range_of(kind)}", path) from None
+        raise _CannotEncodeError(f"{_kind(value)} is no {kind}{_range_of(kind)}", path) from None
 
 
 def _range_of(kind: str) -> str:
@@ -298,7 +327,7 @@ def _range_of(kind: str) -> str:
 
 
 def _kind(value: object) -> str:
-    """Describes a value as error text: numbers by their value, others by type and length."""
+    """Returns error text for a value: the value of a number, else the type and any length."""
     if type(value) is int and value.bit_length() > _SHOWN_BITS:
         return f"an int of {value.bit_length()} bits"
     if value is None or type(value) in (bool, int, float):

@@ -53,17 +53,17 @@ def _struct_to_json(shape: StructLayout, value: object) -> dict[str, Any]:
     return out
 
 
-class _StatedDefault(list[RawTaggedField]):
+class _ExplicitDefaultMark(list[RawTaggedField]):
     """Marks a tagged struct that was read from JSON, so that it is written to JSON again.
 
     A tagged struct at its default is left out of JSON. But Kafka's JSON may have such a struct, if
-    only its unknown tagged fields were set, which JSON cannot carry. With this mark, reading and
-    writing gives the same JSON.
+    only its unknown tagged fields were set, which JSON cannot carry. With this mark, a message that
+    is read from JSON is written as the same JSON.
     """
 
 
 def _is_stated_default(value: object) -> bool:
-    return type(getattr(value, "_unknown_tags", None)) is _StatedDefault
+    return type(getattr(value, "_unknown_tags", None)) is _ExplicitDefaultMark
 
 
 def _value_to_json(kind: WireType, value: Any) -> Any:
@@ -101,14 +101,18 @@ def _float_to_json(value: float) -> float | str:
 def from_json(
     message: MessageSpec, version: int, node: object, classes: Mapping[str, Any]
 ) -> object:
-    """Returns the message in JSON data; `classes` has the classes of its structs by name.
+    """Returns the message that the JSON data `node` describes.
+
+    `classes` maps the names of the message and of its structs to their classes.
 
     Raises DecodeError, which names the field, for data that Kafka's converter would refuse.
     """
-    return _Reader(message, version, classes).struct(layout(message, version), node, "")
+    return _JsonReader(message, version, classes).struct(layout(message, version), node, "")
 
 
-class _Reader:
+class _JsonReader:
+    """Reads a message of one version from JSON; `classes` has the class of each struct."""
+
     def __init__(self, message: MessageSpec, version: int, classes: Mapping[str, Any]) -> None:
         self.message = message
         self.version = version
@@ -126,7 +130,7 @@ class _Reader:
             if name is not None:
                 value = self.value(field.type, node[name], _join(path, name))
                 if field.tag is not None and field.type.kind == "struct" and value is not None:
-                    value._unknown_tags = _StatedDefault()
+                    value._unknown_tags = _ExplicitDefaultMark()
                 values[field.attribute] = value
             elif field.tag is None:
                 raise self.error("the field is missing", _join(path, json_name(field.name)))
@@ -139,9 +143,9 @@ class _Reader:
     def name_in(
         self, node: dict[str, Any], shape: StructLayout, spec: FieldSpec, path: str
     ) -> str | None:
-        """Returns the name that `node` uses for the field, the present or an older; None if absent.
+        """Returns the key in `node` that is the present or an older name of the field.
 
-        Raises DecodeError if `node` has the field under two names.
+        Returns None if there is none. Raises DecodeError if `node` has two names of the field.
         """
         name = json_name(spec.name)
         found = [name] if name in node else []
@@ -149,14 +153,15 @@ class _Reader:
             own = {json_name(other.name) for other in shape.specs()}
             found += [old for old in map(json_name, spec.aliases) if old in node and old not in own]
         if len(found) > 1:
-            raise self.error(f"the field is here twice, as {found[1]} too", _join(path, found[0]))
+            reason = f"the field occurs twice, as {found[1]} too"
+            raise self.error(reason, _join(path, found[0]))
         return found[0] if found else None
 
     def absent(self, spec: FieldSpec, node: object, path: str) -> None:
-        """Raises DecodeError for a field that the version lacks.
+        """Drops a field that the version lacks, if the field is ignorable or at its default.
 
-        An ignorable field, or a field at its default, is dropped. As in Kafka, its value must be
-        valid nevertheless.
+        Raises DecodeError for any other field that the version lacks. As in Kafka, the value of a
+        dropped field must be valid too.
         """
         value = self.value(absent_type(self.message, spec, self.version), node, path)
         if not spec.ignorable and not is_default(spec, value):
@@ -230,10 +235,10 @@ def _join(path: str, name: str) -> str:
 
 
 def _decode_base64(text: str) -> bytes:
-    """Returns the bytes of base64 as Kafka's converter (Jackson) reads it. Raises ValueError.
+    """Returns the bytes of base64 as Kafka's converter (Jackson) reads it.
 
-    Each group of four characters may end with padding, not only the last. White space is allowed
-    before a group and at the end.
+    Raises ValueError for other text. Each group of four characters may end with padding, not only
+    the last. White space is allowed before a group and at the end.
     """
     if not _BASE64.fullmatch(text):
         raise ValueError

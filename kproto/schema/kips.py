@@ -97,7 +97,7 @@ def version_notes(api: int | str) -> tuple[VersionNote, ...]:
 
 
 def version_note(api: int | str, version: int) -> VersionNote | None:
-    """Returns the note of a version of an API; None if `kips.toml` lacks it.
+    """Returns the note of a version of an API; None if `kips.toml` lacks the API or version.
 
     `api` is as in `version_notes`. Raises UnknownNameError for an unknown API.
     """

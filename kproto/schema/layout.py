@@ -44,7 +44,7 @@ FORMATS: Final = {
 
 
 class Presence(Enum):
-    """Whether a version has a field, and whether as a tagged field."""
+    """Whether a version lacks a field, has it as a plain field, or has it as a tagged field."""
 
     ABSENT = "absent"
     PLAIN = "plain"
@@ -52,7 +52,10 @@ class Presence(Enum):
 
 
 class FieldForm(NamedTuple):
-    """The encoding of a field in a version; `compact` means that its length is a varint."""
+    """The encoding of a field in a version.
+
+    `compact` is True if the length of the field, or the null marker of a struct, is a varint.
+    """
 
     presence: Presence
     compact: bool
@@ -65,7 +68,7 @@ _ABSENT = FieldForm(Presence.ABSENT, False, False)
 def field_form(field: FieldSpec, version: int, *, flexible: bool) -> FieldForm:
     """Returns the encoding of `field` at `version`.
 
-    `flexible` is whether the message is flexible at `version`; the field may override it.
+    `flexible` is True if the message is flexible at `version`; the field may override it.
     """
     if version not in field.versions:
         return _ABSENT
@@ -88,7 +91,7 @@ class WireType:
 
     The length of a `compact` type is an unsigned varint. A nullable struct begins with a marker. In
     a tagged field the struct is `compact`, and its marker is a varint: 0 for null, 1 for present.
-    Otherwise the marker is a byte: -1 for null, 1 for present.
+    In a plain field the marker is a byte: -1 for null, 1 for present.
     """
 
     kind: str
@@ -100,9 +103,9 @@ class WireType:
 
 @dataclass(frozen=True, slots=True)
 class LayoutField:
-    """A field that the version has; `tag` is None if the version does not tag it.
+    """A field that a version of the message has; `tag` is None if that version does not tag it.
 
-    `name` is that of the definition, `attribute` that of the generated class.
+    `name` is the name in the definition, `attribute` the name in the generated class.
     """
 
     name: str
@@ -227,8 +230,8 @@ def _wire_type(
 def absent_type(message: MessageSpec, field: FieldSpec, version: int) -> WireType:
     """Returns the type of a field that `version` lacks, to read the field from JSON.
 
-    The type is nullable if a version of the field is. Its `struct` is None if `version` lacks the
-    struct too.
+    The type is nullable if the field is nullable in any version. The `struct` of the type is None
+    if `version` lacks the struct too.
     """
     structs = {struct.name: struct for struct in message.structs()}
     nullable = bool(field.nullable_versions)

@@ -39,11 +39,11 @@ class DifferenceKind(StrEnum):
 
     @property
     def changes_bytes(self) -> bool:
-        """Returns whether the encoded bytes differ.
+        """Returns True if the encoded bytes differ.
 
-        They do not differ if only a name or a default changes. Nor do they if an array of
-        primitives becomes an array of structs with a single field of that type. An added or dropped
-        tagged field does not count, because readers skip unknown tags.
+        The bytes are equal if only a name or a default changes, or if an array of primitives
+        becomes an array of structs with a single field of that type. An added or dropped tagged
+        field does not count, because readers skip unknown tags.
         """
         return self in {
             DifferenceKind.FIELD_TYPE,
@@ -56,9 +56,10 @@ class DifferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LayoutDifference:
-    """A difference; `field` is the path of the field or struct, with the names of the newer layout.
+    """A difference; `field` is the path of the field or struct, "" for the whole message.
 
-    `detail` describes the difference.
+    The path has the names of the newer layout; only a dropped field has its older name. `detail`
+    describes the difference.
     """
 
     kind: DifferenceKind
@@ -71,7 +72,8 @@ def compare_layouts(
 ) -> Iterator[LayoutDifference]:
     """Yields the differences between two layouts; a struct comes before its fields.
 
-    Each path begins with `prefix`.
+    `prefix` is the path of the struct with a dot after it, "" for the whole message. The path of
+    each field begins with `prefix`; the path of the struct is `prefix` without the dot.
     """
     path = prefix.rstrip(".")
     if old.flexible != new.flexible:
@@ -95,7 +97,7 @@ def compare_layouts(
 
 
 def _moved(old: list[str], new: list[str]) -> bool:
-    """Returns whether a name has another index, although the number of names is the same."""
+    """Returns True if both lists are equally long, and a name has another index in `new`."""
     return len(old) == len(new) and any(
         name in new and new.index(name) != index for index, name in enumerate(old)
     )
@@ -189,8 +191,8 @@ def wire_words(wire: WireType) -> str:
 def _boxed(wire: WireType) -> str | None:
     """Describes the array of primitives that has the same bytes as an array of structs.
 
-    Returns None unless the struct has a single field and is not flexible: a flexible struct ends
-    with tagged fields, so that its bytes differ.
+    Returns None for other types, and if the struct does not have exactly one field. Also returns
+    None for a flexible struct: it ends with tagged fields, so its bytes differ.
     """
     struct = None if wire.element is None else wire.element.struct
     if struct is None or struct.flexible or len(struct.fields) != 1 or struct.tagged:

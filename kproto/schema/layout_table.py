@@ -22,14 +22,17 @@ __all__ = ["LayoutRow", "least_size", "message_rows"]
 class LayoutRow:
     """A field of a message version.
 
-    - `field`: the path of the field (`Topics.Partitions.LeaderEpoch`).
+    - `field`: the path of the field (`Topics.Partitions.LeaderEpoch`); `depth`: the number of
+      structs around the field in that path.
     - `offset`: counted from the start of the message if `counts_from` is "", else from the start of
       the array element or tagged struct at the path `counts_from`. None after a field of variable
       size, and for tagged fields.
     - `type`: in Kafka's notation, with `compact` before it if the length is a varint.
     - `size`: None if it depends on the value; `least` is the smallest possible size.
-    - `default`: that of the definition, or the implied default of the type: `0`, `false`, `""`,
-      `[]`, `{}`, `null`, and `zero` for a uuid.
+    - `default`: the default in the definition, or the implied default of the type: `0`, `false`,
+      `""`, `[]`, `{}`, `null`, and `zero` for a uuid.
+    - `versions`: the versions that have the field, such as `3+`.
+    - `meaning`: the sentence of the glossary, "" if there is none.
     """
 
     field: str
@@ -73,10 +76,11 @@ def message_rows(message: str, version: int) -> tuple[LayoutRow, ...]:
 
 
 def least_size(message: str, version: int) -> tuple[int | None, int]:
-    """Returns the size of a message version, None if it depends on the values; and the least size.
+    """Returns the size of a message version and its least size, in bytes.
 
-    Tagged fields do not count in the least size, because they are not written at their defaults.
-    Raises UnknownNameError for an unknown message or version.
+    The size is None if it depends on the values. Tagged fields do not count in the least size,
+    because they are not written at their defaults. Raises UnknownNameError for an unknown message
+    or version.
     """
     return _struct_size(message_layout(message, version))
 
@@ -115,7 +119,7 @@ def _rows(
 
 
 def _size(wire: WireType) -> tuple[int | None, int]:
-    """Returns the size of a value of the type, None if not fixed; and the least size."""
+    """Returns the fixed size of a value of the type, or None if it varies, and the least size."""
     if wire.kind in FORMATS:
         fixed = struct.calcsize(f">{FORMATS[wire.kind]}")
         return fixed, fixed

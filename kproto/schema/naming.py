@@ -1,7 +1,7 @@
 """Converts names in message definitions to names of Python attributes, classes and modules.
 
-A name that would hide a keyword, a builtin or a name in the generated code gets a trailing
-underscore.
+A name gets a trailing underscore if it is a keyword, if it is a class name that would hide a
+builtin, or if the generated code uses it for something else.
 """
 
 from __future__ import annotations

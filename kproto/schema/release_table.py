@@ -1,10 +1,12 @@
 """Looks up the version ranges of all APIs in each release of Apache Kafka, from 0.8.2.0 on.
 
-The data file in this package was extracted from the clients jars of all releases at Maven Central:
-from the message definitions since 2.2.0, before that from the class ApiKeys, which declares only
-version ranges. For each API, the file has a row for each release that changed it.
+The data file in this package was extracted from the clients jars of all releases at Maven Central.
+For 2.2.0 and later, the source is the message definitions. For earlier releases it is the class
+ApiKeys, which declares only version ranges. For each API, the file has a row for each release that
+changed the API.
 
-Releases are ordered by number, not by date: 0.10.2.2 comes before 0.11.0.0, which is older.
+Releases are ordered by number, not by date: 0.10.2.2 comes before 0.11.0.0, although it was
+released later.
 """
 
 from __future__ import annotations
@@ -22,14 +24,14 @@ from .versions import NO_VERSIONS, Versions
 __all__ = [
     "TABLE_FILE",
     "ApiRange",
+    "added_in",
     "api_name",
     "api_names",
-    "brought_by",
-    "dropped_by",
     "former_api_names",
     "newest_release",
     "ranges",
     "releases",
+    "removed_in",
 ]
 
 #: The name of the data file, in this package and in `schemas/`.
@@ -40,12 +42,13 @@ TABLE_FILE: Final = "versions.json"
 class ApiRange:
     """The versions of an API's request in a release; the response has the same versions.
 
-    - `versions`: the versions in the release's clients. `unstable`: those of them that are not
-      final, and that a user must enable.
+    - `versions`: the versions in the release's clients. `unstable`: the versions among them that
+      are not final, and that a user must enable.
     - `placeholder` (0.8.2 only): versions with a schema that no broker implemented. They are not in
       `versions`.
-    - `flexible`, `listeners` (the servers that accept the request) and `deprecated`: empty before
-      2.4.0, 2.8.0 and 3.7.0, because those releases do not declare them.
+    - `flexible`: empty before 2.4.0, because earlier releases do not declare it.
+    - `listeners`: the servers that accept the request; empty before 2.8.0, for the same reason.
+    - `deprecated`: empty before 3.7.0, for the same reason.
     - `name`: the newest name of the API; `called`: its name in the release.
     """
 
@@ -90,9 +93,9 @@ class ApiRange:
 class _Table:
     """The parsed data file.
 
-    `number` has the index of each release in `releases`. `names` has the newest name by api key,
-    `keys` the api key by each name. `rows` has, by api key, the indexes of the releases that
-    changed the API, and its range since each of them.
+    `number` has the index of each release in `releases`. `names` has the newest name by api key.
+    `keys` has the api key by newest and former names. `rows` has, by api key, the indexes of the
+    releases that changed the API, and the `ApiRange` since each of these releases.
     """
 
     releases: tuple[str, ...]
@@ -102,7 +105,10 @@ class _Table:
     rows: dict[int, tuple[list[int], list[ApiRange]]]
 
     def range(self, key: int, number: int) -> ApiRange | None:
-        """Returns the range of an API in the release with index `number`; None before its first."""
+        """Returns the range of an API in the release with index `number`.
+
+        Returns None for a release before the first that has the API.
+        """
         starts, rows = self.rows[key]
         at = bisect_right(starts, number)
         return rows[at - 1] if at else None
@@ -148,7 +154,7 @@ def releases() -> tuple[str, ...]:
 
 
 def release_number(release: str) -> int:
-    """Returns the index of `release` in `releases()`. Raises UnknownNameError."""
+    """Returns the index of `release` in `releases()`. Raises UnknownNameError if it is unknown."""
     number = _table().number.get(release)
     if number is None:
         raise unknown_name_error("no release is called", release, reversed(releases()))
@@ -181,7 +187,7 @@ def api_name(api: int | str) -> tuple[int, str]:
     """Returns the key and the newest name of an API.
 
     `api` is its key, its name or a former name; a name may end with Request or Response. Raises
-    UnknownNameError.
+    UnknownNameError for an unknown API.
     """
     table = _table()
     if isinstance(api, int):
@@ -197,7 +203,7 @@ def api_name(api: int | str) -> tuple[int, str]:
 
 
 def ranges(release: str) -> dict[int, ApiRange]:
-    """Returns the ranges of a release by api key. APIs without a version in it are left out.
+    """Returns the ranges of a release by api key, without APIs that have no version in it.
 
     Raises UnknownNameError for an unknown release.
     """
@@ -207,7 +213,7 @@ def ranges(release: str) -> dict[int, ApiRange]:
     return {key: each for key, each in found if each is not None and each.versions}
 
 
-def brought_by(api: int | str, version: int, *, unstable: bool = False) -> str | None:
+def added_in(api: int | str, version: int, *, unstable: bool = False) -> str | None:
     """Returns the first release in which a version of an API is stable; None if there is none.
 
     With `unstable`, returns the first release that has the version, stable or not. Raises
@@ -218,12 +224,12 @@ def brought_by(api: int | str, version: int, *, unstable: bool = False) -> str |
     return None if number is None else releases()[number]
 
 
-def dropped_by(api: int | str, version: int) -> str | None:
+def removed_in(api: int | str, version: int) -> str | None:
     """Returns the release that removed a version of an API; None if the newest release has it.
 
     Also returns None for a version that never existed. If a later release restored the version, the
-    removal does not count: JoinGroup 0 and 1 are missing only in 4.0.0. Raises UnknownNameError for
-    an unknown API.
+    removal does not count: 4.0.0 removed JoinGroup 0 and 1, and 4.0.1 restored them. Raises
+    UnknownNameError for an unknown API.
     """
     key, _ = api_name(api)
     existed = False

@@ -1,4 +1,7 @@
-"""Lists the fields of Kafka's messages that carry a secret, which all output of kproto hides."""
+"""Lists the fields of Kafka's messages that carry a secret.
+
+The repr of a message hides them. By default `study`, the proxy and the explorer hide them too.
+"""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class FieldSpec:
 
     @property
     def is_array(self) -> bool:
-        """Returns whether the type is `[]T`."""
+        """Returns True if the type is `[]T`."""
         return self.type.startswith("[]")
 
     @property
@@ -83,12 +83,12 @@ class FieldSpec:
 
     @property
     def is_struct(self) -> bool:
-        """Returns whether the type is a struct (not an array of structs)."""
+        """Returns True if the type is a struct (not an array of structs)."""
         return self.type not in PRIMITIVE_TYPES and not self.is_array
 
     @property
     def is_struct_array(self) -> bool:
-        """Returns whether the type is an array of structs."""
+        """Returns True if the type is an array of structs."""
         return self.is_array and self.element_type not in PRIMITIVE_TYPES
 
     def default_value(self) -> DefaultValue:
@@ -129,7 +129,7 @@ class FieldSpec:
 
     @classmethod
     def from_json(cls, node: Mapping[str, Any]) -> FieldSpec:
-        """Returns the field in the JSON of a definition, whose scalars may be strings."""
+        """Returns the field that `node` describes; numbers and booleans in it may be strings."""
         tagged = Versions.parse(node.get("taggedVersions", "none"))
         flexible = node.get("flexibleVersions")
         tag = node.get("tag")
@@ -182,8 +182,8 @@ class StructSpec:
 class FormerName:
     """The name, type and version numbers that older releases used for some versions of a message.
 
-    Their version `v`, which is in `versions`, is version `v - versions.lowest + becomes` of the
-    message that has this entry.
+    Each version `v` of the former message that is in `versions` is now version
+    `v - versions.lowest + becomes` of the message that has this entry.
     """
 
     name: str
@@ -286,7 +286,7 @@ class MessageSpec:
 
     @classmethod
     def from_json(cls, node: Mapping[str, Any], module: str = "") -> MessageSpec:
-        """Returns the message in the JSON of a definition; `module` is used if that has none."""
+        """Returns the message in the JSON of a definition; `module` is the default Kafka module."""
         api_key = node.get("apiKey")
         return cls(
             name=node["name"],

@@ -4,7 +4,7 @@
 
     study.releases()                             # ("0.8.2.0", …, "4.4.0")
     study.ranges("3.9.2")[1]                     # the version range of Fetch in 3.9.2
-    study.brought_by("Fetch", 13)                # "3.1.0"
+    study.added_in("Fetch", 13)                  # "3.1.0"
     study.version_note("Fetch", 13)              # KIP-516: topic ids replace topic names
     study.changes("FetchRequest", 12, 13)        # field by field
     study.compare("3.9.2", "4.4.0")              # APIs, ranges, and what each new version changes
@@ -35,13 +35,13 @@ from .kips import Kip, VersionNote, version_note, version_notes
 from .layout_table import LayoutRow, least_size, message_rows
 from .release_table import (
     ApiRange,
+    added_in,
     api_name,
     api_names,
-    brought_by,
-    dropped_by,
     former_api_names,
     ranges,
     releases,
+    removed_in,
 )
 from .specs import FieldSpec, MessageSpec
 from .unknown_names import UnknownNameError, unknown_name_error
@@ -57,12 +57,11 @@ __all__ = [
     "UnknownNameError",
     "VersionChanges",
     "VersionNote",
+    "added_in",
     "api_name",
     "api_names",
-    "brought_by",
     "changes",
     "compare",
-    "dropped_by",
     "find_field",
     "find_message",
     "least_size",
@@ -72,6 +71,7 @@ __all__ = [
     "messages",
     "ranges",
     "releases",
+    "removed_in",
     "version_note",
     "version_notes",
 ]
@@ -95,8 +95,8 @@ def messages(part: str = "") -> tuple[MessageSpec, ...]:
     """Returns the messages whose name contains `part`, sorted by name; all messages for "".
 
     Ignores case. If `part` is a number, returns the request and response with that api key. If no
-    name contains `part`, returns the messages with a former name that does. Raises UnknownNameError
-    if there is none.
+    name contains `part`, returns the messages that have a former name with `part` in it. Raises
+    UnknownNameError if there is no message to return.
     """
     folded = part.casefold()
     specs = [union()[name] for name in sorted(union())]
@@ -112,7 +112,7 @@ def messages(part: str = "") -> tuple[MessageSpec, ...]:
 
 
 def _formerly(spec: MessageSpec, folded: str) -> bool:
-    """Returns whether a former name of the message contains `folded`, which is casefolded."""
+    """Returns True if a former name of the message contains `folded`, which is casefolded."""
     former = [entry.name for entry in spec.formerly]
     for name, newest in former_api_names().items():
         if spec.name in (f"{newest}Request", f"{newest}Response"):
@@ -123,8 +123,9 @@ def _formerly(spec: MessageSpec, folded: str) -> bool:
 def find_field(message: MessageSpec, path: str) -> tuple[str, FieldSpec]:
     """Returns the name of the struct that has the field at `path`, and the field.
 
-    The field may be of any version. Raises UnknownNameError, which names the first wrong part of
-    the path and suggests the nearest fields.
+    For a field of the message itself, the name is that of the message. The field may be of any
+    version. Raises UnknownNameError, which names the first wrong part of the path and suggests the
+    nearest fields.
     """
     structs = {struct.name: struct for struct in message.structs()}
     holder, fields = message.name, message.fields
@@ -134,7 +135,7 @@ def find_field(message: MessageSpec, path: str) -> tuple[str, FieldSpec]:
             inner = structs.get(found.element_type)
             if inner is None:
                 raise UnknownNameError(
-                    f"{message.name}: {path!r} goes on behind {found.name}, which is of type "
+                    f"{message.name}: {path!r} continues after {found.name}, which is of type "
                     f"{found.type} and has no fields"
                 )
             holder, fields = inner.name, inner.fields

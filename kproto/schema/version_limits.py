@@ -1,10 +1,13 @@
-"""Finds the set fields of a message that limit the versions in which it can be sent.
+"""Finds the fields of a message whose values limit the versions in which it can be sent.
 
-The client chooses a version within these limits, because encoding would lose or refuse the field:
-- In a version after the last that has the field, encoding would drop most such fields silently. An
-  example is the name of a topic, if later versions have only topic ids.
-- In a version before the first that has the field, encoding refuses the field, or drops it if it
-  is ignorable. Dropping is intended, except for an id, which names the subject of the message.
+A version may lack a field that has a value other than its default. Encoding at such a version drops
+the field silently if it is ignorable, and refuses it otherwise. So the client chooses a version
+within these limits:
+- A later version than the last that has the field would lose or refuse it. An example is the name
+  of a topic, if later versions have only topic ids.
+- An earlier version than the first that has the field would refuse it, unless it is ignorable.
+  Dropping an ignorable field is then intended, except for an id, which names the subject of the
+  message.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from .specs import FieldSpec, MessageSpec
 from .versions import Versions
 
 __all__ = [
-    "SetField",
+    "VersionLimit",
     "VersionedFields",
     "highest_version_limit",
     "lowest_version_limit",
@@ -27,17 +30,18 @@ __all__ = [
 ]
 
 
-class SetField(NamedTuple):
-    """The path of a set field (`topics[0].name`) and the versions that have the field."""
+class VersionLimit(NamedTuple):
+    """A field whose value limits the version: its path (`topics[0].name`), and its versions."""
 
     path: str
     versions: Versions
 
 
 class _VersionedField(NamedTuple):
-    """A field that some versions lack, with the fields of its struct that can replace it.
+    """A field that some versions lack.
 
-    `attribute` is its name in the generated class.
+    `attribute` is its name in the generated class. `replacements` are the fields of the same struct
+    that can replace it, as pairs (attribute, field).
     """
 
     attribute: str
@@ -46,19 +50,24 @@ class _VersionedField(NamedTuple):
 
 
 class VersionedFields(NamedTuple):
-    """The fields of a struct that a version removed or added, and its nested structs with such."""
+    """The fields of a struct that a version removed or added, and that can limit the version.
+
+    `added` has no ignorable fields except ids (see `lowest_version_limit`). `structs_inside` has
+    the attributes of nested structs that have such fields.
+    """
 
     removed: tuple[_VersionedField, ...]
     added: tuple[_VersionedField, ...]
     structs_inside: tuple[tuple[str, VersionedFields], ...]
 
 
-def highest_version_limit(shape: VersionedFields, value: object) -> SetField | None:
-    """Returns the set field whose last version is lowest; None if the newest version has all.
+def highest_version_limit(shape: VersionedFields, value: object) -> VersionLimit | None:
+    """Returns the removed field whose last version is the lowest; None if there is none.
 
-    A string field does not count if the uuid field that replaces it is set too, as a topic id
-    replaces a topic name (KIP-516). It is in the same struct, and its first version follows the
-    last version of the string.
+    Only fields with a value other than their default count. A string field does not count if the
+    uuid field that replaces it has a value too, as a topic id replaces a topic name (KIP-516). A
+    uuid field replaces a string field if both are in the same struct, and the first version of the
+    uuid follows the last version of the string.
     """
     return min(
         _set_fields(shape, value, "", attrgetter("removed")),
@@ -67,11 +76,13 @@ def highest_version_limit(shape: VersionedFields, value: object) -> SetField | N
     )
 
 
-def lowest_version_limit(shape: VersionedFields, value: object) -> SetField | None:
-    """Returns the set field whose first version is highest; None if all may be dropped.
+def lowest_version_limit(shape: VersionedFields, value: object) -> VersionLimit | None:
+    """Returns the added field whose first version is the highest; None if there is none.
 
-    Ignorable fields do not count, because `encode` may drop them. An exception is a uuid (an id)
-    that replaced a string (a name): it counts unless the string is set too.
+    Only fields that the first version of the message lacks count, and only if their value is not
+    the default. Ignorable fields do not count, because `encode` may drop them. An exception is an
+    ignorable uuid (an id) in a struct with a string (a name) that an older version has: the uuid
+    counts unless the string has a value too.
     """
     return max(
         _set_fields(shape, value, "", attrgetter("added")),
@@ -85,16 +96,16 @@ def _set_fields(
     value: Any,
     path: str,
     versioned: Callable[[VersionedFields], tuple[_VersionedField, ...]],
-) -> Iterator[SetField]:
-    """Yields the set fields that `versioned` selects in each struct, without replaced fields.
+) -> Iterator[VersionLimit]:
+    """Yields the fields that `versioned` selects in each struct, if they limit the version.
 
-    A field is replaced if one of its `replacements` is set.
+    Leaves out a field at its default, and a field with a replacement that has a value.
     """
     for attribute, field, replacements in versioned(shape):
         if is_default(field, getattr(value, attribute, None)):
             continue
         if not any(_is_set(spec, getattr(value, name, None)) for name, spec in replacements):
-            yield SetField(f"{path}{attribute}", field.versions)
+            yield VersionLimit(f"{path}{attribute}", field.versions)
     for attribute, inner in shape.structs_inside:
         inner_value = getattr(value, attribute, None)
         if isinstance(inner_value, list | tuple):
@@ -109,7 +120,7 @@ def _is_set(field: FieldSpec, value: object) -> bool:
 
 
 def versioned_fields(message: MessageSpec) -> VersionedFields:
-    """Returns the fields of a message and its structs that some versions lack.
+    """Returns the fields of a message and its structs that can limit the version.
 
     Callers cache the result, because computing it is slow.
     """
@@ -146,12 +157,12 @@ def versioned_fields(message: MessageSpec) -> VersionedFields:
 
 
 def _replaces(field: FieldSpec, other: FieldSpec) -> bool:
-    """Returns whether `field` is a uuid that follows the last version of the string `other`."""
+    """Returns True if `field` is a uuid whose first version follows the last of string `other`."""
     follows = field.versions.lowest == other.versions.highest + 1
     return follows and (other.type, field.type) == ("string", "uuid")
 
 
 def _is_name(field: FieldSpec, other: FieldSpec) -> bool:
-    """Returns whether `field` is a string that older versions have, and `other` a later uuid."""
+    """Returns True if `field` is a string that begins at an older version than uuid `other`."""
     before = bool(field.versions) and field.versions.lowest < other.versions.lowest
     return before and (field.type, other.type) == ("string", "uuid")

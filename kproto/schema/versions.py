@@ -44,12 +44,12 @@ class Versions:
 
     @property
     def empty(self) -> bool:
-        """Returns whether the range is `none`."""
+        """Returns True if the range is `none`."""
         return self.highest < self.lowest
 
     @property
     def open_ended(self) -> bool:
-        """Returns whether the range is open-ended, such as `2+`."""
+        """Returns True if the range is open-ended, such as `2+`."""
         return self.highest == MAX_VERSION
 
     def __contains__(self, version: int) -> bool:
@@ -65,7 +65,7 @@ class Versions:
         return max(0, self.highest - self.lowest + 1)
 
     def covers(self, other: Versions) -> bool:
-        """Returns whether every version of `other` is in this range."""
+        """Returns True if every version of `other` is in this range."""
         return other.empty or (self.lowest <= other.lowest and other.highest <= self.highest)
 
     def intersect(self, other: Versions) -> Versions:

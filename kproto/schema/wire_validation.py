@@ -2,8 +2,8 @@
 
 `_Validator` builds a function, called a step, for each array and struct of the layout. A step runs
 each time its array or struct occurs in the bytes. The steps use the readers of `wire.reading`, as
-generated code does, but keep no values. They look for the reason only after a reader failed. Thus
-validation takes about as long as decoding.
+generated code does, but keep no values. They look for the reason of a fault only after a reader
+failed. Thus validation takes about as long as decoding.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class _NullFault(BytesFault):
 
 
 def validate(shape: StructLayout, data: bytes, pos: int) -> int:
-    """Returns the position after the message that begins at `pos`. Raises BytesFault."""
+    """Returns the position after the message at `pos`. Raises BytesFault for the first fault."""
     return _Validator(data).struct(shape)(pos)
 
 
@@ -106,7 +106,7 @@ def versions_in_words(versions: Versions) -> str:
 
 
 def _fixed_width(kind: WireType) -> int | None:
-    """Returns the size in bytes of all values of the type; None if the size varies."""
+    """Returns the size in bytes that each value of the type has; None if the size varies."""
     if kind.struct is None or kind.nullable or kind.kind != "struct":
         return SIZES.get(kind.kind)
     if kind.struct.flexible:
@@ -127,17 +127,18 @@ def _plain_width(kind: WireType) -> int | None:
     return None if None in widths else sum(width or 0 for width in widths)
 
 
-class _PartPosition(NamedTuple):
+class _FieldSpan(NamedTuple):
     """The index of the first field of a `_Part`, and the name of its last field."""
 
     first: int
     name: str
 
 
-#: A field that is not of fixed width, with the fields of fixed width before it. The items are their
-#: position, the width of the fields before in bytes, a reader or a step for the field, and whether
-#: the field is a struct that begins with a null marker. A plain tuple, which unpacks fastest.
-_Part: TypeAlias = tuple[_PartPosition, int, _Reader | None, _Step, bool]
+#: A field that is not of fixed width, with the fields of fixed width before it. The items are: the
+#: fields of the part; the width in bytes of the fields of fixed width; a reader (or None) and a
+#: step for the last field; True if the last field is a struct that begins with a null marker. A
+#: plain tuple unpacks fastest.
+_Part: TypeAlias = tuple[_FieldSpan, int, _Reader | None, _Step, bool]
 
 
 class _Validator:
@@ -155,7 +156,7 @@ class _Validator:
         return self.marked_struct(step) if kind.nullable else step
 
     def struct(self, shape: StructLayout) -> _Step:
-        """Builds the step for the fields of a struct, and its tagged fields."""
+        """Builds the step for all fields of a struct, its tagged fields included."""
         fields_step = self.fields_step([(field.attribute, field.type) for field in shape.fields])
         if not shape.flexible:
             return fields_step
@@ -177,7 +178,7 @@ class _Validator:
         """Builds the step for the fields of a struct, except its tagged fields."""
         data, size = self.data, self.size
         parts, width, numbers_start = self.parts(fields)
-        last = _PartPosition(numbers_start, "")
+        last = _FieldSpan(numbers_start, "")
 
         def run(pos: int) -> int:
             position = last
@@ -212,8 +213,10 @@ class _Validator:
         return run if parts else run_numbers
 
     def parts(self, fields: Sequence[_Named]) -> tuple[list[_Part], int, int]:
-        """Returns the parts of the fields, and the fields of fixed width that follow the last part:
-        their width in bytes, and the index of the first.
+        """Divides `fields` into parts; each part ends with a field that has no fixed width.
+
+        Also returns two numbers for the fixed-width fields after the last part: their width in
+        bytes and the index of the first.
         """
         parts: list[_Part] = []
         first = width = 0
@@ -229,12 +232,12 @@ class _Validator:
                 step = self.struct(kind.struct)
             else:
                 step = self.array(kind)
-            parts.append((_PartPosition(first, name), width, read, step, marked))
+            parts.append((_FieldSpan(first, name), width, read, step, marked))
             first, width = index + 1, 0
         return parts, width, first
 
     def validate_one_by_one(self, fields: Sequence[_Named], pos: int) -> int:
-        """Validates `fields` one by one, because a reader failed. Raises BytesFault."""
+        """Validates `fields` one by one after they were found invalid. Raises BytesFault."""
         for name, kind in fields:
             try:
                 if kind.kind in {"string", "bytes", "records"}:
@@ -506,10 +509,10 @@ class _Validator:
         return end
 
     def long(self, pos: int) -> bool:
-        """Returns whether the varint at `pos` is longer than one byte, or missing."""
+        """Returns True if the varint at `pos` is longer than one byte, or missing."""
         return pos >= self.size or self.data[pos] > 127
 
 
 def _of(what: str, fault: BytesFault) -> NoReturn:
-    """Raises the fault again with `what` before its reason, because the path has no name for it."""
+    """Raises `fault` with `what` before its reason: the tag or count, which a field path lacks."""
     raise BytesFault(f"{what}: {fault.reason}", fault.offset) from None

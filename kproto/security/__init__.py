@@ -1,6 +1,7 @@
 """Configures TLS and SASL for a secured cluster, also from `.properties` files.
 
-Client and proxy import these settings and functions. They open no connection to a broker.
+The client, the proxy and the fuzzer use this package; the broker uses its PEM reader and TLS
+helpers. The package opens no connection to a broker.
 """
 
 from .mechanisms import (

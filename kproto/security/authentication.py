@@ -1,8 +1,8 @@
 """Decides the next request of a client's SASL authentication (KIP-43, KIP-152), without I/O.
 
-Uses SaslHandshake and SaslAuthenticate. For brokers before 1.0 it uses SaslHandshake v0 and then
-bare tokens: frames that hold a SASL token alone, without a request header. The `ClientExchange` of
-the mechanism creates the tokens.
+Uses SaslHandshake and SaslAuthenticate. For brokers 0.10 and 0.11 it uses SaslHandshake v0 and
+then bare tokens: frames that hold a SASL token alone, without a request header. The
+`ClientExchange` of the mechanism creates the tokens.
 """
 
 from __future__ import annotations
@@ -36,12 +36,14 @@ _NOT_ENABLED: Final = code_of("UNSUPPORTED_SASL_MECHANISM")
 _ILLEGAL_STATE: Final = code_of("ILLEGAL_SASL_STATE")
 _REFUSED: Final = code_of("SASL_AUTHENTICATION_FAILED")
 
-#: The first version of SaslHandshake after which SaslAuthenticate requests carry the tokens.
+#: From this version of SaslHandshake on, SaslAuthenticate requests carry the tokens.
 _WITH_REQUESTS: Final = 1
 
-#: The separators between user names and secrets in a token, and the minimum length of a piece that
-#: is hidden in errors. Shorter pieces occur in ordinary text.
+#: The separators between user names and secrets in a token.
 _PIECES: Final = re.compile("\0|\x01|auth=Bearer ")
+
+#: The minimum length of a user name or secret that is hidden in errors. Shorter texts also occur in
+#: ordinary words.
 _LEAST_HIDDEN: Final = 4
 
 #: Fraction of a session's lifetime after which the client authenticates again, and the maximum of a
@@ -51,7 +53,7 @@ _PART_OF_CHANCE: Final = 0.10
 
 
 class Step(NamedTuple):
-    """Holds the next message: `request` in `version`; if that is None, the bare token `token`."""
+    """Holds the next message: `request` in `version`, or the bare `token` if `request` is None."""
 
     request: Request[SaslHandshakeResponse] | Request[SaslAuthenticateResponse] | None
     version: int
@@ -71,8 +73,9 @@ class Authentication:
     """Runs one authentication by `exchange` at the broker `address`, which supports `ranges`.
 
     `reauthenticating` marks a reauthentication (KIP-368). `begin` returns the first step. `next`
-    returns the step after each answer, or None when the client is authenticated. Both raise
-    AuthenticationError for a refusal, and BrokerConnectionError if a retry may succeed.
+    returns the step after each answer, or None when the client is authenticated. `begin` raises
+    AuthenticationError if the listener has no SASL. `next` raises AuthenticationError if the broker
+    refuses, and BrokerConnectionError if a retry may succeed.
     """
 
     def __init__(
@@ -91,7 +94,7 @@ class Authentication:
         self._version = 0  # of SaslAuthenticate
         self._bare_tokens = False
         self._sent_tokens: list[bytes] = []
-        #: Lifetime of the session in ms; 0 for the lifetime of the connection (KIP-368).
+        #: Lifetime of the session in ms (KIP-368); 0 if it lasts as long as the connection.
         self.session_lifetime_ms = 0
 
     def begin(self) -> Step:
@@ -116,9 +119,9 @@ class Authentication:
             ) from None
 
     def derives_keys(self, answer: Answer) -> bool:
-        """Returns whether `next(answer)` may derive SCRAM keys.
+        """Returns True if `next(answer)` may derive SCRAM keys.
 
-        That takes milliseconds, so the caller should then run `next` in a thread.
+        Deriving keys takes milliseconds, so the caller should then run `next` in a thread.
         """
         if isinstance(answer, SaslAuthenticateResponse):
             return not answer.error_code and bool(answer.auth_bytes)
@@ -145,9 +148,10 @@ class Authentication:
         return Step(SaslAuthenticateRequest(auth_bytes=token), self._version)
 
     def _call_mechanism(self, call: Callable[[], T]) -> T:
-        """Returns the result of `call`, and adds the broker's address to its errors.
+        """Returns the result of `call`; adds the broker's address to an AuthenticationError.
 
-        A user's own mechanism may raise any exception: it becomes an AuthenticationError.
+        A user's own mechanism may raise any exception. If it is no KprotoError, raises
+        AuthenticationError instead.
         """
         try:
             return call()
@@ -170,8 +174,8 @@ class Authentication:
             )
         if code == _ILLEGAL_STATE and self._reauthenticating:  # brokers accept one per second
             raise BrokerConnectionError(
-                "the broker did not take another authentication so soon: the session is too short"
-                " to be renewed",
+                "the broker did not accept a reauthentication so early: the session lifetime is too"
+                " short",
                 address=self._address,
             )
         if code == _ILLEGAL_STATE:
@@ -185,13 +189,17 @@ class Authentication:
         self._check_code(answer.error_code, self._redacted(answer.error_message or ""))
 
     def _redacted(self, text: str) -> str:
-        """Returns a broker's error message without the client's secrets, which it may repeat."""
+        """Returns the broker's error message `text` without the client's user names and secrets.
+
+        Does not hide those of fewer than `_LEAST_HIDDEN` characters.
+        """
         pieces = {
             piece
             for token in self._sent_tokens
             for piece in _PIECES.split(token.decode("utf-8", "replace"))
         }
-        for piece in sorted(pieces, key=len, reverse=True):  # a password may begin with the name
+        # The longest first, because a password may begin with the user name.
+        for piece in sorted(pieces, key=len, reverse=True):
             if len(piece) >= _LEAST_HIDDEN:
                 text = text.replace(piece, "<hidden>")
         return printable(text)
@@ -212,22 +220,22 @@ class Authentication:
         raise AuthenticationError(f"{self._address}: {what}")
 
     def disconnect_error(self) -> AuthenticationError | None:
-        """Returns the error for a broker that closed the connection on a bare token.
+        """Returns the error for a broker that closed the connection after a bare token.
 
-        Brokers before 1.0 refuse a bare token so. None with SaslAuthenticate, whose response has an
-        error.
+        Brokers before 1.0 refuse a bare token by closing the connection. Returns None if
+        SaslAuthenticate carries the tokens, because its response has an error code.
         """
         if not self._bare_tokens:
             return None
         return AuthenticationError(
-            f"{self._address}: the broker closed the connection on a token of {self._mechanism},"
-            " which is how brokers before 1.0 refuse one: check user name and password"
+            f"{self._address}: the broker closed the connection on a token of {self._mechanism};"
+            " brokers before 1.0 refuse a token in this way: check user name and password"
         )
 
 
 def reauthenticate_after_ms(lifetime_ms: int, chance: float) -> float:
-    """Returns when to authenticate again, in ms after the session began (KIP-368).
+    """Returns when to reauthenticate, in ms after the session began (KIP-368).
 
-    `lifetime_ms` is the session's lifetime, `chance` a random number from 0 up to but not 1.
+    `lifetime_ms` is the session's lifetime, `chance` a random number with 0 <= chance < 1.
     """
     return lifetime_ms * (_LEAST_PART + _PART_OF_CHANCE * chance)

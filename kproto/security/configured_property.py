@@ -17,7 +17,7 @@ class ConfiguredProperty(NamedTuple):
     value: Any
 
     def __repr__(self) -> str:
-        return f"Given({self.property})"  # the value may be a secret
+        return f"ConfiguredProperty({self.property})"  # the value may be a secret
 
 
 #: Configured properties by `Row.name`, for the rows with the same `Row.part`.
@@ -25,9 +25,11 @@ ConfiguredByRow: TypeAlias = Mapping[str, ConfiguredProperty]
 
 
 def resolve_synonyms(all_given: Iterable[ConfiguredProperty | None]) -> ConfiguredProperty | None:
-    """Returns the first property that is not None, of several for one setting; None if all are.
+    """Returns the configured one of several properties that set the same setting.
 
-    Raises ConfigurationError if two values differ; the error names both properties and no value.
+    `all_given` has None for each property that is not configured. If several are configured,
+    returns the first; if none is, None. Raises ConfigurationError if two values differ; the error
+    names both properties and no value.
     """
     first: ConfiguredProperty | None = None
     for each in all_given:

@@ -1,9 +1,9 @@
 """Explains why a connection to a secured listener failed.
 
-The symptoms are OpenSSL's error, the broker's first bytes, and the stage at which it closed the
-connection. A certain and permanent cause, such as a certificate or a setting, gives an
-AuthenticationError, which is not retried. If the broker may only be unavailable, the error is a
-BrokerConnectionError, which also names possible causes.
+The symptoms are OpenSSL's error, the broker's first bytes, and the stage at which the broker closed
+the connection. A TLS fault, such as a certificate or a setting, is an AuthenticationError, which is
+not retried. If the broker only closed the connection, it may be unavailable: the error is then a
+BrokerConnectionError, which names possible causes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Stage(Enum):
 
 #: Description and remedy for each error of OpenSSL (X509_V_ERR_…) about a broker's certificate.
 _CERTIFICATE_FAULTS: Final[dict[int, tuple[str, str]]] = {
-    9: ("is not valid yet", "check the clock of this machine and of who made it"),
+    9: ("is not valid yet", "check the clock of this machine and of the certificate's issuer"),
     10: ("has expired", "the broker needs a new one; check this machine's clock, too"),
     18: (
         "is self-signed, and not trusted",
@@ -44,16 +44,16 @@ _CERTIFICATE_FAULTS: Final[dict[int, tuple[str, str]]] = {
     ),
     21: (
         "comes from a CA that is not known",
-        "the broker should send those between it and the CA, and tls=Tls(ca=…) names the CA's",
+        "the broker should send the intermediate certificates; tls=Tls(ca=…) names the CA's",
     ),
     23: ("was revoked", "the broker needs a new one"),
     62: (
         "is for another name",
-        "connect by a name that it has, or say the right one: tls=Tls(server_name=…)",
+        "connect by a name that it has, or set one that it has: tls=Tls(server_name=…)",
     ),
     64: (
         "is for another address",
-        "connect by a name that it has, or say the right one: tls=Tls(server_name=…)",
+        "connect by a name that it has, or set one that it has: tls=Tls(server_name=…)",
     ),
 }
 _NAME_FAULTS: Final = (62, 64)
@@ -64,7 +64,7 @@ _NO_TLS: Final = frozenset(
 )
 
 #: TLS alerts of a broker that requires a client certificate, or refuses the client's.
-_WANTS_CERTIFICATE: Final = frozenset(
+_REQUIRES_CERTIFICATE: Final = frozenset(
     {
         "TLSV13_ALERT_CERTIFICATE_REQUIRED",
         "SSLV3_ALERT_BAD_CERTIFICATE",
@@ -77,7 +77,7 @@ _REFUSED_CERTIFICATE: Final[dict[str, str]] = {
     "TLSV1_ALERT_UNKNOWN_CA": "it does not trust the CA of the client's certificate",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client's certificate has expired",
     "SSLV3_ALERT_CERTIFICATE_REVOKED": "the client's certificate was revoked",
-    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not take the client's certificate",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not accept the client's certificate",
     "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE": "it cannot use a client's certificate of this kind",
     "TLSV1_ALERT_ACCESS_DENIED": "the client's certificate may not connect",
     "TLSV1_ALERT_DECRYPT_ERROR": "it could not check the client's certificate",
@@ -85,17 +85,17 @@ _REFUSED_CERTIFICATE: Final[dict[str, str]] = {
 
 #: Error reasons if broker and client share no TLS version, cipher or key size, or server name.
 _DISAGREED: Final[dict[str, str]] = {
-    "TLSV1_ALERT_PROTOCOL_VERSION": "it speaks no version of TLS that this client takes",
-    "UNSUPPORTED_PROTOCOL": "it speaks no version of TLS that this client takes",
-    "NO_PROTOCOLS_AVAILABLE": "this client is set to no version of TLS that exists",
-    "TLSV1_UNRECOGNIZED_NAME": "it knows no server of the name that was asked for",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "it supports no version of TLS that this client accepts",
+    "UNSUPPORTED_PROTOCOL": "it supports no version of TLS that this client accepts",
+    "NO_PROTOCOLS_AVAILABLE": "this client's settings allow no version of TLS",
+    "TLSV1_UNRECOGNIZED_NAME": "it does not recognize the requested server name",
     "NO_SHARED_CIPHER": "both sides share no cipher",
     "DH_KEY_TOO_SMALL": "its key is too small for this machine's OpenSSL",
     "EE_KEY_TOO_SMALL": "the key of its certificate is too small for this machine's OpenSSL",
 }
 
-#: Errors if the broker closed the connection, with or without a TLS close_notify. It may be
-#: shutting down, so that these errors prove no wrong setting.
+#: Errors if the broker closed the connection, with or without a TLS close_notify. The broker may be
+#: shutting down, so these errors do not prove a wrong setting.
 _ENDED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 _IN_THE_CLEAR: Final = "the listener does not speak TLS; connect with tls=False, or to the TLS port"
@@ -104,18 +104,22 @@ _SPEAKS_TLS: Final = "the listener speaks TLS; connect with tls=True, or to the 
 #: First bytes of a TLS listener's answer to plaintext: an alert or a handshake record.
 _TLS_RECORDS: Final = (b"\x15\x03", b"\x16\x03")
 
+_CLIENT_CERTIFICATE: Final = (
+    "does this listener require a client's certificate, and accept the one that is set?"
+)
+
 #: Possible cause of a close without an error, by stage, whether TLS is on, and whether SASL is on.
 _CLOSED: Final[dict[tuple[Stage, bool, bool], str]] = {
     (Stage.VERSIONS, False, False): (
-        "does this listener want TLS (tls=True)? Kafka before 0.10 wants broker_version"
+        "does this listener require TLS (tls=True)? Kafka before 0.10 requires broker_version"
     ),
-    (Stage.VERSIONS, False, True): "does this listener want TLS (tls=True)?",
-    (Stage.VERSIONS, True, False): "does it ask for a client's certificate, and take this one?",
-    (Stage.VERSIONS, True, True): "does it ask for a client's certificate, and take this one?",
+    (Stage.VERSIONS, False, True): "does this listener require TLS (tls=True)?",
+    (Stage.VERSIONS, True, False): _CLIENT_CERTIFICATE,
+    (Stage.VERSIONS, True, True): _CLIENT_CERTIFICATE,
     (Stage.AUTHENTICATION, False, True): "SASL was in progress; was it refused?",
     (Stage.AUTHENTICATION, True, True): "SASL was in progress; was it refused?",
-    (Stage.FIRST_REQUEST, False, False): "does this listener want SASL (sasl=…)?",
-    (Stage.FIRST_REQUEST, True, False): "does this listener want SASL (sasl=…)?",
+    (Stage.FIRST_REQUEST, False, False): "does this listener require SASL (sasl=…)?",
+    (Stage.FIRST_REQUEST, True, False): "does this listener require SASL (sasl=…)?",
 }
 
 
@@ -124,8 +128,8 @@ def handshake_fault(
 ) -> KprotoError:
     """Returns the error to raise for a TLS handshake that failed with `error`.
 
-    `name` is the requested server name. `shows_certificate` tells whether the client has a
-    certificate; None if that is not known.
+    `name` is the requested server name. `shows_certificate` is True if the client has a
+    certificate, None if that is not known.
     """
     if isinstance(error, ssl.SSLError) and not isinstance(error, _ENDED):
         known = tls_fault(error, address, name, shows_certificate=shows_certificate)
@@ -136,7 +140,7 @@ def handshake_fault(
     reason = error.strerror or str(error) or "the broker closed the connection"
     return BrokerConnectionError(
         f"the TLS handshake was cut off ({reason}); is this a listener with TLS?"
-        " A plaintext one takes the client's hello for a request that is too large, and closes",
+        " A plaintext listener reads TLS as a request that is too large, and closes the connection",
         address=address,
     )
 
@@ -144,10 +148,11 @@ def handshake_fault(
 def tls_fault(
     error: BaseException | None, address: str, name: str, *, shows_certificate: bool | None
 ) -> AuthenticationError | None:
-    """Returns the cause of `error` if it is certain; None if it is not, or if `error` is not TLS's.
+    """Returns the error to raise for `error`; None if its cause is not certain, or not TLS.
 
-    `error` may come after the handshake: in TLS 1.3 a broker refuses a client's certificate only
-    when the client's handshake is over.
+    `name` and `shows_certificate` are as in `handshake_fault`. `error` may come after the
+    handshake: in TLS 1.3 a broker refuses a client's certificate only when the client's handshake
+    is over.
     """
     if not isinstance(error, ssl.SSLError):
         return None
@@ -157,8 +162,8 @@ def tls_fault(
     if reason in _NO_TLS:
         return AuthenticationError(f"{address}: {_IN_THE_CLEAR}")
     reason_text = _REFUSED_CERTIFICATE.get(reason) or _DISAGREED.get(reason)
-    if reason in _WANTS_CERTIFICATE:
-        reason_text = _wants_certificate(shows_certificate)
+    if reason in _REQUIRES_CERTIFICATE:
+        reason_text = _requires_certificate(shows_certificate)
     if reason_text is None:
         return None
     return AuthenticationError(f"{address}: the broker and this client do not agree: {reason_text}")
@@ -173,16 +178,16 @@ def _of_certificate(error: ssl.SSLCertVerificationError, name: str) -> str:
     return f"the broker's certificate {wrong}{expected_name}; {remedy}"
 
 
-def _wants_certificate(shows_certificate: bool | None) -> str:
+def _requires_certificate(shows_certificate: bool | None) -> str:
     if shows_certificate is None:
-        return "it asks for a client's certificate, or refuses the one of the ssl.SSLContext"
+        return "it requires a client's certificate, or refuses the one of the ssl.SSLContext"
     if shows_certificate:
         return "it refuses the client's certificate, or shares no cipher; is it from the right CA?"
-    return "it asks for a client's certificate, and none is set: tls=Tls(certificate=…, key=…)"
+    return "it requires a client's certificate, and none is set: tls=Tls(certificate=…, key=…)"
 
 
 def unexpected_tls(first: bytes, address: str) -> AuthenticationError | None:
-    """Returns an error if the broker's first bytes are TLS; None if not.
+    """Returns the error to raise if the broker's first bytes are TLS; None if they are not.
 
     Call it for plaintext connections only.
     """
@@ -192,8 +197,8 @@ def unexpected_tls(first: bytes, address: str) -> AuthenticationError | None:
 
 
 def closed_hint(stage: Stage, *, tls: bool, sasl: bool) -> str:
-    """Returns a possible cause of a broker's close at `stage`; "" if none is known.
+    """Returns a possible cause if a broker closed the connection at `stage`; "" if none is known.
 
-    `tls` and `sasl` tell whether the client uses them.
+    `tls` and `sasl` are True if the client uses them.
     """
     return _CLOSED.get((stage, tls, sasl), "")

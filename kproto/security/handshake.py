@@ -1,6 +1,6 @@
 """Encodes the first requests of a connection, ApiVersions and SASL, without I/O.
 
-The proxy uses it to authenticate to a broker before it forwards a client's bytes.
+The proxy authenticates to a broker with this module before it forwards a client's bytes.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _FIRST: Final = 0
 async def new_exchange(sasl: Sasl, host: str, address: str) -> ClientExchange:
     """Returns a new exchange of `sasl` with the broker at `host`.
 
-    Raises the mechanism's KprotoError unchanged, and AuthenticationError for any other exception,
-    because a user's own mechanism may raise any. `address` is for the error.
+    A user's own mechanism may raise any exception. A KprotoError is raised unchanged, any other
+    exception as AuthenticationError, whose text has `address`.
     """
     try:
         return await sasl.exchange(host)
@@ -65,7 +65,7 @@ class ConnectionHandshake:
     def next(self, frame: bytes) -> bytes | None:
         """Returns the frame to send after the response `frame`; None if authentication is over.
 
-        May derive SCRAM keys, which takes milliseconds.
+        May take milliseconds, to derive SCRAM keys.
         """
         if self._pending_request is None:
             assert self._authentication is not None
@@ -78,7 +78,10 @@ class ConnectionHandshake:
         return self._step(self._authentication.next(answer))
 
     def disconnect_error(self) -> AuthenticationError | None:
-        """Returns the error if a close by the broker means a refusal; None if it may not."""
+        """Returns the error to raise if the broker closes the connection now, to refuse a token.
+
+        Returns None if closing the connection is not a refusal (see `Authentication`).
+        """
         return None if self._authentication is None else self._authentication.disconnect_error()
 
     def _step(self, step: Step | None) -> bytes | None:
@@ -103,7 +106,7 @@ class ConnectionHandshake:
         number, at = parse_response_header(cls, version, frame)
         if number != self._count:
             raise ProtocolError(
-                f"{self._address}: {cls.__name__} has the correlation id {number}, and "
-                f"{self._count} was asked for"
+                f"{self._address}: {cls.__name__} has the correlation id {number}, but "
+                f"{self._count} was expected"
             )
         return cls.decode_from(frame, at, version)[0]

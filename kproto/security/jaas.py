@@ -72,7 +72,7 @@ def parse_jaas(text: str) -> LoginModule:
 
 
 def _tokens(text: str) -> Iterator[tuple[bool, str]]:
-    """Yields each token: (True, "=" or ";"), or (False, a word or an unquoted value)."""
+    """Yields each token: (True, "=" or ";"), or (False, a word or the content of quotes)."""
     position = 0
     while position < len(text):
         found = _TOKEN.match(text, position)

@@ -14,8 +14,8 @@ from ..protocol.sasl import (
     ClientExchange,
     Credentials,
     OAuthBearerClient,
+    PasswordSalter,
     PlainClient,
-    SaltedPasswords,
     ScramSha256Client,
     ScramSha512Client,
 )
@@ -51,18 +51,22 @@ class Sasl(Protocol):
 
     @property
     def readable(self) -> bool:
-        """Returns whether SASL tokens reveal the credentials. If they do, the mechanism needs
-        TLS.
-        """
+        """Returns True if SASL tokens reveal the credentials. Such a mechanism needs TLS."""
         ...
 
     async def exchange(self, host: str) -> ClientExchange:
-        """Returns a new exchange with the broker at `host`. Raises AuthenticationError."""
+        """Returns a new exchange with the broker at `host`.
+
+        Raises AuthenticationError if the credentials cannot be obtained.
+        """
         ...
 
 
 def check_sasl(sasl: object) -> None:
-    """Raises ConfigurationError unless `sasl` is None or implements `Sasl`; does not quote it."""
+    """Raises ConfigurationError unless `sasl` is None or implements `Sasl`.
+
+    The error does not quote `sasl`.
+    """
     if sasl is None:
         return
     if isinstance(sasl, type) or not isinstance(sasl, Sasl):
@@ -87,11 +91,11 @@ class _Scram:
     mechanism = ""
     readable = False
     _credentials: Credentials
-    _salting: SaltedPasswords
+    _salting: PasswordSalter
 
     def _set_credentials(self, credentials: Credentials) -> None:
         object.__setattr__(self, "_credentials", credentials)
-        object.__setattr__(self, "_salting", SaltedPasswords())
+        object.__setattr__(self, "_salting", PasswordSalter())
 
     async def exchange(self, host: str) -> ClientExchange:
         """Returns a new exchange; `host` is not used."""
@@ -123,8 +127,9 @@ class Plain:
 class ScramSha256(_Scram):
     """Authenticates by SCRAM-SHA-256 (RFC 7677), which proves the password without sending it.
 
-    Name and password are used unchanged, as in Kafka's own client. `prepare_strings` applies
-    SASLprep (RFC 4013) to them first. Raises ConfigurationError for an invalid name or password.
+    By default, name and password are used unchanged, as in Kafka's own client. With
+    `prepare_strings`, SASLprep (RFC 4013) is applied to them. Raises ConfigurationError for an
+    invalid name or password.
     """
 
     username: str
@@ -150,7 +155,8 @@ class ScramSha512(ScramSha256):
 class DelegationToken(_Scram):
     """Authenticates by a delegation token over SCRAM (KIP-48): token id, and HMAC in base64.
 
-    Raises ConfigurationError if `mechanism` is neither SCRAM-SHA-256 nor SCRAM-SHA-512.
+    Raises ConfigurationError if `mechanism` is neither SCRAM-SHA-256 nor SCRAM-SHA-512, and for an
+    invalid token id or HMAC.
     """
 
     token_id: str
@@ -169,7 +175,7 @@ class DelegationToken(_Scram):
 
 #: A function, plain or async, that returns a token as str or BearerToken. A plain function blocks
 #: the event loop, so a slow one should be async and use `asyncio.to_thread`. It is called for each
-#: connection and for each reauthentication, and may cache the token while that is valid.
+#: connection and for each reauthentication, and may cache the token while the token is valid.
 TokenFunction: TypeAlias = Callable[[], "str | BearerToken | Awaitable[str | BearerToken]"]
 
 
@@ -189,9 +195,11 @@ class OAuthBearer:
     async def exchange(self, host: str) -> ClientExchange:
         """Returns a new exchange, with a new token; `host` is not used.
 
-        If the function raises ConnectionError or TimeoutError, the issuer is unavailable, and this
-        raises BrokerConnectionError. For other exceptions except KprotoError it raises
-        AuthenticationError, and for a result of another type ConfigurationError.
+        Calls the user's token function. Raises BrokerConnectionError if the function raises
+        ConnectionError or TimeoutError, because the issuer is unavailable. Raises a KprotoError of
+        the function unchanged, and AuthenticationError for other exceptions. Raises
+        ConfigurationError if the result is neither str nor BearerToken, or cannot be sent as a
+        token.
         """
         try:
             given = self.token()

@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 from ..clock import SYSTEM_CLOCK, Clock
 from ..protocol.sasl import BearerToken, ClientExchange, OAuthBearerClient
 from ..protocol.sasl.text import printable
+from ..tasks import start_task
 from ..wire.checks import check_least
 from ..wire.errors import (
     AuthenticationError,
@@ -54,8 +55,8 @@ BACKOFF_S: Final = 0.1
 BACKOFF_MAX_S: Final = 10.0
 _JITTER: Final = 0.2
 
-#: How many s after the socket's timeout the request is abandoned. The socket's timeout must expire
-#: first, because it closes the socket.
+#: How long after the socket's timeout the request is abandoned, in s. The socket's timeout must
+#: expire first, because it closes the socket.
 _GRACE_S: Final = 0.5
 
 _LEAST: Final = {"timeout_ms": 1, "attempts": 1}
@@ -125,7 +126,7 @@ class ClientCredentials:
                 raise ConfigurationError(f"{what} is empty, or no str; set it")
         BearerToken("token", self.extensions)  # raises for an extension that cannot be sent
         if tls is False:
-            raise ConfigurationError("tls is False; the scheme of token_url says whether TLS is")
+            raise ConfigurationError("tls is False: omit tls, because token_url has the scheme")
         self._headers = _headers(client_id, client_secret, url_encoded=url_encoded)
         self._hidden = (client_secret, self._headers["Authorization"].partition(" ")[2])
         self._body = _body(scope)
@@ -136,7 +137,7 @@ class ClientCredentials:
         self._cached_until = float("-inf")
         self._pending_token: asyncio.Task[str] | None = None
         if token_url.lower().startswith("http:"):
-            _log.warning("%s is asked without TLS: the network can read the secret", self._issuer)
+            _log.warning("%s is used without TLS: the network can read the secret", self._issuer)
 
     def __repr__(self) -> str:
         """Omits the client secret."""
@@ -149,7 +150,7 @@ class ClientCredentials:
             return OAuthBearerClient(BearerToken(token, self.extensions))
         except ConfigurationError:
             raise AuthenticationError(
-                f"{self._issuer}: the issuer gave a token of characters that no bearer token has"
+                f"{self._issuer}: the issuer's token has characters that no bearer token may have"
             ) from None
 
     async def token(self) -> str:
@@ -162,7 +163,7 @@ class ClientCredentials:
             or pending.done()
             or pending.get_loop() is not asyncio.get_running_loop()
         ):
-            pending = self._pending_token = asyncio.create_task(self._request_token())
+            pending = self._pending_token = start_task(self._request_token())
             pending.add_done_callback(_retrieve_exception)
         return await asyncio.shield(pending)
 
@@ -191,7 +192,10 @@ class ClientCredentials:
             attempt += 1
 
     async def _fetch_with_timeout(self) -> TokenResponse:
-        """Requests a token once. Raises _RetriableError after `timeout_ms` and `_GRACE_S`."""
+        """Requests a token once, as `_fetch` does, in a thread.
+
+        Also raises _RetriableError if that takes longer than `timeout_ms` plus `_GRACE_S`.
+        """
         try:
             async with self._clock.timeout(self.timeout_ms / 1000 + _GRACE_S):
                 return await asyncio.to_thread(self._fetch)
@@ -201,7 +205,7 @@ class ClientCredentials:
             ) from None
 
     def _fetch(self) -> TokenResponse:
-        """Requests a token once. It blocks, so it runs in a thread."""
+        """Requests a token once. Blocks, so the caller runs this function in a thread."""
         context = self._contexts.cached() or self._contexts.renew()
         handlers = [urllib.request.HTTPSHandler(context=context), _NoRedirects()]
         opener = urllib.request.build_opener(*handlers)
@@ -223,13 +227,14 @@ class ClientCredentials:
             if fault is not None:
                 raise fault from None
             reason = getattr(cause, "strerror", None) or type(cause).__name__
-            raise _RetriableError(f"the issuer cannot be asked: {reason}") from None
+            raise _RetriableError(f"the issuer cannot be reached: {reason}") from None
 
     def _read(self, answer: _HttpAnswer, ends_at: float) -> bytes:
-        """Returns the body; raises _RetriableError if it is not complete at `ends_at`.
+        """Returns the body; raises _RetriableError if the body is not complete at `ends_at`.
 
         Reads in pieces, because an issuer that sends single bytes would never exceed the socket's
-        timeout, and would block the thread.
+        timeout, and would block the thread. Raises AuthenticationError if the body is too large,
+        and IncompleteRead if the issuer closes the connection before the end of the body.
         """
         body = bytearray()
         while piece := answer.read1(MAX_ANSWER_BYTES):
@@ -248,7 +253,7 @@ class ClientCredentials:
         return bytes(body)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Omits what another process cannot use: the token, TLS contexts, a pending request."""
+        """Omits the cached token, the TLS contexts and a pending request."""
         state = dict(vars(self))
         state |= {"_answer": None, "_cached_until": float("-inf"), "_pending_token": None}
         del state["_contexts"]
@@ -332,7 +337,7 @@ def _issuer_address(url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         _refuse_url()
     if parts.username is not None or parts.password is not None:
-        raise ConfigurationError("token_url holds a user; give client_id and client_secret instead")
+        raise ConfigurationError("token_url has a user; pass client_id and client_secret instead")
     return f"{parts.scheme}://{parts.hostname}{'' if port is None else f':{port}'}{parts.path}"
 
 

@@ -1,4 +1,4 @@
-"""Reads and checks PEM, inline or from a file, and recognises other formats.
+"""Reads and checks PEM, inline or from a file, and recognizes other formats.
 
 Errors name the setting and its file, and quote nothing of the content.
 """
@@ -13,7 +13,15 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ..wire.errors import ConfigurationError
 
-__all__ = ["MAX_PEM_BYTES", "Pem", "Stamp", "certificates_of", "is_encrypted", "read_pem", "stamp"]
+__all__ = [
+    "MAX_PEM_BYTES",
+    "FileStamp",
+    "Pem",
+    "certificates_of",
+    "is_encrypted",
+    "read_pem",
+    "stamp",
+]
 
 #: PEM: bytes, text with `-----BEGIN ` in it, or else the path of a PEM file.
 Pem: TypeAlias = str | bytes | Path
@@ -44,8 +52,8 @@ _LIKE_BASE64: Final = re.compile(r"[A-Za-z0-9+/=\s]{64,}")
 _LONGEST_PATH: Final = 4096
 
 
-class Stamp(NamedTuple):
-    """Holds a file's mtime, size and inode, at least one of which changes when it is rewritten."""
+class FileStamp(NamedTuple):
+    """Holds a file's mtime, size and inode. Rewriting the file normally changes at least one."""
 
     modified_ns: int
     size: int
@@ -61,21 +69,21 @@ def inline(part: Pem) -> bytes | None:
     return None
 
 
-def stamp(part: Pem) -> Stamp | None:
-    """Returns the stamp of a file, to detect changes; None for inline PEM and unreadable paths."""
+def stamp(part: Pem) -> FileStamp | None:
+    """Returns the stamp of a file, to detect changes; None for inline PEM, and if `stat` fails."""
     if isinstance(part, bytes) or inline(part) is not None:
         return None
     try:
         found = Path(part).stat()
     except (OSError, ValueError):
         return None
-    return Stamp(found.st_mtime_ns, found.st_size, found.st_ino)
+    return FileStamp(found.st_mtime_ns, found.st_size, found.st_ino)
 
 
 def read_pem(part: Pem, what: str) -> bytes:
     """Returns the PEM of the setting called `what`.
 
-    Raises ConfigurationError if the file is unreadable, too large, or not PEM.
+    Raises ConfigurationError if the file is unreadable or too large, or if the content is not PEM.
     """
     name = named(part, what)
     pem = inline(part)
@@ -116,10 +124,10 @@ def certificates_of(pem: bytes) -> list[bytes]:
 
 
 def has_key(pem: bytes) -> bool:
-    """Returns whether `pem` contains a private key."""
+    """Returns True if `pem` contains a private key."""
     return _KEYS.search(pem) is not None
 
 
 def is_encrypted(pem: bytes) -> bool:
-    """Returns whether `pem` contains a private key that needs a password."""
+    """Returns True if `pem` contains a private key that needs a password."""
     return _ENCRYPTED_KEYS.search(pem) is not None

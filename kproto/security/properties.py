@@ -2,7 +2,7 @@
 
 Accepts the property names of Kafka's Java clients and of librdkafka that `property_table` lists.
 Their other properties have no effect in kproto, and one log line names them. A name that neither
-client has is an error.
+client has is an error, unless it begins with one of `IGNORED_PREFIXES`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..schema.unknown_names import nearest
 from ..wire.errors import ConfigurationError
 from .configured_property import ConfiguredByRow, ConfiguredProperty, resolve_synonyms
 from .properties_file import read_properties_file
-from .property_table import IGNORED_PREFIXES, ROWS, Row
+from .property_table import IGNORED_PREFIXES, ROWS, PropertyMapping
 from .sasl_properties import sasl_from_properties
 from .tls_properties import tls_from_properties
 
@@ -96,7 +96,7 @@ def unused_line(origin: str, found: ClientProperties) -> str:
     if found.unused:
         parts.append(f"no effect here: {', '.join(found.unused)}")
     if found.inactive:
-        parts.append(f"security.protocol does not ask for {', '.join(found.inactive)}")
+        parts.append(f"security.protocol disables {', '.join(found.inactive)}")
     return f"{origin}: {'; '.join(parts)}"
 
 
@@ -172,7 +172,7 @@ def known_names() -> frozenset[str]:
 
 
 @cache
-def _rows_by_property() -> dict[str, Row]:
+def _rows_by_property() -> dict[str, PropertyMapping]:
     return {name: row for row in ROWS for name in row.names}
 
 
@@ -182,7 +182,7 @@ def _values(source: PropertySource) -> tuple[Mapping[str, Any], str]:
         return source, "properties"
     if not isinstance(source, str | os.PathLike):
         raise ConfigurationError(
-            f"properties are a {type(source).__name__}: give the path of a file, or a mapping"
+            f"properties are a {type(source).__name__}: pass the path of a file, or a mapping"
         )
     return values_of_file(source), os.fspath(source)
 
@@ -191,7 +191,7 @@ def values_of_file(path: str | os.PathLike[str]) -> dict[str, str]:
     """Returns the properties of a file, each value stripped, as Kafka's clients do.
 
     Logs properties that have several different values. Raises ConfigurationError for an unreadable
-    file or an unknown name.
+    or invalid file and for an unknown name.
     """
     entries = read_properties_file(path)
     for name, entry in entries.items():
@@ -204,7 +204,7 @@ def values_of_file(path: str | os.PathLike[str]) -> dict[str, str]:
     ]
     if twice:
         logger.warning(
-            "%s: more than one value, of which the last counts: %s",
+            "%s: more than one value, the last one applies: %s",
             os.fspath(path),
             ", ".join(twice),
         )
@@ -234,7 +234,7 @@ def _unknown(name: str, location: str) -> ConfigurationError:
         f"{location}the text is no name of a property of any client of Kafka{hint}. Does the"
         " line before it lack the '\\' with which a line goes on?"
         if location
-        else f"a property has a name that no client of Kafka knows{hint}"
+        else f"a property has a name that no client of Kafka has{hint}"
     )
 
 
@@ -270,8 +270,8 @@ def _text(values: Mapping[str, Any], name: str) -> str:
     raise ConfigurationError(f"{name} is a {type(value).__name__}; it must be text")
 
 
-def _has_no_effect(row: Row, given: ConfiguredProperty) -> bool:
-    """Returns whether kproto ignores the value: it always produces with acks=all."""
+def _has_no_effect(row: PropertyMapping, given: ConfiguredProperty) -> bool:
+    """Returns True if the value is an `acks` other than all, because kproto always uses all."""
     return row.name == "acks" and bool(given.value != "all")
 
 

@@ -1,6 +1,7 @@
-"""Reads `.properties` files as `java.util.Properties` does: names and values are text.
+"""Reads `.properties` files by the rules of `java.util.Properties`, but also decodes UTF-8.
 
-Accepts any name. Errors do not quote the file, because any line of it may contain a secret.
+Accepts any name; all values are text. Errors do not quote the file, because any line of it may
+contain a secret.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 
 from ..wire.errors import ConfigurationError
 
-__all__ = ["MAX_FILE_BYTES", "Entry", "parse_properties", "read_properties_file"]
+__all__ = ["MAX_FILE_BYTES", "PropertyFileEntry", "parse_properties", "read_properties_file"]
 
 #: Largest file that is read, in bytes. A properties file with inline certificates has about 20 KB;
 #: a larger file is probably a log or a disk, named by mistake.
@@ -29,8 +30,8 @@ _SURROGATES: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """Holds the last value of a property, and the line on which it begins, counted from 1.
+class PropertyFileEntry:
+    """Holds the last value of a property, and the line of that value, counted from 1.
 
     `earlier_line` is the line of an earlier value that differs; None if no value differs.
     """
@@ -43,7 +44,7 @@ class Entry:
         return f"Entry(line={self.line})"  # the value may be a secret
 
 
-def read_properties_file(path: str | os.PathLike[str]) -> dict[str, Entry]:
+def read_properties_file(path: str | os.PathLike[str]) -> dict[str, PropertyFileEntry]:
     """Returns the properties of a file, decoded as UTF-8, or as ISO 8859-1 if it is not UTF-8.
 
     Raises ConfigurationError if the file is unreadable, larger than MAX_FILE_BYTES, or has an
@@ -70,17 +71,17 @@ def read_properties_file(path: str | os.PathLike[str]) -> dict[str, Entry]:
         raise ConfigurationError(f"{name}, {error}") from None
 
 
-def parse_properties(text: str) -> dict[str, Entry]:
+def parse_properties(text: str) -> dict[str, PropertyFileEntry]:
     """Returns the properties in `text`; for a duplicate name, the last value.
 
     Raises ConfigurationError for an escape `\\u` without four hexadecimal digits.
     """
-    found: dict[str, Entry] = {}
+    found: dict[str, PropertyFileEntry] = {}
     for line, logical in _logical_lines(text):
         key = _KEY.match(logical)
         assert key is not None  # it may be empty
         value = _SEPARATOR.sub("", logical[key.end() :], count=1)
-        name, entry = _unescaped(key[0], line), Entry(_unescaped(value, line), line)
+        name, entry = _unescaped(key[0], line), PropertyFileEntry(_unescaped(value, line), line)
         before = found.get(name)
         if before is not None:
             differs = before.value.strip() != entry.value.strip()

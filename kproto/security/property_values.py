@@ -21,14 +21,15 @@ __all__ = [
     "SECRET",
     "SWITCH",
     "TEXT",
-    "Kind",
+    "PropertyType",
     "choice",
+    "kilobytes",
     "several",
     "whole",
 ]
 
-#: Prefixes of properties whose values errors do not quote: a user may mix up their lines, so that
-#: any of them has a secret.
+#: Errors do not quote the values of properties with these prefixes. A user may mix up lines, so any
+#: of these values may be a secret.
 _HIDDEN: Final = ("sasl.", "ssl.", "https.")
 
 #: How many characters of an invalid value an error quotes.
@@ -41,7 +42,7 @@ _PEM_LINE: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class PropertyType:
     """Parses the values of one type of property.
 
     `read` parses text or raises ValueError; errors then say that the value must be `may_be`. If
@@ -65,21 +66,27 @@ class Kind:
             raise ConfigurationError(f"{name} {is_}; it must be {self.may_be}") from None
 
 
-def whole(least: int, most: int = 2_147_483_647) -> Kind:
-    """Returns a parser of integers from `least` to `most`, by default the largest Java int."""
+def whole(least: int, most: int = 2_147_483_647) -> PropertyType:
+    """Returns a parser of integers from `least` to `most` (by default the largest Java int)."""
 
     def read(text: str) -> int:
         if not _WHOLE.fullmatch(text) or not least <= int(text) <= most:
             raise ValueError
         return int(text)
 
-    return Kind(f"a whole number from {least} to {most}", read)
+    return PropertyType(f"a whole number from {least} to {most}", read)
 
 
-def choice(values: Mapping[str, Any], *, any_case: bool = False) -> Kind:
-    """Returns a parser of one key of `values`; it returns the value of that key.
+def kilobytes(least: int, most: int) -> PropertyType:
+    """Returns a parser of `least` to `most` KB; it returns bytes."""
+    parsed = whole(least, most)
+    return PropertyType(parsed.may_be, lambda text: int(parsed.read(text)) * 1024)
 
-    With `any_case` it lowers the text first, so that keys must be lower-case.
+
+def choice(values: Mapping[str, Any], *, any_case: bool = False) -> PropertyType:
+    """Returns a parser that accepts the keys of `values` and returns the value of a key.
+
+    With `any_case`, upper and lower case are the same, and the keys of `values` must be lower-case.
     """
 
     def read(text: str) -> Any:
@@ -89,10 +96,10 @@ def choice(values: Mapping[str, Any], *, any_case: bool = False) -> Kind:
         return values[key]
 
     named = [each or "empty" for each in values]
-    return Kind(f"{', '.join(named[:-1])} or {named[-1]}", read)
+    return PropertyType(f"{', '.join(named[:-1])} or {named[-1]}", read)
 
 
-def several(values: Mapping[str, Any]) -> Kind:
+def several(values: Mapping[str, Any]) -> PropertyType:
     """Returns a parser of comma-separated keys of `values`; it returns a tuple of their values."""
 
     def read(text: str) -> tuple[Any, ...]:
@@ -101,7 +108,7 @@ def several(values: Mapping[str, Any]) -> Kind:
             raise ValueError
         return tuple(values[each] for each in keys)
 
-    return Kind(f"some of {', '.join(values)}, separated by commas", read)
+    return PropertyType(f"some of {', '.join(values)}, separated by commas", read)
 
 
 def _text(text: str) -> str:
@@ -143,25 +150,25 @@ def _shortened(text: str) -> str:
 
 
 #: Any text, which may be empty.
-ANY_TEXT: Final = Kind("text", str)
+ANY_TEXT: Final = PropertyType("text", str)
 
 #: Text that is not empty.
-TEXT: Final = Kind("text, and not empty", _text)
+TEXT: Final = PropertyType("text, and not empty", _text)
 
 #: A secret that is not empty. Errors do not quote it.
-SECRET: Final = Kind("text, and not empty", _text, is_secret=True)
+SECRET: Final = PropertyType("text, and not empty", _text, is_secret=True)
 
 SWITCH: Final = choice({"true": True, "false": False}, any_case=True)
 
 #: `host:port,host:port`. A security protocol before a host, as in `SASL_SSL://host:port`, is
 #: dropped, because Kafka's clients ignore it.
-ADDRESSES: Final = Kind("text, and not empty", _addresses)
+ADDRESSES: Final = PropertyType("text, and not empty", _addresses)
 
 #: The path of a file, which need not exist yet.
-FILE: Final = Kind("the path of a file", _file)
+FILE: Final = PropertyType("the path of a file", _file)
 
 #: Certificates or keys as inline PEM.
-PEM: Final = Kind(
+PEM: Final = PropertyType(
     "PEM: text with -----BEGIN …----- and -----END …----- in it (its lines may be separated by "
     "blanks, by \\n, or in a file by a '\\' at their ends)",
     _pem,

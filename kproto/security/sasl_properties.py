@@ -72,7 +72,7 @@ _CLASS: Final = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)+")
 
 
 def sasl_from_properties(given: ConfiguredByRow) -> Sasl:
-    """Returns the mechanism and credentials for the properties with part `sasl`.
+    """Returns the mechanism and credentials for `given`, the properties with `Row.part` `sasl`.
 
     Raises ConfigurationError for an unknown mechanism, a missing property or a contradiction; no
     error contains a secret.
@@ -96,8 +96,8 @@ def _mechanism(given: ConfiguredByRow) -> str:
     named = given.get("mechanism")
     if named is None:
         raise ConfigurationError(
-            "sasl.mechanism is not set, and Kafka's clients then take GSSAPI, which kproto does "
-            f"not have: set it to one of {', '.join(_NAMES)}"
+            "sasl.mechanism is not set, and its default is GSSAPI, which kproto does not have: set "
+            f"it to one of {', '.join(_NAMES)}"
         )
     mechanism = str(named.value)
     if mechanism in _NAMES:
@@ -132,8 +132,8 @@ def _module(given: ConfiguredByRow, mechanism: str) -> LoginModule | None:
             )
     class_text = f" {module.name}" if _CLASS.fullmatch(module.name) else ""
     raise ConfigurationError(
-        f"sasl.jaas.config has a login module{class_text} that kproto does not know; it knows "
-        f"{', '.join(name.rpartition('.')[2] for name in _MODULES)}"
+        f"sasl.jaas.config has a login module{class_text} that kproto does not support; it "
+        f"supports {', '.join(name.rpartition('.')[2] for name in _MODULES)}"
     )
 
 
@@ -145,9 +145,10 @@ def _no_kerberos(name: str) -> ConfigurationError:
 
 
 def _from_both(given: ConfiguredByRow, row: str, module: LoginModule | None, option: str) -> str:
-    """Returns librdkafka's property for `row`, or else the login module's `option`.
+    """Returns the value of librdkafka's property `sasl.ROW`, or else the login module's `option`.
 
-    Raises ConfigurationError if neither is set, if it is empty, or if the two differ.
+    Raises ConfigurationError if neither is set, if the value is empty, or if both are set and
+    differ.
     """
     there = given.get(row)
     if module is not None and option in module.options:
@@ -227,8 +228,10 @@ def _client_credentials(
 
 
 def _handler(given: ConfiguredByRow) -> tuple[Mapping[str, str], bool]:
-    """Returns the JAAS option names of the login callback handler, and whether it is Kafka's
-    handler for unsecured tokens.
+    """Returns the JAAS option names of the login callback handler, by purpose.
+
+    The second item is True if the handler is Kafka's handler for unsecured tokens. Raises
+    ConfigurationError for a handler, grant type or retriever that kproto does not support.
     """
     grant = given.get("grant")
     if grant is not None and grant.value != "client_credentials":
@@ -248,7 +251,7 @@ def _handler(given: ConfiguredByRow) -> tuple[Mapping[str, str], bool]:
 def _no_class(given: ConfiguredProperty) -> ConfigurationError:
     value_text = f" is {given.value}," if _CLASS.fullmatch(given.value) else " is"
     return ConfigurationError(
-        f"{given.property}{value_text} a class of Java that kproto does not know: pass a "
+        f"{given.property}{value_text} a Java class that kproto does not support: pass a "
         "function that gets a token, from_properties(…, sasl=kproto.OAuthBearer(function))"
     )
 

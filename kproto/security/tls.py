@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from ..wire.errors import ConfigurationError
-from .pem import Pem, Stamp, certificates_of, has_key, is_encrypted, named, read_pem, stamp
+from .pem import FileStamp, Pem, certificates_of, has_key, is_encrypted, named, read_pem, stamp
 
 __all__ = ["AnyTls", "Pem", "Tls", "TlsContexts", "check_tls", "client_context", "load_identity"]
 
@@ -25,7 +25,7 @@ class Tls:
     """Configures TLS in detail. `Tls()` has the same effect as `tls=True`.
 
     Raises ConfigurationError for a key or its password without a certificate. Files are read when
-    a connection is opened, and again when one is opened after a file has changed.
+    the first connection is opened, and again for the next connection after a file has changed.
     """
 
     #: Trusted CA certificates, or the path of a directory made by `openssl rehash`; None for the
@@ -37,9 +37,9 @@ class Tls:
     key: Pem | None = field(default=None, repr=False)
     #: The password of an encrypted private key.
     key_password: str | None = field(default=None, repr=False)
-    #: Check the broker's certificate. Without it the broker is not authenticated.
+    #: Check the broker's certificate. If False, the broker is not authenticated.
     verify: bool = True
-    #: Check that the certificate is for the host of the connection.
+    #: Check that the certificate is for the host of the connection. No effect if `verify` is False.
     check_hostname: bool = True
     #: The name to request (SNI) and to check instead of the host of the connection.
     server_name: str | None = None
@@ -69,7 +69,7 @@ def check_tls(given: object) -> None:
 def client_context(tls: Tls) -> ssl.SSLContext:
     """Returns a context for `tls`; reads the files that it names.
 
-    Raises ConfigurationError that names the setting which is unreadable or invalid.
+    Raises ConfigurationError if a setting or its file is unusable; the error names the setting.
     """
     context = _trusting(tls.ca)
     context.check_hostname = tls.verify and tls.check_hostname
@@ -107,9 +107,10 @@ def load_identity(
     *,
     where: str = "tls",
 ) -> None:
-    """Loads a certificate and its key into `context`. With `key` None, `certificate` has both.
+    """Loads a certificate and its key into `context`. If `key` is None, `certificate` has both.
 
-    Raises ConfigurationError that names the invalid setting, with `where` in front.
+    Raises ConfigurationError for an unusable certificate, key or password. The error names the
+    setting, with `where` in front of its name.
     """
     whole = read_pem(certificate, f"{where}: certificate")
     name = named(certificate, f"{where}: certificate")
@@ -119,7 +120,7 @@ def load_identity(
     if not chain:
         raise ConfigurationError(f"{name} holds no certificate")
     if not has_key(key_pem):
-        other = "; the key may be given as key" if key is None else ""
+        other = "; set key if the private key is in another file" if key is None else ""
         raise ConfigurationError(f"{key_name} holds no private key{other}")
     encrypted = is_encrypted(key_pem)
     if encrypted and not password:
@@ -144,7 +145,10 @@ def _refused(name: str, key_name: str, reason: str | None, *, encrypted: bool) -
     if reason in ("EE_KEY_TOO_SMALL", "CA_KEY_TOO_SMALL", "CA_MD_TOO_WEAK"):
         return f"{name} is too weak for this machine's OpenSSL ({reason})"
     if encrypted:
-        return f"{key_name} cannot be opened with key_password: it is wrong, or the key is broken"
+        return (
+            f"{key_name} cannot be opened with key_password: the password is wrong, or the key is"
+            " broken"
+        )
     return f"{key_name} holds a private key that is broken, or of a kind unknown here"
 
 
@@ -152,8 +156,8 @@ def _refused(name: str, key_name: str, reason: str | None, *, encrypted: bool) -
 def _as_file(content: bytes) -> Iterator[str]:
     """Yields the path of a temporary file with `content`: OpenSSL reads keys from files only.
 
-    The file is in memory on systems with memfd_create. On others only the user can read it. It is
-    removed on exit.
+    On systems with memfd_create the file is in memory. On others it is on disk, and only the user
+    can read it. It is removed on exit.
     """
     if hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir():
         descriptor = os.memfd_create("kproto")
@@ -177,15 +181,15 @@ class TlsContexts:
     """Caches the `ssl.SSLContext` of a client's connections until its files change.
 
     `renew` reads files and may be called in a thread. If the changed files are unusable, such as a
-    new certificate without its new key yet, it returns the previous context; `cached` then returns
-    None, so that the next connection calls `renew` again.
+    new certificate without its new key yet, `renew` returns the previous context. `cached` then
+    returns None, so that the next connection calls `renew` again.
     """
 
     def __init__(self, tls: AnyTls) -> None:
         check_tls(tls)
         self._tls = Tls() if tls is True else tls
         self._context = tls if isinstance(tls, ssl.SSLContext) else None
-        self._stamps: tuple[Stamp | None, ...] = ()
+        self._stamps: tuple[FileStamp | None, ...] = ()
 
     @property
     def enabled(self) -> bool:
@@ -194,19 +198,22 @@ class TlsContexts:
 
     @property
     def shows_certificate(self) -> bool | None:
-        """Returns whether the client has a certificate; None if `tls` is not a `Tls`."""
+        """Returns True if the client has a certificate; None for an SSLContext, or without TLS."""
         return self._tls.certificate is not None if isinstance(self._tls, Tls) else None
 
     def name_of(self, host: str) -> str:
-        """Returns the server name to request (SNI) and to check: `server_name`, or else `host`."""
+        """Returns the server name to request (SNI) and to check.
+
+        This is `server_name`, or else `host` without a trailing dot.
+        """
         if isinstance(self._tls, Tls) and self._tls.server_name is not None:
             return self._tls.server_name
         return host.removesuffix(".")
 
     def cached(self) -> ssl.SSLContext | None:
-        """Returns the context; None if the caller must call `renew`.
+        """Returns the context; None if the caller must call `renew`, or if TLS is off.
 
-        That is so for the first connection and after files have changed. Also None if TLS is off.
+        The caller must call `renew` for the first connection and after files have changed.
         """
         if isinstance(self._tls, Tls) and stamps_of(self._tls) != self._stamps:
             return None
@@ -226,13 +233,18 @@ class TlsContexts:
         except ConfigurationError as error:
             if self._context is None:
                 raise
-            _log.warning("the changed TLS files cannot be used, the previous stay: %s", error)
+            _log.warning(
+                "the changed TLS files cannot be used, the previous stay in use: %s", error
+            )
             return self._context
         self._context, self._stamps = context, stamps
         return context
 
 
-def stamps_of(tls: Tls) -> tuple[Stamp | None, ...]:
-    """Returns the stamp of each file that `tls` names, to detect changes."""
+def stamps_of(tls: Tls) -> tuple[FileStamp | None, ...]:
+    """Returns the stamps of `ca`, `certificate` and `key`, to detect changed files.
+
+    A stamp is None if the field has no file, or an unreadable one.
+    """
     parts = (tls.ca, tls.certificate, tls.key)
     return tuple(None if part is None else stamp(part) for part in parts)

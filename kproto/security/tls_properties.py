@@ -10,7 +10,7 @@ from .tls import Tls
 
 __all__ = ["tls_from_properties"]
 
-#: Commands that convert a store to PEM, by the store and its type; JKS's is for other types too.
+#: Commands that convert a store to PEM, by the store and its type.
 _CONVERSIONS: Final = {
     ("truststore", "PKCS12"): "openssl pkcs12 -in STORE -nokeys -out ca.pem",
     ("truststore", "JKS"): "keytool -list -rfc -keystore STORE > ca.pem",
@@ -27,10 +27,10 @@ _PROBE: Final = "probe"
 
 
 def tls_from_properties(given: ConfiguredByRow) -> bool | Tls:
-    """Returns the `Tls` for the properties with part `tls`; True if they set nothing.
+    """Returns the `Tls` that the given TLS properties set; True if they set nothing.
 
     Raises ConfigurationError for a store that is not PEM, with the command that converts it; for
-    contradicting properties; and for a key without its certificate.
+    contradicting properties; and for a key or its password without a certificate.
     """
     parts: dict[str, Any] = {}
     ca = resolve_synonyms(
@@ -87,7 +87,7 @@ def _store(given: ConfiguredByRow, store: str) -> ConfiguredProperty | None:
     kind = _type(given, store) or "JKS"
     if kind != "PEM":
         how = _CONVERSIONS[store, kind if kind == "PKCS12" else "JKS"]
-        default = "" if f"{store}_type" in given else f", as ssl.{store}.type is not set"
+        default = "" if f"{store}_type" in given else f", because ssl.{store}.type is not set"
         raise ConfigurationError(
             f"{location.property} is a {kind} store{default}; kproto reads only PEM. Convert it: "
             f"{how}. Then set ssl.{store}.type=PEM and ssl.{store}.location={_PEM_FILES[store]}, "
@@ -97,8 +97,9 @@ def _store(given: ConfiguredByRow, store: str) -> ConfiguredProperty | None:
 
 
 def _inline(given: ConfiguredByRow, store: str, row: str) -> ConfiguredProperty | None:
-    """Returns inline PEM, None if it is not set. Raises ConfigurationError if `ssl.STORE.type` is
-    set and not PEM.
+    """Returns inline PEM; None if it is not set.
+
+    Raises ConfigurationError if inline PEM is set, and `ssl.STORE.type` is another type than PEM.
     """
     text = given.get(row)
     if text is not None and _type(given, store) not in ("PEM", None):

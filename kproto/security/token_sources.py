@@ -43,7 +43,7 @@ class TokenFile:
     def of_url(cls, name: str, url: str) -> TokenFile:
         """Returns the source for a `file:` URL, the value of the property `name`.
 
-        Raises ConfigurationError if the URL has another host than localhost, or no path.
+        Raises ConfigurationError if the URL has a host other than localhost, or no path.
         """
         try:
             parts = urlsplit(url)
@@ -55,7 +55,7 @@ class TokenFile:
         return cls(Path(path))
 
     async def __call__(self) -> str:
-        """Returns the token; reads the file in a thread. Raises AuthenticationError as `read`."""
+        """Returns the token; reads the file in a thread. Raises the errors of `read`."""
         return await asyncio.to_thread(self.read)
 
     def read(self) -> str:
@@ -90,7 +90,9 @@ class UnsecuredToken:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> UnsecuredToken | None:
-        """Returns the source for OAuthBearerLoginModule's options; None if no principal is claimed.
+        """Returns the source for OAuthBearerLoginModule's options.
+
+        Returns None if the options set no claim for the principal (by default `sub`).
 
         Raises ConfigurationError if a number claim or the lifetime is not a number.
         """

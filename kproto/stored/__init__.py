@@ -2,6 +2,6 @@
 
 `control_records` has transaction markers and the control records of KRaft, `coordinator_records`
 the records of the group, transaction and share coordinators, and `metadata_log` the records of
-`__cluster_metadata`. `aborted_transactions` finds the batches of aborted transactions. Imports
-`kproto.messages` and `kproto.records`; has no I/O.
+`__cluster_metadata` and `__remote_log_metadata`. `aborted_transactions` finds the batches of
+aborted transactions. Imports `kproto.messages`, `kproto.records` and `kproto.wire`; has no I/O.
 """

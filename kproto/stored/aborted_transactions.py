@@ -23,7 +23,8 @@ _CONTROL_KEY: Final = Struct(">hh")
 class AbortedTransactions:
     """Tracks the aborted transactions of a fetched partition while its batches are read in order.
 
-    `aborted` has (first offset, producer id) of each aborted transaction in the Fetch response.
+    `aborted` has (first offset, producer id) of each aborted transaction in the Fetch response. For
+    each batch in offset order, call `on_control_batch` if it is a control batch, else `is_aborted`.
     """
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
@@ -31,9 +32,10 @@ class AbortedTransactions:
         self._producer_ids: set[int] = set()
 
     def is_aborted(self, batch: RecordBatch) -> bool:
-        """Returns whether `batch` belongs to an aborted transaction.
+        """Returns True if `batch` belongs to an aborted transaction.
 
-        Must be called for the batches in order, because it begins transactions up to `batch`.
+        Also notes, for later calls, which aborted transactions have begun: those whose first offset
+        is not after the last offset of `batch`.
         """
         while self._upcoming and self._upcoming[0][0] <= batch.last_offset:
             self._producer_ids.add(self._upcoming.popleft()[1])

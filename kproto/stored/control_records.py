@@ -62,7 +62,8 @@ class ControlRecord(NamedTuple):
       an abort or commit marker, and the `version` field of the message for other types.
     - `unread`: the bytes that a version above the highest known one appends to the message. For an
       unknown type, the whole value, None for null.
-    - `key_version` and `unread_key`: the version of the key, and the bytes behind the known fields.
+    - `key_version`: the version of the key.
+    - `unread_key`: the bytes of the key after the known fields.
     """
 
     type: int
@@ -78,7 +79,8 @@ def decode_control_record(record: Record) -> ControlRecord:
 
     As in Kafka, an unknown type is not an error. A key or value of a version above the highest
     known one is read as the highest known version, and the extra bytes are kept. Raises DecodeError
-    if key or value is null, too short, of a negative version, or longer than its version allows.
+    if the key, or the value of a known type, is null, too short, of a negative version, or longer
+    than its version allows. Also raises it for an invalid message.
     """
     key, value = record.key, record.value
     if key is None or len(key) < _KEY.size:
@@ -112,8 +114,8 @@ def decode_control_record(record: Record) -> ControlRecord:
 def encode_control_record(record: ControlRecord) -> tuple[bytes, bytes | None]:
     """Returns the key and value of a record for a control batch.
 
-    Raises EncodeError if the message cannot be encoded, if its class is not that of the type, or if
-    its `version` field differs from `record.version`.
+    Raises EncodeError if the message cannot be encoded, if its class is not that of the record's
+    type, or if its `version` field differs from a `record.version` that is not None.
     """
     key = _int16(record.key_version, "key version") + _int16(record.type, "type", -32768)
     if record.type not in _CLASSES:
@@ -136,7 +138,9 @@ def _value(record: ControlRecord) -> bytes:
         return _int16(version, "version") + message.encode(min(version, highest))
     version = getattr(message, "version", None)
     if record.version not in {None, version}:
-        raise EncodeError(f"version {record.version} is asked for; the message says {version!r}")
+        raise EncodeError(
+            f"the record's version is {record.version}, but the message's is {version!r}"
+        )
     _int16(version, "version")
     return message.encode(min(version, highest))
 

@@ -1,4 +1,4 @@
-"""Reads and writes the records of coordinators: a generated message for the key and for the value.
+"""Reads and writes the records of coordinators: one message for the key, one for the value.
 
 They are the records of `__consumer_offsets`, `__transaction_state` and `__share_group_state`. The
 key begins with an int16, which Kafka 4 calls the record type and Kafka 3.9 the version of the key;
@@ -72,8 +72,8 @@ _NUMBERS: Final = numbers_of(COORDINATOR_TOPICS)
 class CoordinatorRecord(NamedTuple):
     """A record of a coordinator; `value` is None in a tombstone.
 
-    `version` is the version of the value. It is None in a tombstone;
-    `encode_coordinator_record` takes None as the latest stable version.
+    `version` is the version of the value, None in a tombstone. If it is None although there is a
+    value, `encode_coordinator_record` writes the latest stable version.
     """
 
     key: Message
@@ -98,9 +98,9 @@ def decode_coordinator_record(
     """Returns the key and value of a record of `topic` (default: the topic of the record).
 
     Returns an UnknownCoordinatorRecord for an unknown type, which Kafka's coordinators skip. Raises
-    DecodeError for a null key, an unknown version, and missing or extra bytes; its offset counts
-    from the start of the key or value that the error names. Raises ConfigurationError for a topic
-    that is not in COORDINATOR_TOPICS.
+    DecodeError for a null key, an unknown version, and missing or extra bytes. The offset of the
+    error counts from the start of the key or value that the error names. Raises ConfigurationError
+    for a topic that is not in COORDINATOR_TOPICS.
     """
     types = record_types_of(topic or record.topic, COORDINATOR_TOPICS, "is no coordinator's topic")
     number = _leading_int16(record.key, record, "key")
@@ -135,7 +135,7 @@ def encode_coordinator_record(
     if record.value is None:
         return key, None
     if _name_of(record.value) != f"{name}Value":
-        raise EncodeError(f"{key_name} goes with {name}Value, not with {_name_of(record.value)}")
+        raise EncodeError(f"{key_name} needs {name}Value, not {_name_of(record.value)}")
     version = version_to_write(record.value, record)
     body = record.value.encode(version)
     return key, _INT16.pack(version) + body

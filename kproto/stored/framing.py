@@ -1,7 +1,7 @@
-"""Helpers for records whose message comes after a prefix with its type or version.
+"""Helps to read and write records whose message comes after a prefix with its type or version.
 
-`control_records`, `coordinator_records` and `metadata_log` use them; each has its own prefix, and
-the last two have tables of record types.
+`control_records`, `coordinator_records` and `metadata_log` use these functions. Each of these
+modules has its own prefix, and the last two have tables of record types.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ __all__ = [
 ]
 
 RecordTypes: TypeAlias = dict[str, dict[int, str]]
-"""The names of record types by their numbers, by topic."""
+"""Maps a topic to its record types: a dict from the number of a type to its name."""
 
 
 def record_types_of(topic: str, tables: RecordTypes, without: str) -> dict[int, str]:
     """Returns the names of the topic's record types by their numbers.
 
-    Raises ConfigurationError, with `without` as the reason, if `tables` lacks the topic.
+    Raises ConfigurationError if `tables` lacks the topic; `without` is the reason in the error.
     """
     if topic not in tables:
         raise ConfigurationError(f"{topic!r} {without}: pass topic= one of {', '.join(tables)}")
@@ -59,7 +59,7 @@ def decode_after_prefix(cls: type[Message], data: bytes, start: int, version: in
 
 
 class Versioned(Protocol):
-    """A record with the version in which to write its message; None is the latest stable version.
+    """A record; `version` is the version of its message to write, None for the latest stable one.
 
     Callers may set a value that is no int, which `version_to_write` refuses.
     """

@@ -82,7 +82,7 @@ _TYPES: Final = numbers_of(METADATA_TOPICS)
 
 
 class MetadataRecord(NamedTuple):
-    """A message of the log and its version; None is the latest stable version, when written."""
+    """A message of the metadata log, and its version; None for the latest stable version."""
 
     message: Message
     version: int | None = None
@@ -104,12 +104,12 @@ def decode_metadata_record(
 ) -> MetadataRecord | UnknownMetadataRecord:
     """Returns the message in the value of a record of `topic`.
 
-    `topic` is by default the topic of the record, or `__cluster_metadata` if the record has none,
-    because it was read from a file. Returns an UnknownMetadataRecord for an unknown type; a caller
-    that replays the log should then stop, as Kafka does.
+    `topic` is by default the topic of the record. A record that was read from a file has no topic;
+    then the default is `__cluster_metadata`. Returns an UnknownMetadataRecord for an unknown type;
+    a caller that replays the log should then stop, as Kafka does.
 
     Raises DecodeError for a null value, a frame version other than 1, an unknown message version,
-    and missing or extra bytes; its offset counts from the start of the value. Raises
+    and missing or extra bytes. The offset of the error counts from the start of the value. Raises
     ConfigurationError for a topic that is not in METADATA_TOPICS.
     """
     types = record_types_of(
@@ -132,7 +132,7 @@ def decode_metadata_record(
 
 
 def encode_metadata_record(record: MetadataRecord | UnknownMetadataRecord) -> bytes:
-    """Returns the encoded value of the record, whose key must be null.
+    """Returns the encoded value for a record; the key of such a record is null.
 
     Raises EncodeError if the message cannot be encoded, or if METADATA_TOPICS lacks its class.
     """
@@ -144,7 +144,7 @@ def encode_metadata_record(record: MetadataRecord | UnknownMetadataRecord) -> by
         raise EncodeError(f"{type(message).__name__} is not a message of a metadata log")
     version = version_to_write(message, record)
     body = message.encode(version)
-    # Frame version, type and version are below 128, so that the varint of each is one byte.
+    # Frame version, type and version are below 128, so the varint of each has one byte.
     return bytes((FRAME_VERSION, _TYPES[name], version)) + body
 
 

@@ -1,9 +1,10 @@
 """Splits the bytes of a connection's two sides into requests and responses, and matches them.
 
-`Conversation` gets the bytes of both sides and returns events. Unreadable bytes are not an error,
-but an event with a note. Unless bytes are skipped, the events of a side and the buffered bytes
-together have all bytes that were fed, so that a proxy can forward them. Raw SASL tokens after
-SaslHandshake v0 are recognised. No response is expected to a Produce request with acks=0.
+`ConversationSplitter` gets the bytes of both sides and returns events. Unreadable bytes are not an
+error, but an event with a note. Unless bytes are skipped, the events of a side and the buffered
+bytes together have all bytes that were fed, so that a proxy can forward them. Raw SASL tokens after
+SaslHandshake v0 are recognized. No response is expected to a request that brokers do not answer,
+such as Produce with acks=0.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from .frame_splitter import FrameSplitter
 __all__ = [
     "KIND_DESCRIPTIONS",
     "REQUEST_START",
-    "Conversation",
-    "Event",
-    "Kind",
+    "ConversationSplitter",
+    "EventKind",
     "Side",
+    "TrafficEvent",
     "api_name",
     "error_counts",
     "is_request",
@@ -45,8 +46,8 @@ MAX_WAITING: Final = 10_000
 #: Most responses of a connection that were captured before their requests.
 MAX_EARLY: Final = 100
 
-#: Most bytes of a side that are skipped in search of the next frame, twice the default maximum
-#: frame. If more are skipped, the rest of the side is not read.
+#: Most bytes of a side that are skipped in search of the next frame. The default maximum size of a
+#: frame is smaller. If more are skipped, the rest of the side is not read.
 MAX_SKIPPED_BYTES: Final = 134_217_728
 
 _SASL_HANDSHAKE: Final = 17
@@ -78,7 +79,7 @@ class Side(enum.Enum):
     BROKER = "broker"
 
 
-class Kind(enum.Enum):
+class EventKind(enum.Enum):
     """The kind of an event: a message, or why the bytes are not one."""
 
     #: A request or response that was read.
@@ -101,28 +102,28 @@ class Kind(enum.Enum):
 
 #: The text for each kind in printed lines. A MESSAGE and a TOKEN need none.
 KIND_DESCRIPTIONS: Final = {
-    Kind.UNKNOWN: "no definition knows it",
-    Kind.BROKEN: "cannot be read",
-    Kind.UNMATCHED: "not asked for",
-    Kind.BYTES: "no frame",
-    Kind.MISSING: "missing",
-    Kind.UNANSWERED: "not answered",
+    EventKind.UNKNOWN: "no definition has this api key or version",
+    EventKind.BROKEN: "cannot be read",
+    EventKind.UNMATCHED: "unmatched response",
+    EventKind.BYTES: "no frame",
+    EventKind.MISSING: "missing",
+    EventKind.UNANSWERED: "unanswered",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TrafficEvent:
     """A request, a response or other bytes of a side.
 
-    Times are in microseconds, sizes in bytes. `data` has the captured bytes, of a frame including
-    its size field; `size` does not count the size field. A response has its `request` and the
-    latency; `errors` counts its error codes by name. The `request` of a response has its bytes only
-    if the conversation has `keep_bytes`.
+    Times are in microseconds, sizes in bytes. `data` has the captured bytes, with the size field of
+    a frame; `size` does not count the size field. A response has its `request`, and the latency if
+    it is known; `errors` counts its error codes by name. `request` has its bytes only if the
+    conversation has `keep_bytes`.
     """
 
     time_us: int
     side: Side
-    kind: Kind
+    kind: EventKind
     data: bytes
     size: int
     api_key: int | None = None
@@ -132,16 +133,16 @@ class Event:
     latency_us: int | None = None
     errors: tuple[tuple[str, int], ...] = ()
     note: str = ""
-    request: Event | None = None
+    request: TrafficEvent | None = None
     received: ReceivedRequest | ReceivedResponse | None = None
-    #: False for a request to which the broker sends no response (acks=0).
+    #: False for a request to which the broker sends no response, such as Produce with acks=0.
     is_answered: bool = True
 
     @property
     def is_token(self) -> bool:
-        """Returns whether the event is a raw SASL token, or reports an unanswered token."""
-        return self.kind is Kind.TOKEN or (
-            self.request is not None and self.request.kind is Kind.TOKEN
+        """Returns True if the event is a raw SASL token, or reports an unanswered token."""
+        return self.kind is EventKind.TOKEN or (
+            self.request is not None and self.request.kind is EventKind.TOKEN
         )
 
     @property
@@ -158,7 +159,7 @@ def api_name(api_key: int) -> str:
     return f"api key {api_key}" if cls is None else cls.__name__.removesuffix("Request")
 
 
-class Conversation:
+class ConversationSplitter:
     """Splits a connection between a client and a broker into events.
 
     `feed` must get the bytes of each side in order, and `missing` must be called for a gap. With
@@ -184,7 +185,7 @@ class Conversation:
         self._is_whole = not from_middle
         self._keep_bytes = keep_bytes
         self._max_skipped = max_skipped_bytes
-        self._waiting: deque[Event] = deque()
+        self._waiting: deque[TrafficEvent] = deque()
         self._may_be_late = may_be_late
         #: Responses whose requests may still be captured, by correlation id.
         self._early: dict[int, tuple[int, bytes]] = {}
@@ -201,16 +202,16 @@ class Conversation:
         """Returns how many bytes of `side` are buffered, because their frame is incomplete."""
         return self._splitters[side].pending
 
-    def feed(self, side: Side, time_us: int, data: bytes) -> list[Event]:
+    def feed(self, side: Side, time_us: int, data: bytes) -> list[TrafficEvent]:
         """Adds bytes of `side` that were captured at `time_us`; returns the events they complete.
 
-        The time of an event is the capture time of the frame's last byte, even if the frame is
-        found later.
+        The time of a frame's event is the capture time of its last byte, even if the frame is found
+        later.
         """
         splitter, arrivals = self._splitters[side], self._arrivals[side]
         arrivals.note(len(data), time_us, splitter.pending)
         splitter.feed(data)
-        events: list[Event] = []
+        events: list[TrafficEvent] = []
         while True:
             if self._seeks[side]:
                 self._seek(side, time_us, events)
@@ -229,36 +230,37 @@ class Conversation:
         if splitter.lost is not None and (rest := splitter.take_unframed()):
             note = "" if self._loss_reported[side] else splitter.lost
             self._loss_reported[side] = True
-            events.append(Event(time_us, side, Kind.BYTES, rest, len(rest), note=note))
+            events.append(TrafficEvent(time_us, side, EventKind.BYTES, rest, len(rest), note=note))
         return events
 
-    def missing(self, side: Side, time_us: int, count: int) -> list[Event]:
-        """Reports that `count` bytes of `side` were not captured; returns the event for them.
+    def missing(self, side: Side, time_us: int, count: int) -> list[TrafficEvent]:
+        """Reports that `count` bytes of `side` were not captured; returns a MISSING event.
 
-        The next `feed` searches for the start of a frame.
+        The next `feed` searches for the start of a frame. Returns no event if an earlier event
+        reported that the bytes of the side cannot be split into frames.
         """
         splitter = self._splitters[side]
         rest = splitter.take_unframed()
         note = f"{count} bytes were not captured"
         if rest:
-            note += f", behind {len(rest)} of an unfinished frame"
+            note += f", after {len(rest)} of an incomplete frame"
         self._is_whole = False
         self._tokens = None
         if self._loss_reported[side]:
             return []
         self._seeks[side] = True
-        return [Event(time_us, side, Kind.MISSING, rest, count, note=note)]
+        return [TrafficEvent(time_us, side, EventKind.MISSING, rest, count, note=note)]
 
-    def end_side(self, side: Side, time_us: int) -> list[Event]:
+    def end_side(self, side: Side, time_us: int) -> list[TrafficEvent]:
         """Returns an event for the buffered bytes, if any, after `side` closed its direction."""
         rest = self._splitters[side].take_unframed()
         if not rest:
             return []
-        what = "behind missing bytes" if self._seeks[side] else "of an unfinished frame"
+        what = "after missing bytes" if self._seeks[side] else "of an incomplete frame"
         note = f"the stream ended with {len(rest)} bytes {what}"
-        return [Event(time_us, side, Kind.BYTES, rest, len(rest), note=note)]
+        return [TrafficEvent(time_us, side, EventKind.BYTES, rest, len(rest), note=note)]
 
-    def end(self, time_us: int) -> list[Event]:
+    def end(self, time_us: int) -> list[TrafficEvent]:
         """Returns the events at the end of a connection: incomplete frames, unanswered requests,
         and responses whose requests were not captured.
         """
@@ -269,7 +271,7 @@ class Conversation:
         self._early.clear()
         return events
 
-    def _seek(self, side: Side, time_us: int, events: list[Event]) -> None:
+    def _seek(self, side: Side, time_us: int, events: list[TrafficEvent]) -> None:
         splitter = self._splitters[side]
         before = splitter.pending
         if side is Side.CLIENT:
@@ -290,7 +292,7 @@ class Conversation:
                 note = f"{count} bytes skipped " + (
                     "up to the next frame" if found else "without a frame; this side is abandoned"
                 )
-                events.append(Event(time_us, side, Kind.MISSING, b"", count, note=note))
+                events.append(TrafficEvent(time_us, side, EventKind.MISSING, b"", count, note=note))
             self._skipped[side] = 0
             self._seeks[side] = False
         if not found and not self._seeks[side]:
@@ -311,15 +313,15 @@ class Conversation:
                 return not found.trailing
         return False
 
-    def _take_request(self, time_us: int, whole: bytes, events: list[Event]) -> None:
+    def _take_request(self, time_us: int, whole: bytes, events: list[TrafficEvent]) -> None:
         content = whole[4:]
         if self._tokens is not None:
             if self._tokens or not is_request(content):
                 self._tokens = max(0, self._tokens - 1)
-                token = Event(
+                token = TrafficEvent(
                     time_us,
                     Side.CLIENT,
-                    Kind.TOKEN,
+                    EventKind.TOKEN,
                     whole,
                     len(content),
                     client_id=self._client_id,
@@ -346,13 +348,13 @@ class Conversation:
             mechanism = getattr(received.message, "mechanism", "")
             self._tokens = _TOKENS.get(mechanism, 0)
 
-    def _expect(self, request: Event, events: list[Event]) -> None:
+    def _expect(self, request: TrafficEvent, events: list[TrafficEvent]) -> None:
         if len(self._waiting) >= MAX_WAITING:
             events.append(_unanswered(request.time_us, self._waiting.popleft()))
         kept = request if self._keep_bytes else replace(request, data=b"", received=None)
         self._waiting.append(kept)
 
-    def _take_response(self, time_us: int, whole: bytes, events: list[Event]) -> None:
+    def _take_response(self, time_us: int, whole: bytes, events: list[TrafficEvent]) -> None:
         content = whole[4:]
         request = self._match_request(time_us, content, events)
         if request is None:
@@ -369,13 +371,15 @@ class Conversation:
         if request.api_key == _SASL_HANDSHAKE and request.version == 0 and refused:
             self._tokens = None
 
-    def _match_request(self, time_us: int, content: bytes, events: list[Event]) -> Event | None:
+    def _match_request(
+        self, time_us: int, content: bytes, events: list[TrafficEvent]
+    ) -> TrafficEvent | None:
         """Returns the request of a response, None if it was not captured.
 
         Adds an UNANSWERED event for each earlier request, because brokers answer in order.
         """
         waiting = self._waiting
-        if waiting and waiting[0].kind is Kind.TOKEN:
+        if waiting and waiting[0].kind is EventKind.TOKEN:
             return waiting.popleft()
         if len(content) < _ID.size:
             return None
@@ -391,7 +395,7 @@ class Conversation:
 
 
 #: Most capture times that are kept for an incomplete frame. Above it, every second time is dropped,
-#: so that a frame may get the time of later bytes.
+#: so a frame may get the time of later bytes.
 _MAX_MARKS: Final = 4096
 
 
@@ -420,7 +424,7 @@ class _ArrivalTimes:
         return marks[0][1]
 
 
-def _request_event(time_us: int, whole: bytes, content: bytes) -> Event:
+def _request_event(time_us: int, whole: bytes, content: bytes) -> TrafficEvent:
     size = len(content)
     try:
         received = read_request(content)
@@ -433,10 +437,10 @@ def _request_event(time_us: int, whole: bytes, content: bytes) -> Event:
                 # The frame may be a SASL token without a handshake, so no bytes of it are shown.
                 correlation_id = None
                 note = "no definition has its api key, and its header is invalid"
-        return Event(
+        return TrafficEvent(
             time_us,
             Side.CLIENT,
-            Kind.BROKEN,
+            EventKind.BROKEN,
             whole,
             size,
             api_key,
@@ -445,10 +449,10 @@ def _request_event(time_us: int, whole: bytes, content: bytes) -> Event:
             note=note,
         )
     message = received.message
-    return Event(
+    return TrafficEvent(
         time_us,
         Side.CLIENT,
-        Kind.UNKNOWN if message is None else Kind.MESSAGE,
+        EventKind.UNKNOWN if message is None else EventKind.MESSAGE,
         whole,
         size,
         received.api_key,
@@ -461,26 +465,28 @@ def _request_event(time_us: int, whole: bytes, content: bytes) -> Event:
     )
 
 
-def _response_event(time_us: int, whole: bytes, content: bytes, request: Event) -> Event:
-    kind, note = Kind.MESSAGE, ""
+def _response_event(
+    time_us: int, whole: bytes, content: bytes, request: TrafficEvent
+) -> TrafficEvent:
+    kind, note = EventKind.MESSAGE, ""
     errors: tuple[tuple[str, int], ...] = ()
     received: ReceivedResponse | None = None
-    if request.kind is Kind.TOKEN:
-        kind = Kind.TOKEN
+    if request.kind is EventKind.TOKEN:
+        kind = EventKind.TOKEN
     else:
         assert request.api_key is not None
         assert request.version is not None
         try:
             received = read_response(content, request.api_key, request.version)
         except DecodeError as error:
-            kind, note = Kind.BROKEN, str(error)
+            kind, note = EventKind.BROKEN, str(error)
         else:
             note = _trailing_note(received.trailing)
             if received.message is None:
-                kind = Kind.UNKNOWN
+                kind = EventKind.UNKNOWN
             else:
                 errors = tuple(error_counts(received.message).items())
-    return Event(
+    return TrafficEvent(
         time_us,
         Side.BROKER,
         kind,
@@ -499,29 +505,29 @@ def _response_event(time_us: int, whole: bytes, content: bytes, request: Event) 
 
 
 def _trailing_note(trailing: bytes) -> str:
-    return f"{len(trailing)} bytes behind the body" if trailing else ""
+    return f"{len(trailing)} bytes after the body" if trailing else ""
 
 
-def _unmatched(time_us: int, whole: bytes) -> Event:
+def _unmatched(time_us: int, whole: bytes) -> TrafficEvent:
     content = whole[4:]
-    return Event(
+    return TrafficEvent(
         time_us,
         Side.BROKER,
-        Kind.UNMATCHED,
+        EventKind.UNMATCHED,
         whole,
         len(content),
         correlation_id=_ID.unpack_from(content)[0] if len(content) >= _ID.size else None,
-        note="a response to no request that was seen",
+        note="no request with its correlation id was seen",
     )
 
 
-def _unanswered(time_us: int, request: Event) -> Event:
-    note = "no answer was seen"
+def _unanswered(time_us: int, request: TrafficEvent) -> TrafficEvent:
+    note = "no response was seen"
     return replace(
         request,
         time_us=time_us,
         side=Side.BROKER,
-        kind=Kind.UNANSWERED,
+        kind=EventKind.UNANSWERED,
         data=b"",
         size=0,
         note=note,
@@ -531,7 +537,7 @@ def _unanswered(time_us: int, request: Event) -> Event:
 
 
 def may_be_request(head: bytes) -> bool:
-    """Returns whether api key, version and client id in `head` can be those of a request.
+    """Returns True if api key, version and client id in `head` can be those of a request.
 
     `head` is the start of a frame after its size field. If it is too short, returns True.
     """
@@ -550,7 +556,7 @@ def _anything(head: bytes) -> bool:
 
 
 def is_request(content: bytes) -> bool:
-    """Returns whether a frame (without its size field) reads as a request.
+    """Returns True if a frame (without its size field) reads as a request.
 
     The client id must be printable, and at most 8 bytes may follow the body.
     """
@@ -568,7 +574,7 @@ def is_request(content: bytes) -> bool:
 
 
 def error_counts(message: Message) -> dict[str, int]:
-    """Returns how often each error code except NONE occurs in a message, by its name."""
+    """Returns how often each error code occurs in a message, by name; leaves out NONE."""
     counts = Counter(error_codes_in(message))
     counts.pop(0, None)
     return {error_code(code).name: count for code, count in sorted(counts.items())}

@@ -12,7 +12,7 @@ from typing import Final
 from ..schema.definitions import union
 from ..schema.layout import LayoutField, layout
 from .message_reader import MessageReader, UnreadableError
-from .node import Budget, Node
+from .node import Node, TreeSizeLimit
 from .node_builder import NodeBuilder
 
 __all__ = ["open_embedded"]
@@ -33,7 +33,7 @@ _EMBEDDED: Final = {
 }
 
 
-def open_embedded(message: str, node: Node, field: LayoutField, budget: Budget) -> None:
+def open_embedded(message: str, node: Node, field: LayoutField, budget: TreeSizeLimit) -> None:
     """Adds the fields of an embedded message to `node`, a bytes field of `message`.
 
     Does nothing if the field has no embedded message, or if its bytes do not read as one.
@@ -50,7 +50,7 @@ def open_embedded(message: str, node: Node, field: LayoutField, budget: Budget) 
     start = node.end - len(content)
     trial = Node("", node.path, "message", start + 2, node.source)
     try:
-        end = MessageReader(node.source, node.end, name, Budget(0)).read(shape, trial)
+        end = MessageReader(node.source, node.end, name, TreeSizeLimit(0)).read(shape, trial)
     except UnreadableError:
         return
     if end != node.end:

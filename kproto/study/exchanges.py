@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..wire.errors import KprotoError
-from .conversations import KIND_DESCRIPTIONS, Event, Kind, Side
+from .conversations import KIND_DESCRIPTIONS, EventKind, Side, TrafficEvent
 from .flows import ConnectionEvent
 from .redaction import redact_frame, redacted_json
 
@@ -20,7 +20,7 @@ __all__ = [
     "Exchange",
     "exchange_as_json",
     "exchange_as_text",
-    "opened",
+    "exchange_with_messages",
     "pair_exchanges",
     "stats_as_json",
     "stats_as_table",
@@ -29,19 +29,21 @@ __all__ = [
 
 
 class Exchange(NamedTuple):
-    """A request and its response; each is None if it was not captured. `number` counts from 1.
+    """A request and its response. `number` counts from 1.
 
-    An event that is neither, such as missing bytes, is `request` if it is of the client's side,
-    else `response`.
+    `request` is None if it was not captured. `response` is None if brokers do not answer the
+    request, such as Produce with acks=0; it is an UNANSWERED event if the response was not
+    captured. Any other event, such as missing bytes, is alone in its exchange: as `request` if it
+    is of the client's side, else as `response`.
     """
 
     number: int
     connection_event: ConnectionEvent
-    request: Event | None
-    response: Event | None
+    request: TrafficEvent | None
+    response: TrafficEvent | None
 
     @property
-    def event(self) -> Event:
+    def event(self) -> TrafficEvent:
         """Returns the response, or the request if there is no response."""
         found = self.response or self.request
         assert found is not None
@@ -49,7 +51,7 @@ class Exchange(NamedTuple):
 
     @property
     def version(self) -> int | None:
-        """Returns the version of the request, or of the response if that is unknown."""
+        """Returns the version of the request, or of the response if the request has none."""
         requested = None if self.request is None else self.request.version
         return self.event.version if requested is None else requested
 
@@ -60,13 +62,17 @@ class Exchange(NamedTuple):
 
 
 def pair_exchanges(events: Iterable[ConnectionEvent]) -> Iterator[Exchange]:
-    """Yields the exchanges in the order of their responses, or UNANSWERED events."""
+    """Yields the exchanges in the order of their responses.
+
+    An UNANSWERED event counts as the response. An event that needs no response, such as a Produce
+    with acks=0, is an exchange of its own.
+    """
     number = 0
     for one in events:
         event = one.event
         if event.side is Side.CLIENT and event.is_answered and event.correlation_id is not None:
             continue  # the event of its response, or an UNANSWERED event, follows
-        if event.side is Side.CLIENT and event.kind is Kind.TOKEN:
+        if event.side is Side.CLIENT and event.kind is EventKind.TOKEN:
             continue
         number += 1
         if event.side is Side.CLIENT:
@@ -78,11 +84,11 @@ def pair_exchanges(events: Iterable[ConnectionEvent]) -> Iterator[Exchange]:
 def exchange_as_json(exchange: Exchange) -> dict[str, Any]:
     """Returns an exchange as JSON data, without keys whose values are unknown or do not apply.
 
-    `us` is the time of the request, in microseconds since 1970. Sizes do not count the size fields
-    of frames.
+    `us` is the time of the request, or else of the response, in microseconds since 1970. Sizes do
+    not count the size fields of frames.
     """
     event, request, response = exchange.event, exchange.request, exchange.response
-    if event.kind is Kind.MISSING:
+    if event.kind is EventKind.MISSING:
         request = response = None
     data: dict[str, Any] = {
         "number": exchange.number,
@@ -100,7 +106,7 @@ def exchange_as_json(exchange: Exchange) -> dict[str, Any]:
         "response_size": None if response is None or not response.data else response.size,
         "latency_us": event.latency_us,
         "errors": dict(event.errors) or None,
-        "missing": event.size if event.kind is Kind.MISSING else None,
+        "missing": event.size if event.kind is EventKind.MISSING else None,
         "note": "; ".join(_notes(exchange)) or None,
     }
     return {key: value for key, value in data.items() if value is not None}
@@ -117,7 +123,7 @@ def exchange_as_text(exchange: Exchange) -> str:
         f"{when:%H:%M:%S.%f}",
         f"#{exchange.connection_event.connection}",
     ]
-    is_no_frame = event.kind in (Kind.MISSING, Kind.BYTES)
+    is_no_frame = event.kind in (EventKind.MISSING, EventKind.BYTES)
     what = f"from the {event.side.value}" if is_no_frame else event.api
     parts.append(f"{exchange.connection_event.client} {what}")
     if exchange.version is not None:
@@ -128,7 +134,7 @@ def exchange_as_text(exchange: Exchange) -> str:
         parts.append(f"{request.size} bytes")
     if response is not None and response.data and not is_no_frame:
         parts.append(f"-> {response.size} bytes")
-    if event.latency_us is not None and event.kind is not Kind.UNANSWERED:
+    if event.latency_us is not None and event.kind is not EventKind.UNANSWERED:
         parts.append(f"{event.latency_us / 1000:.3f} ms")
     parts += [name if count == 1 else f"{name}×{count}" for name, count in event.errors]
     line = " ".join(parts)
@@ -137,24 +143,27 @@ def exchange_as_text(exchange: Exchange) -> str:
 
 
 def _notes(exchange: Exchange) -> list[str]:
-    """Returns the notes of request and response, and notes about missing or other versions."""
+    """Returns the notes of request and response.
+
+    Adds a note if no response is expected, and a note if the versions of the two differ.
+    """
     notes = []
     request, response = exchange.request, exchange.response
     if request is not None:
-        if request.kind is Kind.BROKEN and response is not None:
+        if request.kind is EventKind.BROKEN and response is not None:
             notes.append(f"the request cannot be read: {request.note}")
         elif request.note:
             notes.append(request.note)
         if not request.is_answered:
-            notes.append("no answer is wanted")
+            notes.append("no response is expected")
     if response is not None and response.version != exchange.version:
-        notes.append(f"answered in version {response.version}")
+        notes.append(f"the response has version {response.version}")
     if response is not None and response.note:
         notes.append(response.note)
     return notes
 
 
-def opened(exchange: Exchange, *, show_secrets: bool = False) -> dict[str, Any]:
+def exchange_with_messages(exchange: Exchange, *, show_secrets: bool = False) -> dict[str, Any]:
     """Returns an exchange as JSON data with its messages, in the JSON of Kafka's converters.
 
     `request` and `response` have the messages. For a message that could not be read,
@@ -198,13 +207,13 @@ def stats_by_api(exchanges: Iterable[Exchange]) -> dict[str, ApiStats]:
     stats: dict[str, ApiStats] = {}
     for exchange in exchanges:
         event, request, response = exchange.event, exchange.request, exchange.response
-        if event.kind in (Kind.MISSING, Kind.BYTES, Kind.UNMATCHED):
+        if event.kind in (EventKind.MISSING, EventKind.BYTES, EventKind.UNMATCHED):
             continue
         api_stats = stats.setdefault(event.api, ApiStats())
         api_stats.count += 1
         api_stats.request_bytes += 0 if request is None else request.size
         api_stats.errors.update(dict(event.errors))
-        if event.kind is Kind.UNANSWERED:
+        if event.kind is EventKind.UNANSWERED:
             api_stats.unanswered += 1
         elif response is not None:
             api_stats.response_bytes += response.size
@@ -214,7 +223,7 @@ def stats_by_api(exchanges: Iterable[Exchange]) -> dict[str, ApiStats]:
 
 
 def percentile(values: Sequence[int], percent: int) -> int | None:
-    """Returns the least value that `percent` % of `values` do not exceed; None if it is empty."""
+    """Returns the `percent`th percentile of `values` (nearest rank); None if there are none."""
     if not values:
         return None
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
@@ -238,7 +247,18 @@ def stats_as_json(stats: dict[str, ApiStats]) -> dict[str, Any]:
 
 def stats_as_table(stats: dict[str, ApiStats]) -> list[str]:
     """Returns the sums by API as the lines of a table, the most frequent API first."""
-    rows = [["API", "count", "bytes asked", "answered", "p50 ms", "p99 ms", "unanswered", "errors"]]
+    rows = [
+        [
+            "API",
+            "count",
+            "request bytes",
+            "response bytes",
+            "p50 ms",
+            "p99 ms",
+            "unanswered",
+            "errors",
+        ]
+    ]
     for name, api_stats in sorted(stats.items(), key=lambda item: (-item[1].count, item[0])):
         errors = ", ".join(f"{error}×{count}" for error, count in api_stats.errors.most_common())
         p50, p99 = (percentile(api_stats.latencies_us, percent) for percent in (50, 99))

@@ -14,20 +14,20 @@ from typing import Final, NamedTuple
 
 from .conversations import (
     REQUEST_START,
-    Conversation,
-    Event,
+    ConversationSplitter,
     Side,
+    TrafficEvent,
     is_request,
     may_be_request,
 )
 from .frame_splitter import FrameSplitter
-from .recording import Entry
-from .tcp_streams import Gap, Segment, StreamData, TcpStream
+from .recording import RecordingEntry
+from .tcp_streams import Gap, StreamData, TcpSegment, TcpStream
 
 __all__ = ["ConnectionEvent", "OtherTraffic", "events_of_recording", "events_of_segments"]
 
-#: Most bytes of a connection that are buffered before it is detected as Kafka's; with more, it
-#: counts as other traffic.
+#: Most bytes of a connection that are buffered before it is detected as Kafka's. A connection with
+#: more counts as other traffic.
 MAX_UNDECIDED_BYTES: Final = 4_194_304
 
 #: Most connections that are tracked; above it, the oldest is treated as ended.
@@ -45,15 +45,15 @@ class ConnectionEvent(NamedTuple):
     connection: int
     client: str
     broker: str
-    event: Event
+    event: TrafficEvent
 
 
 @dataclass(slots=True)
 class OtherTraffic:
     """Counts the traffic of a capture that is not Kafka's.
 
-    `connections` counts connections without a request, `other_ports` the segments of ports that
-    were not named.
+    `connections` counts the connections in which no request was found. `other_ports` counts the
+    segments between other ports than those named.
     """
 
     connections: int = 0
@@ -61,21 +61,24 @@ class OtherTraffic:
 
 
 def events_of_recording(
-    entries: Iterable[Entry], *, keep_bytes: bool = False
+    entries: Iterable[RecordingEntry], *, keep_bytes: bool = False
 ) -> Iterator[ConnectionEvent]:
     """Yields the events of all connections in a recording.
 
     With `keep_bytes` the event of a response has the bytes of its request.
     """
-    conversations: dict[int, tuple[Conversation, str, str]] = {}
+    conversations: dict[int, tuple[ConversationSplitter, str, str]] = {}
     last_us = 0
     for entry in entries:
         last_us = entry.time_us
         if entry.connection not in conversations or entry.client is not None:
             addresses = (entry.client or "?", entry.target or "?")
-            conversations[entry.connection] = (Conversation(keep_bytes=keep_bytes), *addresses)
+            conversations[entry.connection] = (
+                ConversationSplitter(keep_bytes=keep_bytes),
+                *addresses,
+            )
         conversation, client, broker = conversations[entry.connection]
-        events: list[Event] = []
+        events: list[TrafficEvent] = []
         if entry.side is not None:
             events = conversation.feed(entry.side, entry.time_us, entry.data)
         if entry.closed is not None:
@@ -89,7 +92,7 @@ def events_of_recording(
 
 
 def events_of_segments(
-    segments: Iterable[Segment],
+    segments: Iterable[TcpSegment],
     ports: frozenset[int] = frozenset(),
     other_traffic: OtherTraffic | None = None,
     *,
@@ -97,9 +100,9 @@ def events_of_segments(
 ) -> Iterator[ConnectionEvent]:
     """Yields the events of Kafka's connections in a capture.
 
-    With `ports`, Kafka's connections are those with one of these ports. Without, they are those
-    with bytes that read as a request. `other_traffic` counts the others. With `keep_bytes` the
-    event of a response has the bytes of its request.
+    Kafka's connections are those with one of `ports`. If `ports` is empty, they are those with
+    bytes that read as a request. `other_traffic` counts other connections and segments. With
+    `keep_bytes` the event of a response has the bytes of its request.
     """
     flows: dict[tuple[_Endpoint, _Endpoint], _Flow] = {}
     closing: deque[tuple[int, tuple[_Endpoint, _Endpoint], _Flow]] = deque()
@@ -151,7 +154,7 @@ class _Flow:
     _finished: set[_Endpoint] = field(default_factory=set)
     _is_reset: bool = False
     _client: _Endpoint | None = None  # None until the client side is detected
-    _conversation: Conversation | None = None
+    _conversation: ConversationSplitter | None = None
     _number: int = 0
     _is_other_protocol: bool = False
     #: The bytes before the connection is detected as Kafka's; `_splitters` search them.
@@ -163,12 +166,12 @@ class _Flow:
     def has_ended(self) -> bool:
         return self._is_reset or len(self._finished) == 2
 
-    def is_new_connection(self, segment: Segment) -> bool:
-        """Returns whether a SYN opens a new connection with the same addresses and ports."""
+    def is_new_connection(self, segment: TcpSegment) -> bool:
+        """Returns True if a SYN opens a new connection with the addresses and ports of this one."""
         stream = self._streams.get(segment.source)
         return stream is not None and stream.is_new_connection(segment.sequence)
 
-    def add(self, segment: Segment) -> Iterator[ConnectionEvent]:
+    def add(self, segment: TcpSegment) -> Iterator[ConnectionEvent]:
         """Adds a segment; yields the events that it completes."""
         if self._is_other_protocol:
             self._note_end(segment)
@@ -201,13 +204,13 @@ class _Flow:
         elif self._undecided or self._is_other_protocol:
             others.connections += 1
 
-    def _note_end(self, segment: Segment) -> None:
+    def _note_end(self, segment: TcpSegment) -> None:
         if segment.is_fin:
             self._finished.add(segment.source)
         self._is_reset = self._is_reset or segment.is_reset
 
-    def _choose_client(self, segment: Segment) -> None:
-        """Sets the client if only one side has a named port, or if the segment is a SYN."""
+    def _choose_client(self, segment: TcpSegment) -> None:
+        """Sets the client if `ports` has the port of only one side, or if the segment is a SYN."""
         source, target = segment.source, segment.target
         if (source[1] in self.ports) != (target[1] in self.ports):
             self._client = target if source[1] in self.ports else source
@@ -230,10 +233,10 @@ class _Flow:
                     self._splitters.clear()
 
     def _is_kafka(self, source: _Endpoint, piece: bytes | Gap) -> bool:
-        """Returns whether the connection is Kafka's: by its port, or by a request in `piece`.
+        """Returns True if the connection is Kafka's: by its port, or by a request up to `piece`.
 
-        A request also sets the client. If the first bytes of a side cannot begin a request, the
-        connection is marked as another protocol.
+        The side that sent the request becomes the client. If the first bytes of a side cannot begin
+        a request, the connection is marked as another protocol.
         """
         if self.ports and self._client is not None:
             return True
@@ -255,7 +258,7 @@ class _Flow:
 
     def _start_conversation(self) -> Iterator[ConnectionEvent]:
         has_start = all(stream.has_start for stream in self._streams.values())
-        self._conversation = Conversation(
+        self._conversation = ConversationSplitter(
             from_middle=not has_start, keep_bytes=self.keep_bytes, may_be_late=True
         )
         self._number = next(self.numbers)
@@ -274,7 +277,7 @@ class _Flow:
         else:
             yield from self._with_connection(self._conversation.feed(side, time_us, piece))
 
-    def _with_connection(self, events: list[Event]) -> Iterator[ConnectionEvent]:
+    def _with_connection(self, events: list[TrafficEvent]) -> Iterator[ConnectionEvent]:
         assert self._client is not None
         broker = next(end for end in self._streams if end != self._client)
         for event in events:

@@ -35,7 +35,7 @@ class FrameSplitter:
 
     @property
     def pending(self) -> int:
-        """Returns how many bytes are buffered, which are those after the latest frame."""
+        """Returns the number of buffered bytes, which are those after the latest frame."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> None:
@@ -50,7 +50,7 @@ class FrameSplitter:
         (size,) = _SIZE.unpack_from(buffer)
         if not 0 <= size <= self.max_frame_bytes:
             self.lost = (
-                f"a frame announces {size} bytes, and 0 to {self.max_frame_bytes} are read "
+                f"a frame has the size {size}; valid sizes are 0 to {self.max_frame_bytes} "
                 "(max_frame_bytes)"
             )
             return None
@@ -100,7 +100,7 @@ class FrameSplitter:
         return self._drop(min(self._unfinished, default=self._searched)), False
 
     def _is_complete_at(self, begin: int, is_frame: Callable[[bytes], bool]) -> bool:
-        """Returns whether a complete frame begins at `begin`; remembers an incomplete candidate."""
+        """Returns True if a complete frame begins at `begin`; remembers an incomplete candidate."""
         buffer = self._buffer
         content = begin + _SIZE.size
         end = content + _SIZE.unpack_from(buffer, begin)[0]

@@ -27,7 +27,7 @@ from ..schema.unknown_names import UnknownNameError
 from ..wire.errors import ConfigurationError
 from .embedded_messages import open_embedded
 from .message_reader import MessageReader, UnreadableError
-from .node import DEFAULT_MAX_NODES, Budget, Fault, Node, nodes
+from .node import DEFAULT_MAX_NODES, Fault, Node, TreeSizeLimit, nodes
 from .node_builder import NodeBuilder
 from .record_batches import read_batches
 from .records_context import RecordsContext
@@ -101,10 +101,13 @@ def annotate_frame(
 ) -> Node:
     """Returns a request or response, with or without size and header, as a tree.
 
-    The children of the root are `size`, `header` and the message, as far as `part` has them; `part`
-    is detected by default (see `detect_part`). A response needs `message` and `version`; the header
-    of a request has its api key and version. Bytes after the body are a node `trailing`, not a
-    fault, because brokers ignore them. The other arguments are those of `annotate`.
+    The children of the root are `size`, `header` and the message, if `part` includes them. With
+    `part` `body` the root is the message. `part` is detected by default (see `detect_part`). Bytes
+    after the body are a node `trailing`, not a fault, because brokers ignore them; but with `part`
+    `body` they are a fault. The other arguments are those of `annotate`.
+
+    The header of a request has its api key and version. For a response or a body, `message` and
+    `version` are required; raises ConfigurationError without them.
     """
     cls = None if message is None else find_message_class(message, response=response)
     if cls is not None and version is not None:
@@ -133,7 +136,7 @@ def annotate_frame(
         if part == "frame":
             size, announced, pos = builder.number(root, "size", "int32", 0)
             if announced != limit - pos:
-                reason = f"{announced} bytes are announced and {limit - pos} are here"
+                reason = f"the size is {announced}, but {limit - pos} bytes follow it"
                 builder.fault(size, reason, 0, f"{limit - pos}")
             limit = max(pos, min(limit, pos + announced))
         if is_response:
@@ -194,7 +197,7 @@ def annotate_records(
     max_nodes: int | None = DEFAULT_MAX_NODES,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Node:
-    """Returns record batches and message sets, as in a fetch or a log segment, as a tree."""
+    """Returns record batches and message sets as a tree, such as those of a log segment."""
     context = _context(max_nodes, records_of, max_decompressed_bytes)
     root = Node("records", "records", "records", 0, data, size=len(data), value=len(data))
     _batches(root, data, context)
@@ -206,8 +209,9 @@ def find_message_class(
 ) -> type[Message]:
     """Returns the class of a message, given as a class, name or api key; ignores case.
 
-    For an api key, and a name without `Request` or `Response`, `response` chooses between request
-    and response. Raises ConfigurationError, which suggests similar names, for an unknown name.
+    An api key, or a name without `Request` or `Response`, selects the request. With `response`,
+    both select the response, and so does the name of a request. Raises ConfigurationError, which
+    suggests similar names, for an unknown name.
     """
     if isinstance(message, type):
         return message
@@ -224,7 +228,7 @@ def find_message_class(
 
 
 def check_version(cls: type[Message], version: int) -> None:
-    """Raises ConfigurationError for a version that the message lacks."""
+    """Raises ConfigurationError if the message does not have the version."""
     known = cls.VALID_VERSIONS
     if version not in known:
         text = f"{known.start} to {known.stop - 1}"
@@ -236,8 +240,8 @@ def detect_part(
 ) -> Part:
     """Returns the part that the bytes are most likely: `frame`, `message` or `body`.
 
-    Reads the bytes as each part that is possible, and chooses the part that can be read farthest.
-    Without `cls` and `version`, the bytes must be a request with a header.
+    Reads the bytes as each part that is possible, and chooses the part that reads best (see
+    `_readable`). Without `cls` or without `version`, the bytes must be a request with a header.
     """
     size = int.from_bytes(data[:_SIZE_BYTES], "big", signed=True)
     is_sized = len(data) >= 8 and size == len(data) - _SIZE_BYTES
@@ -257,9 +261,9 @@ def detect_part(
 
 
 def _part_of_any_request(data: bytes, is_sized: bool) -> Part:
-    """Returns `frame` or `message` for a request, by its header.
+    """Returns `frame` if a request begins with a size field, otherwise `message`.
 
-    The size field may be wrong, because the frame may be truncated.
+    If `is_sized` is False, decides by the request header, because a frame may be truncated.
     """
     if is_sized:
         return "frame"
@@ -275,7 +279,7 @@ def _part_of_any_request(data: bytes, is_sized: bool) -> Part:
 
 
 def _names_request(data: bytes, start: int, cls: type[Message], version: int) -> bool:
-    """Returns whether the api key and version at `start` are those of `cls` and `version`."""
+    """Returns True if the api key and version at `start` are those of `cls` and `version`."""
     expected = (cls.API_KEY or 0).to_bytes(2, "big", signed=True) + version.to_bytes(2, "big")
     return data[start : start + 4] == expected
 
@@ -287,7 +291,7 @@ def _readable(
 
     The first item is 2 if all bytes were read, 1 if bytes follow the message, 0 for a fault.
     """
-    context = RecordsContext(Budget(0))
+    context = RecordsContext(TreeSizeLimit(0))
     root = Node("", "", "message", 0, data)
     pos = _SIZE_BYTES if part == "frame" else 0
     try:
@@ -310,13 +314,13 @@ def _known(
     if cls is None or version is None:
         what = "a response does" if response else "a body does"
         raise ConfigurationError(
-            f"{what} not name its message: give the message and its version, or guess"
+            f"{what} not name its message: pass the message and its version, or guess"
         )
     return cls, version
 
 
 def _frame_bounds(data: bytes) -> list[int]:
-    """Returns the start of each frame and the end of the data; [0] if they are not frames."""
+    """Returns the start of each frame and the end of the data; [0] if it has no frames."""
     bounds = [0]
     pos = 0
     while pos < len(data):
@@ -330,7 +334,7 @@ def _frame_bounds(data: bytes) -> list[int]:
 
 def _context(max_nodes: int | None, records_of: str, max_decompressed_bytes: int) -> RecordsContext:
     return RecordsContext(
-        Budget(max_nodes), topic=records_of, max_decompressed_bytes=max_decompressed_bytes
+        TreeSizeLimit(max_nodes), topic=records_of, max_decompressed_bytes=max_decompressed_bytes
     )
 
 

@@ -38,9 +38,9 @@ _LINE_BYTES: Final = 64
 #: Most bytes of a dump, because a line `*` stands for any number of repeated lines.
 MAX_DUMPED_BYTES: Final = 104_857_600
 
-_READABLE: Final = "hexdump -C, xxd, od -t x1 and tcpdump -x give bytes in their order"
-_OF_WORDS: Final = f"a dump of words, whose bytes stand in the order of a machine; {_READABLE}"
-_NOT_WHOLE: Final = f"a dump whose offsets do not add up to its bytes; {_READABLE}"
+_READABLE: Final = "hexdump -C, xxd, od -t x1 and tcpdump -x print the bytes in order"
+_OF_WORDS: Final = f"a dump of words in the byte order of a machine; {_READABLE}"
+_NOT_WHOLE: Final = f"a dump whose offsets do not match its bytes; {_READABLE}"
 
 FORMS: Final = ("auto", "hex", "base64", "binary")
 
@@ -61,7 +61,7 @@ def read_bytes(data: bytes, form: str = "auto") -> bytes:
     except UnicodeDecodeError:
         if form == "auto":
             return data
-        raise ConfigurationError(f"the input is not ASCII, and so no {form}") from None
+        raise ConfigurationError(f"the input is not ASCII, so it is not {form}") from None
     if form == "auto" and not _is_text(text):
         return data
     if form == "base64":
@@ -77,7 +77,7 @@ def read_bytes(data: bytes, form: str = "auto") -> bytes:
         return _base64(text)
     raise ConfigurationError(
         f"the input is no hex ({_why_no_hex(text)}), no hexdump and no base64; "
-        "name the format binary for raw bytes"
+        "choose the format binary for raw bytes"
     )
 
 
@@ -191,7 +191,7 @@ def _of_line(match: re.Match[str]) -> bytes | None:
 
 
 def _is_byte_swapped(words: list[str], text_part: str) -> bool:
-    """Returns whether the characters in a line show that the bytes of each word are reversed."""
+    """Returns True if the characters in a line show that the bytes of each word are reversed."""
     swapped = b"".join(bytes.fromhex(word)[::-1] for word in words if len(word) % 2 == 0)
     if _as_text(bytes.fromhex("".join(words))).rstrip() in text_part:
         return False
@@ -220,5 +220,5 @@ def _why_no_dump(lines: list[str]) -> str:
 
 
 def _has_mark(line: str) -> bool:
-    """Returns whether a single line is certainly of a dump: it has `|` or begins with `0000: `."""
+    """Returns True if a line must be of a hex dump: it has `|`, or begins like `0000: `."""
     return "|" in line or re.match(r"\s*(0x)?[0-9a-fA-F]{4,16}: ", line) is not None

@@ -33,7 +33,8 @@ MAX_AGE_US: Final = 60_000_000
 #: Largest payload of an IP packet, whose length field has 16 bits.
 MAX_PAYLOAD_BYTES: Final = 65_535
 
-#: The unit of fragment offsets, in bytes. The size of a fragment, except the last, is a multiple.
+#: The unit of fragment offsets, in bytes. The size of each fragment except the last is a
+#: multiple of it.
 _UNIT: Final = 8
 
 
@@ -57,7 +58,7 @@ class Fragment(NamedTuple):
 
 @dataclass(slots=True)
 class _Packet:
-    """The fragments of a packet. They are kept after it is complete, to detect duplicates.
+    """The fragments of a packet, kept after the packet is complete, to detect duplicates.
 
     `size` is the number of stored bytes, `total` the size of the payload, None if unknown.
     """
@@ -72,7 +73,7 @@ class _Packet:
 
 @dataclass(slots=True)
 class FragmentReassembler:
-    """Stores fragments, and returns the payload of a packet when its last fragment arrives."""
+    """Stores fragments; returns the payload of a packet when the last missing fragment arrives."""
 
     max_waiting_bytes: int = MAX_WAITING_BYTES
     max_waiting_pieces: int = MAX_WAITING_PIECES
@@ -136,10 +137,10 @@ class FragmentReassembler:
 
 
 def _contradicts(packet: _Packet, fragment: Fragment, end: int) -> bool:
-    """Returns whether a fragment cannot belong to the packet.
+    """Returns True if a fragment cannot belong to the packet.
 
-    That is so if the packet is complete, if the fragment overlaps another, or if it contradicts the
-    end of the payload.
+    A fragment cannot belong to a complete packet. It must not overlap another fragment, and must
+    not contradict the end of the payload.
     """
     if packet.is_whole:
         return True

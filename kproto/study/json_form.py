@@ -15,7 +15,7 @@ __all__ = ["to_json"]
 def to_json(node: Node, *, show_secrets: bool = False) -> dict[str, Any]:
     """Returns the node and its descendants as JSON data; docs/how-to/decode.md describes the keys.
 
-    Unless `show_secrets`, `value` and `bytes` of a secret are `<hidden>`.
+    Unless `show_secrets`, `value` and `bytes` of a secret are `<hidden>`, and `meaning` is "".
     """
     hidden = node.secret and not show_secrets
     return {

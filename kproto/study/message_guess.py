@@ -3,8 +3,7 @@
 Reads the bytes as each message at each version: as a body, and as a response after its header. If
 the bytes begin with a request header, reads that request too. The messages that read to the last
 byte are ranked by how plausible their values are: known error codes, printable strings, times of
-this century, valid record batches. The number of bytes and of nodes is limited, so that the time is
-too.
+this century, valid record batches. The numbers of bytes and nodes are limited, to limit the time.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ from ..wire.uuid import ZERO_UUID, Uuid
 from .embedded_messages import open_embedded
 from .frames import Part, annotate_frame
 from .message_reader import MessageReader, UnreadableError
-from .node import Budget, Node, faults, nodes
+from .node import Node, TreeSizeLimit, faults, nodes
 from .record_batches import read_batches
 from .records_context import RecordsContext
-from .value_meanings import api_name, has_names, meaning_of
+from .value_meanings import api_name, meaning_of, names_of
 
 __all__ = ["MAX_GUESSED_BYTES", "MAX_GUESSED_NODES", "Guess", "guess"]
 
@@ -53,7 +52,9 @@ class Guess(NamedTuple):
 
     All `versions` read the bytes with the same result. `part` is `frame` (with size and header),
     `message` (with header) or `body`. `score` is for ranking; a positive score supports the guess.
-    `exact` means that the message ends with the bytes; other guesses are returned only if none is
+    `exact` is True if the message has no fault and no bytes follow it; after a request with a
+    header, bytes may follow. Faults inside its records or bytes fields do not count. Only the first
+    MAX_GUESSED_NODES nodes are checked. Guesses that are not exact are returned only if no guess is
     exact. `reasons` explain the score.
     """
 
@@ -66,7 +67,7 @@ class Guess(NamedTuple):
 
     @property
     def is_response(self) -> bool:
-        """Returns whether the message is a response, as `response` of `annotate_frame`."""
+        """Returns True for a response: the argument `response` of `annotate_frame`."""
         return self.message.endswith("Response")
 
 
@@ -74,7 +75,9 @@ class _EnoughError(Exception):
     """Ends the reading of a candidate that has MAX_GUESSED_NODES nodes."""
 
 
-class _Steps(Budget):
+class _RaisingSizeLimit(TreeSizeLimit):
+    """Raises _EnoughError instead of counting the nodes that are left out."""
+
     def add(self, parent: Node, child: Node) -> None:
         if self.spent:
             raise _EnoughError
@@ -88,7 +91,7 @@ def guess(data: bytes, *, most: int = 10) -> list[Guess]:
     """
     if len(data) > MAX_GUESSED_BYTES:
         raise ConfigurationError(
-            f"{len(data)} bytes; at most {MAX_GUESSED_BYTES} are guessed at: name the message"
+            f"{len(data)} bytes; guess accepts at most {MAX_GUESSED_BYTES}: name the message"
         )
     found = [*_requests_with_header(data), *_other_candidates(data)]
     exact = [one for one in found if one.exact]
@@ -148,7 +151,7 @@ def _other_candidates(data: bytes) -> Iterator[Guess]:
 
 
 def _with_size(candidate: Guess, size: int) -> Guess:
-    """Returns the guess with more points, because the first 4 bytes are the size of the frame."""
+    """Returns the guess with a higher score: the first 4 bytes are the size of the frame."""
     why = f"the first 4 bytes are the size, {size - 4}"
     return candidate._replace(score=candidate.score + 8, reasons=(why, *candidate.reasons))
 
@@ -164,11 +167,11 @@ def _candidate(
 ) -> Guess | None:
     """Returns the guess that the body of `cls` at `version` begins at `start`.
 
-    Returns None if fewer than 4 bytes can be read.
+    Returns None if the bytes do not fit exactly and fewer than 4 of them can be read.
     """
     name = cls._definition().name
     context = RecordsContext(
-        _Steps(MAX_GUESSED_NODES), max_decompressed_bytes=_MAX_DECOMPRESSED_BYTES
+        _RaisingSizeLimit(MAX_GUESSED_NODES), max_decompressed_bytes=_MAX_DECOMPRESSED_BYTES
     )
 
     def inside(node: Node, field: LayoutField, topic: str) -> None:
@@ -184,7 +187,7 @@ def _candidate(
     root = Node(name, "", "message", start, data)
     reader = MessageReader(data, len(data), name, context.budget, inside=inside)
     stopped_at: int | None = None
-    exact = True
+    exact, is_read_in_part = True, False
     try:
         end = reader.read(layout(cls._definition(), version), root)
         exact = end == len(data)
@@ -194,7 +197,7 @@ def _candidate(
         exact = False
         stopped_at = error.fault.offset
     except _EnoughError:
-        pass
+        is_read_in_part = True
     if not exact and (stopped_at or 0) - start < 4:
         return None
     score, reasons = _plausibility(root, name)
@@ -203,7 +206,11 @@ def _candidate(
         score += -20 + 10 * (stopped_at - start) / max(len(data) - start, 1)
     else:
         score += 5
-    reasons.append(_end_in_words(data, stopped_at))
+    reasons.append(
+        f"the first {MAX_GUESSED_NODES} nodes are read, without a fault"
+        if is_read_in_part
+        else _end_in_words(data, stopped_at)
+    )
     return Guess(cls.__name__, (version,), part, round(score, 2), exact, tuple(reasons))
 
 
@@ -214,7 +221,7 @@ def _end_in_words(data: bytes, stopped_at: int | None) -> str:
 
 
 def _plausibility(root: Node, message: str) -> tuple[float, list[str]]:
-    """Returns the points for the values in the tree, and the reasons for them."""
+    """Returns the points that the values in the tree score, and the reasons for the points."""
     score = 0.0
     counts: dict[str, int] = {}
     for node in nodes(root):
@@ -234,10 +241,10 @@ def _points(node: Node, message: str) -> tuple[float, str]:
     if node.notes and node.kind != "unknown tag":
         return -4.0, node.notes[0] if len(node.notes[0]) < 60 else "odd bytes"
     if node.kind == "unknown tag":
-        return -4.0, "a tag that no definition knows"
+        return -4.0, "a tag that no definition has"
     if node.kind == "record batch":
         return 6.0, "a record batch that is whole"
-    if node.kind == "message" and node is not root_of(node):
+    if node.kind == "message" and _is_nested(node):
         return 4.0, "a message inside"
     if isinstance(value, str) and node.kind == "string":
         if not value:
@@ -258,16 +265,16 @@ def _points(node: Node, message: str) -> tuple[float, str]:
     return 0.0, ""
 
 
-def root_of(node: Node) -> Node | None:
-    """Returns `node`; None if it is a message inside a field or record."""
-    return None if node.value is not None and node.path else node
+def _is_nested(node: Node) -> bool:
+    """Returns True for a message inside a field or a record."""
+    return node.value is not None and bool(node.path)
 
 
 def _points_of_number(message: str, name: str, kind: str, value: int) -> tuple[float, str]:
     if name.endswith("error_code"):
         known = not meaning_of(message, "", name, value).startswith("UNKNOWN_CODE")
         return (1.5, "an error code that is known") if known else (-6.0, "an unknown error code")
-    names = has_names(message, name)
+    names = names_of(message, name)
     if names is not None and not name.endswith(("replica_id", "epoch", "leader", "timestamp")):
         return (1.0, f"{name} has a known value") if value in names else (-5.0, f"unknown {name}")
     if name.endswith(("timestamp", "timestamp_ms")):

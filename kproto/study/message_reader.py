@@ -21,7 +21,7 @@ from ..wire.limits import (
 )
 from ..wire.uuid import Uuid
 from .field_descriptions import field_description
-from .node import Budget, Fault, Node
+from .node import Fault, Node, TreeSizeLimit
 from .value_meanings import meaning_of
 
 __all__ = ["ContentReader", "MessageReader", "Secrets", "UnreadableError", "minimal_size"]
@@ -31,7 +31,7 @@ __all__ = ["ContentReader", "MessageReader", "Secrets", "UnreadableError", "mini
 #: the bytes.
 ContentReader: TypeAlias = Callable[[Node, LayoutField, str], None]
 
-#: Returns the attributes that carry a secret, of the struct with a class name.
+#: Returns the secret attributes of a struct, by the name of its class.
 Secrets: TypeAlias = Callable[[str], frozenset[str]]
 
 _FIXED: Final = {kind: struct.Struct(">" + letter) for kind, letter in FORMATS.items()}
@@ -71,7 +71,7 @@ class MessageReader:
         data: bytes,
         limit: int,
         message: str,
-        budget: Budget,
+        budget: TreeSizeLimit,
         *,
         secrets: Secrets = lambda _: frozenset(),
         inside: ContentReader | None = None,
@@ -91,9 +91,9 @@ class MessageReader:
         self.reached = 0
 
     def read(self, shape: StructLayout, root: Node) -> int:
-        """Adds the fields of the message that begins at `root` to it; returns the position after.
+        """Reads the message that begins at `root`; returns the position after it.
 
-        Raises UnreadableError.
+        Adds the fields of the message to `root`. Raises UnreadableError at the first fault.
         """
         self.reached = root.offset
         try:
@@ -249,7 +249,7 @@ class MessageReader:
         field = next((field for field in shape.tagged if field.tag == tag), None)
         if field is None:
             node.kind = "unknown tag"
-            node.notes.append("no definition knows this tag; it is kept as it is")
+            node.notes.append("no definition has this tag; its bytes are kept")
             self.assign_bytes(node, node.offset, end)
             return
         at = f"{path}.{field.attribute}".lstrip(".")
@@ -293,9 +293,10 @@ class MessageReader:
     def skip(
         self, node: Node, element: WireType, width: int, index: int, count: int, pos: int
     ) -> int:
-        """Skips the remaining elements of an array, because the tree is full; counts them.
+        """Skips the elements of an array from `index` on, because the tree is full; counts them.
 
-        Only for elements of fixed width. Raises UnreadableError at the first that exceeds the data.
+        The elements must have the fixed size `width`, in bytes. Raises UnreadableError at the first
+        element that exceeds the data.
         """
         remaining = count - index
         end = pos + remaining * width
@@ -391,7 +392,7 @@ class MessageReader:
 
     @staticmethod
     def checked_uint32(node: Node, value: int, pos: int, size: int) -> int:
-        """Returns the lower 32 bits of a varint; notes further bits, or an unneeded byte."""
+        """Returns the lower 32 bits of a varint; adds a note on further bits or unneeded bytes."""
         low_bits = value & 0xFFFFFFFF
         if low_bits != value:
             node.notes.append("the varint has more than 32 bits; those above are dropped")
@@ -428,7 +429,7 @@ class MessageReader:
     def fault_error(
         self, node: Node, reason: str, offset: int, expected: str, path: str | None
     ) -> UnreadableError:
-        """Adds a fault to `node`, whose own bytes then end before it; returns the error."""
+        """Adds a fault to `node`, ends the own bytes of `node` before it, and returns the error."""
         if offset > self.reached:
             self.assign_bytes(node, node.offset, offset)
         field_path = node.path if path is None else path
@@ -437,7 +438,7 @@ class MessageReader:
 
 
 def _width(kind: WireType) -> int | None:
-    """Returns the size in bytes of all values of the type; None if the size varies."""
+    """Returns the size in bytes that each value of the type has; None if the size varies."""
     if kind.struct is None:
         return _FIXED[kind.kind].size if kind.kind in _FIXED else None
     if kind.nullable or kind.struct.flexible:

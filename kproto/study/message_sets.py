@@ -29,16 +29,17 @@ _LZ4: Final = 3
 def read_message(
     builder: NodeBuilder, node: Node, context: RecordsContext, wrapper: int | None = None
 ) -> None:
-    """Adds the fields of the message between the start of `node` and `builder.limit` to `node`.
+    """Adds the fields of one message to `node`.
 
-    `wrapper` is the magic of the wrapper that contains the message, None without a wrapper. Raises
-    UnreadableError.
+    The message has the bytes from the start of `node` to `builder.limit`.
+    `wrapper` is the magic of the wrapper that contains the message; None if there is no wrapper.
+    Raises UnreadableError at a fault that ends the reading.
     """
     start, limit = node.offset, builder.limit
     offset, node.value, pos = builder.number(node, "offset", "int64", start)
     _, size, pos = builder.number(node, "message_size", "int32", pos)
-    crc, crc_said, pos = builder.number(node, "crc", "uint32", pos)
-    crc.meaning = f"{crc_said:#010x}"
+    crc, declared_crc, pos = builder.number(node, "crc", "uint32", pos)
+    crc.meaning = f"{declared_crc:#010x}"
     magic_node, magic, pos = builder.number(node, "magic", "int8", pos)
     if wrapper is not None and magic != wrapper:
         builder.stop(
@@ -48,8 +49,8 @@ def read_message(
         builder.stop(node, f"size {size} is too short for magic {magic}", start)
     flags, attributes, pos = builder.number(node, "attributes", "int8", pos)
     actual = crc32(builder.data[start + _CRC_FROM : limit])
-    if actual != crc_said:
-        reason = f"CRC is {actual:#010x}, the message says {crc_said:#010x}"
+    if actual != declared_crc:
+        reason = f"CRC is {actual:#010x}, the message says {declared_crc:#010x}"
         builder.fault(crc, reason, crc.offset, f"{actual:#010x}")
     flags.meaning = f"compression {named(COMPRESSIONS, attributes & 7)}"
     if magic:

@@ -1,7 +1,8 @@
 """Defines the tree of decoded bytes: nodes and faults.
 
-Each byte of the input belongs to exactly one node: the own bytes of all nodes, in the order of the
-tree, are the input. The same holds for the nodes of a decompressed batch.
+Unless nodes are left out, each byte of the input belongs to exactly one node: the own bytes of the
+nodes whose `buffer` is "", in the order of the tree, are the input. The same applies to the bytes
+of a decompressed batch and the nodes with its `buffer`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["DEFAULT_MAX_NODES", "Budget", "Fault", "Node", "faults", "nodes"]
+__all__ = ["DEFAULT_MAX_NODES", "Fault", "Node", "TreeSizeLimit", "faults", "nodes"]
 
 #: Most nodes of a tree by default, which take about 40 MB. Later bytes are still read and checked;
 #: their nodes are only counted, in `left_out`.
@@ -87,7 +88,7 @@ class Node:
         raise KeyError(f"{self.path or self.name} has no {name}")
 
 
-class Budget:
+class TreeSizeLimit:
     """Limits the number of nodes in a tree to `most`; None for no limit."""
 
     def __init__(self, most: int | None = DEFAULT_MAX_NODES) -> None:
@@ -95,7 +96,7 @@ class Budget:
 
     @property
     def spent(self) -> bool:
-        """Returns whether the tree keeps no more nodes."""
+        """Returns True if the tree has its maximum number of nodes."""
         return self.remaining is not None and self.remaining <= 0
 
     def add(self, parent: Node, child: Node) -> None:

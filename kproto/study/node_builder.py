@@ -9,7 +9,7 @@ import struct
 from typing import Final, NoReturn
 
 from .message_reader import UnreadableError, minimal_size
-from .node import Budget, Fault, Node
+from .node import Fault, Node, TreeSizeLimit
 
 __all__ = ["NodeBuilder", "printable_text"]
 
@@ -26,7 +26,12 @@ class NodeBuilder:
     """Builds nodes for `data[:limit]`; `layer` is the layer of their faults (see `Fault`)."""
 
     def __init__(
-        self, data: bytes, limit: int, budget: Budget, buffer: str = "", layer: str = "records"
+        self,
+        data: bytes,
+        limit: int,
+        budget: TreeSizeLimit,
+        buffer: str = "",
+        layer: str = "records",
     ) -> None:
         self.data = data
         self.limit = limit
@@ -77,7 +82,8 @@ class NodeBuilder:
     def bits(self, node: Node, pos: int, longest: int) -> tuple[int, int]:
         """Reads a varint of up to `longest` bytes as the own bytes of `node`.
 
-        Returns the unsigned value and the position after it. Raises UnreadableError.
+        Returns the unsigned value and the position after it. Raises UnreadableError if the varint
+        is too long or goes beyond the limit.
         """
         mask = 0xFFFFFFFF if longest == 5 else 0xFFFFFFFFFFFFFFFF
         value = 0
@@ -100,7 +106,8 @@ class NodeBuilder:
     def content(self, node: Node, pos: int, length: int) -> int:
         """Sets the value of `node` to the `length` bytes at `pos`, or to null for -1.
 
-        Returns the position after them. Raises UnreadableError.
+        Returns the position after them. Raises UnreadableError for another negative length, or if
+        they go beyond the limit.
         """
         if length < -1:
             self.stop(node, f"negative length {length}", node.offset)

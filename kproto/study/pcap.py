@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from ..wire.errors import ConfigurationError, DecodeError
 from .ip_fragments import Fragment, FragmentReassembler
-from .tcp_streams import Segment
+from .tcp_streams import TcpSegment
 
 __all__ = ["SkippedPackets", "is_capture", "read_segments"]
 
@@ -49,7 +49,7 @@ class SkippedPackets:
     """Counts the skipped packets of a capture.
 
     - `other_protocol`: packets without TCP. `broken`: packets that cannot be read.
-    - `fragments`: the fragments of IP packets that stayed incomplete.
+    - `fragments`: the fragments that are invalid, or whose IP packet stayed incomplete.
     - `truncated`: packets of which the file has only the first bytes. They are not skipped.
     - `truncation`: the position and reason if the file is cut off or broken, else None.
     """
@@ -62,23 +62,27 @@ class SkippedPackets:
 
 
 class _Packet(NamedTuple):
+    """A captured packet and its link type."""
+
     time_us: int
     link: int
     data: bytes
 
 
 class _Interface(NamedTuple):
+    """An interface of a pcapng file: link type, time units in a second, and offset of its times."""
+
     link: int
     units: int
     offset_s: int
 
 
 def is_capture(start: bytes) -> bool:
-    """Returns whether `start` is the beginning of a pcap or pcapng file."""
+    """Returns True if `start` is the beginning of a pcap or pcapng file."""
     return start[:4] in _PCAP or start[:4] == _SECTION
 
 
-def read_segments(file: _Readable, skipped: SkippedPackets | None = None) -> Iterator[Segment]:
+def read_segments(file: _Readable, skipped: SkippedPackets | None = None) -> Iterator[TcpSegment]:
     """Yields the TCP segments of a pcap or pcapng file; `skipped` counts the other packets.
 
     Raises DecodeError for a file of another format or with an unknown link type, and
@@ -98,7 +102,7 @@ def read_segments(file: _Readable, skipped: SkippedPackets | None = None) -> Ite
 
 def _segment_reader(
     counted: SkippedPackets, pieces: FragmentReassembler
-) -> Callable[[_Packet], Segment | None]:
+) -> Callable[[_Packet], TcpSegment | None]:
     try:
         import dpkt as packets
     except ImportError:
@@ -121,7 +125,7 @@ def _segment_reader(
     # Errors that dpkt raises on broken packets.
     faults = (dpkt.Error, ValueError, IndexError, KeyError, struct.error, TypeError, AttributeError)
 
-    def to_segment(packet: _Packet) -> Segment | None:
+    def to_segment(packet: _Packet) -> TcpSegment | None:
         link = links.get(packet.link)
         if packet.link in bare and packet.data:
             link = dpkt.ip6.IP6 if packet.data[0] >> 4 == 6 else dpkt.ip.IP
@@ -149,7 +153,7 @@ def _segment_reader(
             if not isinstance(tcp, dpkt.tcp.TCP):
                 counted.other_protocol += 1
                 return None
-            return Segment(
+            return TcpSegment(
                 packet.time_us,
                 (_host(layer.src), tcp.sport),
                 (_host(layer.dst), tcp.dport),
@@ -245,7 +249,7 @@ def _of_pcapng(file: _Readable, counted: SkippedPackets) -> Iterator[_Packet]:
         if kind == _SECTION:
             body = file.read(4)
             if body not in _BYTE_ORDERS:
-                counted.truncation = f"block {number} is cut off, or names no order of bytes"
+                counted.truncation = f"block {number} is cut off, or has no valid byte order"
                 return
             order, interfaces = _BYTE_ORDERS[body], []
         size = struct.unpack(order + "I", size_bytes)[0] if len(size_bytes) == 4 else 0

@@ -95,9 +95,10 @@ def _announced_end(data: bytes, pos: int, end: int) -> int:
 def _end_of_batch(
     builder: NodeBuilder, node: Node, pos: int, end: int, context: RecordsContext
 ) -> int | None:
-    """Returns the end of the batch at `pos`; None if it is truncated.
+    """Returns the end of the batch at `pos`.
 
-    `node` is then marked as `cut batch`. Raises UnreadableError for an invalid length or magic.
+    If the batch is truncated, marks `node` as `cut batch` and returns None. Raises UnreadableError
+    for an invalid length or magic.
     """
     left = end - pos
     if left >= _OVERHEAD_BYTES:
@@ -210,7 +211,7 @@ def _records(
     attributes: int,
     context: RecordsContext,
 ) -> None:
-    """Adds the records from `pos` to the limit of `builder` to `parent`; stops at a fault."""
+    """Adds to `parent` the records between `pos` and the limit of `builder`; stops at a fault."""
     count, limit = values["record_count"], builder.limit
     reached = pos
     try:

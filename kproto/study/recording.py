@@ -7,8 +7,9 @@ since 1970), `c` (the number of the connection), and one of
 - `client` or `broker`: bytes that this side sent, in base64;
 - `close`: the reason why the connection ended.
 
-The bytes of a side, in the order of their lines, are all bytes that the side sent. A crash can
-truncate only the last line, and a reader returns the entries before it.
+The bytes of one side of one connection, in the order of their lines, are the stream that this side
+sent, up to the limit of the file. By default the proxy replaces each byte of a secret by an
+asterisk. A crash can truncate only the last line, and a reader returns the entries before it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,13 @@ from ..wire.checks import check_whole_number
 from ..wire.errors import DecodeError
 from .conversations import Side
 
-__all__ = ["DEFAULT_MAX_RECORDED_BYTES", "Entry", "Recorder", "is_recording", "read_recording"]
+__all__ = [
+    "DEFAULT_MAX_RECORDED_BYTES",
+    "Recorder",
+    "RecordingEntry",
+    "is_recording",
+    "read_recording",
+]
 
 #: Largest recording that is written by default, in bytes.
 DEFAULT_MAX_RECORDED_BYTES: Final = 1_073_741_824
@@ -41,7 +48,7 @@ _HEAD: Final = b'{"kproto_recording": 1}\n'
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RecordingEntry:
     """An entry of a recording: bytes that a side sent, or the start or end of a connection.
 
     `client` and `target`, the addresses, are set at the start of a connection. `closed`, the
@@ -78,8 +85,8 @@ class Recorder:
         file.write(_HEAD)
         file.flush()
 
-    def write(self, entry: Entry) -> bool:
-        """Writes an entry, with much data in several lines; returns False if it was dropped."""
+    def write(self, entry: RecordingEntry) -> bool:
+        """Writes an entry, in several lines if it is large; returns False if it was dropped."""
         if self.is_full:
             return False
         lines = b"".join(_lines(entry))
@@ -94,12 +101,12 @@ class Recorder:
         return True
 
 
-def _lines(entry: Entry) -> Iterator[bytes]:
+def _lines(entry: RecordingEntry) -> Iterator[bytes]:
     line: dict[str, Any] = {"us": entry.time_us, "c": entry.connection}
     if entry.client is not None:
         yield _line(line | {"open": entry.client, "to": entry.target})
     if entry.side is not None:
-        # Without json.dumps, which is too slow for the traffic of a proxy; base64 needs no escapes.
+        # json.dumps would be too slow for the traffic of a proxy; base64 needs no escapes.
         head = b'{"us": %d, "c": %d, "%b": "' % (
             entry.time_us,
             entry.connection,
@@ -121,19 +128,19 @@ class _LineReader(Protocol):
 
 
 def is_recording(start: bytes) -> bool:
-    """Returns whether `start` is the beginning of a recording."""
+    """Returns True if `start` is the beginning of a recording."""
     return start.lstrip().startswith(b'{"kproto_recording"')
 
 
-def read_recording(file: _LineReader) -> Iterator[Entry]:
+def read_recording(file: _LineReader) -> Iterator[RecordingEntry]:
     """Yields the entries of a recording; ignores a truncated last line.
 
-    Raises DecodeError, which names the line, if the file is not a recording.
+    Raises DecodeError, which names the line, if the file is not a recording or a line is invalid.
     """
     head = _object(file.readline(_MAX_LINE))
     if head is None or head.get("kproto_recording") != 1:
         raise DecodeError(
-            "line 1 is not that of a recording in form 1, as `kproto proxy --record` writes it"
+            "line 1 is not the first line of a recording that `kproto proxy --record` wrote"
         )
     number = 1
     while line := file.readline(_MAX_LINE):
@@ -154,7 +161,7 @@ def _object(line: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _entry(found: dict[str, Any], number: int) -> Entry:
+def _entry(found: dict[str, Any], number: int) -> RecordingEntry:
     time_us, connection = found.get("us"), found.get("c")
     if type(time_us) is not int or type(connection) is not int:
         raise _wrong_line(number, "`us` and `c` must be whole numbers")
@@ -164,8 +171,8 @@ def _entry(found: dict[str, Any], number: int) -> Entry:
             raise _wrong_line(number, f"`{key}` must be text")
     for side in Side:
         if side.value in found:
-            return Entry(time_us, connection, side, _data(found[side.value], number))
-    return Entry(
+            return RecordingEntry(time_us, connection, side, _data(found[side.value], number))
+    return RecordingEntry(
         time_us,
         connection,
         client=texts.get("open"),

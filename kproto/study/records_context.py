@@ -6,7 +6,7 @@ from typing import Final
 
 from ..records.codecs.compression import MAX_DECOMPRESSED_BYTES, Codec
 from ..wire.errors import MissingCodecError
-from .node import Budget
+from .node import TreeSizeLimit
 
 __all__ = ["RecordsContext"]
 
@@ -17,14 +17,14 @@ _TOPICS_WITH_SECRETS: Final = frozenset({"__cluster_metadata"})
 class RecordsContext:
     """The topic of the records that are being decoded, and the limits of the tree.
 
-    `topic` is "" if unknown. `budget` limits the nodes of the tree. The batches that follow may
-    decompress to `remaining_bytes` bytes together. With `whole` a truncated batch is a fault: in a
-    Produce request, but not in a Fetch response, which a broker may truncate.
+    `topic` is "" if unknown. `budget` limits the nodes of the tree. The next batches together may
+    decompress to `remaining_bytes` bytes. With `whole` a truncated batch is a fault. It is set for
+    a Produce request, but not for a Fetch response, which a broker may truncate.
     """
 
     def __init__(
         self,
-        budget: Budget,
+        budget: TreeSizeLimit,
         *,
         topic: str = "",
         max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
@@ -37,14 +37,14 @@ class RecordsContext:
 
     @property
     def has_secrets(self) -> bool:
-        """Returns whether the records of the topic contain credentials."""
+        """Returns True if the records of the topic contain credentials."""
         return self.topic in _TOPICS_WITH_SECRETS
 
     def decompress(self, codec: Codec, data: bytes) -> bytes:
-        """Returns `data` decompressed, and subtracts its size from `remaining_bytes`.
+        """Returns `data` decompressed, and subtracts the size of the result from `remaining_bytes`.
 
-        Raises ValueError for broken data and above `remaining_bytes`, MissingCodecError if the
-        codec is not installed.
+        Raises ValueError if the data is broken or exceeds `remaining_bytes`, and MissingCodecError
+        if the codec is not installed.
         """
         try:
             data = codec.decompress(data, self.remaining_bytes)

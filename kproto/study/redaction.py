@@ -1,9 +1,9 @@
 """Redacts secrets in printed or recorded traffic: SASL tokens, salted passwords, HMACs, configs.
 
-`secret_fields` lists the secret fields. Each byte of a secret becomes an asterisk, so that a frame
-keeps its size and its layout. The whole body is hidden if it cannot be read and its message may
-have secrets. It is also hidden if no definition has the api key, because the frame may be a SASL
-token that was sent without a handshake.
+`secret_fields` lists the secret fields. In a frame, each byte of a secret becomes an asterisk, so
+that the frame keeps its size and its layout. In JSON, a secret becomes `<hidden>`. The whole body
+of a frame is hidden if it cannot be read and its message may have secrets. It is also hidden if no
+definition has the api key, because the frame may be a SASL token that was sent without a handshake.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..protocol.received import ReceivedResponse, read_response
 from ..schema.json_converter import json_name
 from ..schema.layout import StructLayout, layout
 from ..wire.errors import KprotoError
-from .conversations import Event, Kind, Side
+from .conversations import EventKind, Side, TrafficEvent
 from .secret_fields import HIDDEN, has_secrets, secret_attributes
 
 __all__ = ["redact_frame", "redacted_json"]
@@ -28,28 +28,32 @@ _PUBLIC_BYTES: Final = {Side.CLIENT: 12, Side.BROKER: 8}
 
 _SIZE_BYTES: Final = 4
 
-#: How many leading bytes have size, api key and version, which are shown of an unreadable request.
+#: How many leading bytes of an unreadable request are shown: size, api key and version.
 _KEY_AND_VERSION: Final = 8
 
 _ASTERISK: Final = b"*"
 
 
-def redact_frame(event: Event) -> bytes:
+def redact_frame(event: TrafficEvent) -> bytes:
     """Returns the bytes of an event with an asterisk for each secret byte."""
     match event.kind:
-        case Kind.TOKEN:
+        case EventKind.TOKEN:
             return _hide_after(event.data, _SIZE_BYTES)
-        case Kind.BYTES:
+        case EventKind.BYTES:
             return _ASTERISK * len(event.data)
-        case Kind.MESSAGE if event.received is not None:
+        case EventKind.MESSAGE if event.received is not None:
             return _message_frame(event)
         case _ if _may_hold_secrets(event):
             return _hide_after(event.data, _public_bytes(event))
     return event.data
 
 
-def _public_bytes(event: Event) -> int:
-    """Returns how many leading bytes of a frame are not secret: the header, if it is valid."""
+def _public_bytes(event: TrafficEvent) -> int:
+    """Returns how many leading bytes of a frame are not secret.
+
+    These are the size and the header of a request that could be read, otherwise the size and the
+    first fixed-size fields.
+    """
     received = event.received
     if isinstance(received, ReceivedRequest) and (received.client_id or "").isprintable():
         return _SIZE_BYTES + len(received.head)
@@ -58,7 +62,7 @@ def _public_bytes(event: Event) -> int:
     return _PUBLIC_BYTES[event.side]
 
 
-def _may_hold_secrets(event: Event) -> bool:
+def _may_hold_secrets(event: TrafficEvent) -> bool:
     if event.api_key is None:
         return True  # the message is unknown, and may be a SASL token
     of_side = request_class if event.side is Side.CLIENT else response_class
@@ -66,7 +70,7 @@ def _may_hold_secrets(event: Event) -> bool:
     return cls is None or has_secrets(cls)
 
 
-def _message_frame(event: Event) -> bytes:
+def _message_frame(event: TrafficEvent) -> bytes:
     received = event.received
     assert received is not None
     if received.message is None or not has_secrets(type(received.message)):
@@ -86,7 +90,7 @@ def _message_frame(event: Event) -> bytes:
 
 
 def _decode_copy(
-    event: Event, received: ReceivedRequest | ReceivedResponse
+    event: TrafficEvent, received: ReceivedRequest | ReceivedResponse
 ) -> ReceivedRequest | ReceivedResponse:
     if isinstance(received, ReceivedRequest):
         return read_request(event.data[4:])

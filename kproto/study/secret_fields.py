@@ -22,8 +22,8 @@ HIDDEN: Final = "<hidden>"
 
 
 def secret_attributes_of(cls: type[Message], struct: str) -> frozenset[str]:
-    """Returns the attributes that carry a secret, of the struct called `struct` in a message."""
-    key: Any = cls  # mypy takes the class for unhashable, as its instances are
+    """Returns the secret attributes of the class called `struct` in the module of a message."""
+    key: Any = cls  # mypy takes the class for unhashable, because its instances are
     return _secrets_of(key, struct)
 
 
@@ -34,13 +34,13 @@ def _secrets_of(cls: Any, struct: str) -> frozenset[str]:
 
 
 def secret_attributes(cls: type[Struct]) -> frozenset[str]:
-    """Returns the attributes that carry a secret, of a generated message or struct class."""
+    """Returns the secret attributes of a generated message or struct class."""
     envelope = ENVELOPES.get(cls.__name__)
     return cls._SECRETS if envelope is None else cls._SECRETS | {envelope}
 
 
 def has_secrets(cls: type[Message]) -> bool:
-    """Returns whether the message, in any version, has a field that carries a secret."""
+    """Returns True if the message, in any version, has a field that carries a secret."""
     key: Any = cls
     return _has_secrets(key)
 

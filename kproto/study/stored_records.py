@@ -15,7 +15,7 @@ from ..stored.coordinator_records import COORDINATOR_TOPICS
 from ..stored.framing import message_class
 from ..stored.metadata_log import FRAME_VERSION, METADATA_TOPICS
 from .message_reader import MessageReader, UnreadableError
-from .node import Budget, Node
+from .node import Node, TreeSizeLimit
 from .node_builder import NodeBuilder
 from .records_context import RecordsContext
 from .secret_fields import has_secrets, secret_attributes_of
@@ -50,7 +50,7 @@ def open_record(key: Node, value: Node, context: RecordsContext) -> None:
         _complete(value, context.budget)
 
 
-def open_control_record(key: Node, value: Node, budget: Budget) -> None:
+def open_control_record(key: Node, value: Node, budget: TreeSizeLimit) -> None:
     """Decodes key and value of a record in a control batch."""
     try:
         _control_record(key, value, budget)
@@ -59,14 +59,14 @@ def open_control_record(key: Node, value: Node, budget: Budget) -> None:
         _complete(value, budget)
 
 
-def _complete(node: Node, budget: Budget) -> None:
+def _complete(node: Node, budget: TreeSizeLimit) -> None:
     """Adds a node for the bytes of a key or value after its last child."""
     reached = max((child.end for child in node.children), default=node.offset + node.own_size)
     NodeBuilder(node.source, node.end, budget, node.buffer, "stored").rest(node, reached, node.end)
 
 
-def _control_record(key: Node, value: Node, budget: Budget) -> None:
-    builder, pos = _inside(key, budget, "its key is null; a control record's has 4 bytes")
+def _control_record(key: Node, value: Node, budget: TreeSizeLimit) -> None:
+    builder, pos = _inside(key, budget, "its key is null; the key of a control record has 4 bytes")
     version, number, pos = builder.number(key, "version", "int16", pos)
     if number < 0:
         builder.stop(version, f"its key has version {number}", version.offset, "0 or more")
@@ -81,7 +81,7 @@ def _control_record(key: Node, value: Node, budget: Budget) -> None:
     record_type = ControlRecordType(number_of_type)
     kind.meaning = record_type.name
     name, marked = _CONTROL[record_type]
-    builder, pos = _inside(value, budget, f"its value is null; that of {record_type.name} is not")
+    builder, pos = _inside(value, budget, f"its value is null; {record_type.name} has a value")
     end = pos
     if marked:
         node, version_of_value, end = builder.number(value, "version", "int16", pos)
@@ -97,7 +97,9 @@ def _control_record(key: Node, value: Node, budget: Budget) -> None:
     _message(builder, value, name, min(version_of_value, highest), end, exact=known)
 
 
-def _coordinator_record(key: Node, value: Node, types: dict[int, str], budget: Budget) -> None:
+def _coordinator_record(
+    key: Node, value: Node, types: dict[int, str], budget: TreeSizeLimit
+) -> None:
     builder, pos = _inside(key, budget, "its key is null; it begins with an int16")
     kind, number, pos = builder.number(key, "type", "int16", pos)
     name = types.get(number)
@@ -115,7 +117,7 @@ def _coordinator_record(key: Node, value: Node, types: dict[int, str], budget: B
     _message(builder, value, f"{name}Value", version, pos, node)
 
 
-def _metadata_record(value: Node, types: dict[int, str], budget: Budget) -> None:
+def _metadata_record(value: Node, types: dict[int, str], budget: TreeSizeLimit) -> None:
     builder, pos = _inside(value, budget, "a metadata record has no value")
     frame, number, pos = builder.uvarint(value, "frame_version", pos)
     if number != FRAME_VERSION:
@@ -134,7 +136,7 @@ def _metadata_record(value: Node, types: dict[int, str], budget: Budget) -> None
     _message(builder, value, name, version, pos, version_node)
 
 
-def _inside(node: Node, budget: Budget, if_null: str) -> tuple[NodeBuilder, int]:
+def _inside(node: Node, budget: TreeSizeLimit, if_null: str) -> tuple[NodeBuilder, int]:
     """Returns a builder for the children of a key or value, and the start of its content.
 
     Raises UnreadableError, with `if_null` as the reason, if the key or value is null.
@@ -160,7 +162,9 @@ def _message(
     *,
     exact: bool = True,
 ) -> None:
-    """Adds the message called `name`, from `pos` to the end of `parent`, to `parent`.
+    """Adds a node for the message `name` to `parent`.
+
+    The message has the bytes of `parent` from `pos` on.
 
     With `exact`, bytes after the message are a fault.
     """

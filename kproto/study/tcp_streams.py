@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
-__all__ = ["MAX_WAITING_BYTES", "MAX_WAITING_SEGMENTS", "Gap", "Segment", "StreamData", "TcpStream"]
+__all__ = [
+    "MAX_WAITING_BYTES",
+    "MAX_WAITING_SEGMENTS",
+    "Gap",
+    "StreamData",
+    "TcpSegment",
+    "TcpStream",
+]
 
 #: Most bytes of a direction that wait for missing bytes; above it, the missing bytes count as lost.
 #: It is about the largest TCP window of most connections.
@@ -27,7 +34,7 @@ _MODULUS: Final = 1 << 32
 _HALF: Final = 1 << 31
 
 
-class Segment(NamedTuple):
+class TcpSegment(NamedTuple):
     """A TCP segment, with source and target as (host, port).
 
     `acknowledged` is None without the ACK flag. `time_us` is the capture time in microseconds.
@@ -45,7 +52,7 @@ class Segment(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """The number of bytes that were not captured."""
+    """Bytes that were not captured; `size` is their number."""
 
     size: int
 
@@ -90,7 +97,7 @@ class TcpStream:
             self._syn_sequence = sequence
 
     def is_new_connection(self, sequence: int) -> bool:
-        """Returns whether a SYN with this sequence number opens a new connection.
+        """Returns True if a SYN with this sequence number opens a new connection.
 
         Returns False for a SYN that was captured again, or after the first bytes of its connection.
         """
@@ -102,7 +109,7 @@ class TcpStream:
 
     @property
     def has_start(self) -> bool:
-        """Returns whether the SYN was captured, so that the stream has its first byte."""
+        """Returns True if the SYN was captured; the stream then begins with its first byte."""
         return self._syn_sequence is not None
 
     def add(self, sequence: int, data: bytes, time_us: int) -> list[StreamData]:
@@ -135,7 +142,7 @@ class TcpStream:
         return self._merge(new_data, time_us)
 
     def acknowledge(self, acknowledged: int) -> list[StreamData]:
-        """Records that the receiver acknowledged the bytes before the sequence number.
+        """Records that the receiver acknowledged the bytes before sequence number `acknowledged`.
 
         Returns a gap and the bytes after it if missing bytes count as lost now, else an empty list.
         """
@@ -154,7 +161,11 @@ class TcpStream:
         return out
 
     def _position(self, sequence: int) -> int:
-        """Returns the position of a sequence number that is nearest to the next byte."""
+        """Returns the position of the byte with this sequence number.
+
+        Sequence numbers repeat after 2**32 bytes: of the possible positions, the position nearest
+        to `next` is returned.
+        """
         assert self.next is not None
         distance = (sequence - self.next) % _MODULUS
         return self.next + distance - (_MODULUS if distance >= _HALF else 0)
@@ -163,21 +174,21 @@ class TcpStream:
         """Returns `data`, which are the next bytes, and the bytes that waited for them."""
         assert self.next is not None
         out: list[StreamData] = []
-        on_syn = start = self.next
-        stop = on_syn + len(data)
+        begin = start = self.next
+        stop = begin + len(data)
         while self._positions and self._positions[0] <= max(start, stop):
             first = heappop(self._positions)
             captured_us, waiting = self._waiting.pop(first)
             self._waiting_bytes -= len(waiting)
             if first > start:
-                out.append(StreamData(time_us, data[start - on_syn : first - on_syn]))
+                out.append(StreamData(time_us, data[start - begin : first - begin]))
                 start = first
             if first + len(waiting) > start:
                 time_us = max(time_us, captured_us)
                 out.append(StreamData(time_us, waiting[start - first :]))
                 start = first + len(waiting)
         if start < stop:
-            out.append(StreamData(time_us, data[start - on_syn :]))
+            out.append(StreamData(time_us, data[start - begin :]))
             start = stop
         self.next = start
         self._acknowledged_count = 0

@@ -15,7 +15,7 @@ from ..protocol.error_codes import error_code
 from ..protocol.message_classes import KAFKA_MESSAGES
 from ..wire.uuid import ZERO_UUID, Uuid
 
-__all__ = ["COMPRESSIONS", "api_name", "has_names", "meaning_of", "named", "point_in_time"]
+__all__ = ["COMPRESSIONS", "api_name", "meaning_of", "named", "names_of", "point_in_time"]
 
 Names: TypeAlias = Mapping[int, str]
 
@@ -56,7 +56,7 @@ _MEMBER_EPOCHS: Final[Names] = {0: "joins", -1: "leaves", -2: "leaves as a stati
 _NAMES: Final[dict[str | tuple[str, str], Names]] = {
     "accepted_compression_types": COMPRESSIONS,
     "acknowledge_types": {0: "gap", 1: "accept", 2: "release", 3: "reject", 4: "renew"},
-    "acks": {-1: "all in-sync replicas", 0: "no answer", 1: "the leader"},
+    "acks": {-1: "all in-sync replicas", 0: "no response", 1: "the leader"},
     "compression_type": COMPRESSIONS,
     "config_operation": {0: "SET", 1: "DELETE", 2: "APPEND", 3: "SUBTRACT"},
     "config_source": _CONFIG_SOURCES,
@@ -86,14 +86,15 @@ _NAMES: Final[dict[str | tuple[str, str], Names]] = {
     "resource_types": _CONFIG_RESOURCES,
     "security_protocol": {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"},
     "session_epoch": _SESSION_EPOCHS,
-    "share_acquire_mode": {0: "up to whole batches", 1: "a strict limit"},
+    "share_acquire_mode": {0: "batch-optimized", 1: "record-limit"},
     "share_session_epoch": {0: "opens a session", -1: "closes the session"},
     "status_code": {
-        0: "stale topology", 1: "no source topic", 2: "wrong partitions", 3: "no internal topic",
-        4: "shutdown", 5: "delayed", 6: "missing tags",
+        0: "stale topology", 1: "missing source topics", 2: "incorrectly partitioned topics",
+        3: "missing internal topics", 4: "shutdown application", 5: "assignment delayed",
+        6: "missing tags",
     },
     "topology_description_status": {
-        0: "not asked for", 1: "not stored", 2: "failed", 3: "returned",
+        0: "not requested", 1: "not stored", 2: "failed", 3: "returned",
     },
     "transaction_result": {0: "ABORT", 1: "COMMIT"},
     "transaction_status": {
@@ -121,8 +122,8 @@ _NAMES: Final[dict[str | tuple[str, str], Names]] = {
     ("DescribeConfigsResponse", "source"): _CONFIG_SOURCES,
     ("LeaderAndIsrRequest", "type"): {0: "unknown", 1: "changes only", 2: "every partition"},
     ("ListOffsetsRequest", "timestamp"): {
-        -1: "the end", -2: "the start", -3: "the largest timestamp", -4: "the local start",
-        -5: "the end of what is tiered", -6: "the first that is not tiered",
+        -1: "latest", -2: "earliest", -3: "max timestamp", -4: "earliest local",
+        -5: "latest tiered", -6: "earliest pending upload",
     },
     ("PartitionChangeRecord", "leader"): {-1: "none", -2: "no change"},
     ("ShareGroupCurrentMemberAssignmentValue", "state"): _MEMBER_STATES,
@@ -147,8 +148,8 @@ _TIMES: Final = ("timestamp", "timestamp_ms", "time_stamp", "append_time_ms", "s
 #: The values that mean "no bound" in fields for durations and sizes.
 _UNBOUNDED: Final = {2**31 - 1: "no bound", 2**63 - 1: "no bound"}
 
-#: The value of a field for authorized operations if the request did not ask for them.
-_NOT_ASKED: Final = -(2**31)
+#: The value of a field for authorized operations if the request did not request them.
+_NOT_REQUESTED: Final = -(2**31)
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -183,7 +184,7 @@ def meaning_of(message: str, struct: str, field: str, value: object) -> str:
     return _by_ending(field, value) if names is None or field == "timestamp" else "unknown"
 
 
-def has_names(message: str, field: str) -> Names | None:
+def names_of(message: str, field: str) -> Names | None:
     """Returns the names of a field's values; None if no table has the field."""
     return _names(message, field)
 
@@ -248,8 +249,8 @@ def _in_units(value: int, units: tuple[tuple[int, str], ...]) -> str:
 
 
 def _operations(value: int) -> str:
-    if value == _NOT_ASKED:
-        return "not asked for"
+    if value == _NOT_REQUESTED:
+        return "not requested"
     bits = value & 0xFFFFFFFF
     names = [_ACL_OPERATIONS.get(n, f"bit {n}") for n in range(32) if bits >> n & 1]
     return ", ".join(names) if names else "none"

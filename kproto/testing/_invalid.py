@@ -1,6 +1,6 @@
 """Draws messages that cannot be encoded: copies of a valid message with one invalid value.
 
-Import it through `strategies`, which explains a missing hypothesis.
+Import it through `strategies`, which raises a clear error if hypothesis is not installed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ M = TypeVar("M", bound=Message)
 
 
 class InvalidMessage(NamedTuple, Generic[M]):
-    """A message for which `encode(version)` must raise EncodeError.
+    """A message for which `message.encode(version)` must raise EncodeError.
 
     `path` is the field that the error names, such as `topics[1].name`. `reason` describes the
     invalid value.
@@ -49,7 +49,10 @@ class _InvalidValue(NamedTuple):
 
 
 class _FieldSlot(NamedTuple):
-    """An attribute of `owner`, a message or a struct inside it, and invalid values for it."""
+    """An attribute of a message, or of a struct inside a message, and invalid values for it.
+
+    `owner` is the message or struct. `path` is the path of the attribute in the message.
+    """
 
     owner: Any
     attribute: str
@@ -92,7 +95,9 @@ def _field_slots(shape: StructLayout, value: Any, path: str) -> Iterator[_FieldS
         if not spec.ignorable:
             attribute = attribute_name(spec.name, of_message=shape.is_message)
             wrong = st.just(
-                _InvalidValue(_not_default(spec), "not at its default, and in no such version")
+                _InvalidValue(
+                    _not_default(spec), "not the default, and the version lacks the field"
+                )
             )
             yield _FieldSlot(value, attribute, _join(path, attribute), wrong)
     field_path = _join(path, "unknown_tagged_fields")
@@ -172,7 +177,7 @@ def _invalid_tags(shape: StructLayout) -> SearchStrategy[_InvalidValue]:
             lambda value: _InvalidValue(value, "tagged fields in a version that is not flexible")
         )
     outside = st.one_of(st.integers(-(2**40), -1), st.integers(MAX_TAG + 1, 2**40))
-    wrong = outside.map(lambda tag: _InvalidValue([RawTaggedField(tag, b"")], "no tag number"))
+    wrong = outside.map(lambda tag: _InvalidValue([RawTaggedField(tag, b"")], "not a tag number"))
     known = [field.tag for field in shape.tagged if field.tag is not None]
     known += shape.tags_of_other_versions()
     if not known:
@@ -184,7 +189,9 @@ def _invalid_tags(shape: StructLayout) -> SearchStrategy[_InvalidValue]:
 
 
 def _not_default(spec: FieldSpec) -> object:
-    """Returns a value other than the field's default, None for an array or struct."""
+    """Returns a value other than the field's default: null (None) if the default is an array or
+    struct.
+    """
     default = spec.default_value()
     if default is None:
         return [] if spec.is_array else "" if spec.type == "string" else b""

@@ -1,7 +1,7 @@
 """Hypothesis strategies for the primitive types of message definitions, and for tagged fields.
 
-`strategies` combines them to messages. Import it through `strategies`, which explains a missing
-hypothesis.
+`strategies` combines them into messages. Import them through `strategies`, which raises a clear
+error if hypothesis is not installed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Values", "primitive", "record_batches", "unknown_tags"]
 
 Values: TypeAlias = SearchStrategy[Any]
 
-#: Lengths at which the varint before a compact string or bytes gets a byte longer (length + 1).
+#: Lengths around which the varint of a compact string or bytes (length + 1) gets a byte longer.
 EDGE_LENGTHS: Final = (126, 127, 128, 16382, 16383, 16384)
 
 
@@ -54,7 +54,7 @@ _TEXTS: Final = st.one_of(
 
 _HEADERS: Final = st.tuples(st.text(max_size=8), st.none() | st.binary(max_size=8))
 
-#: Key, value, headers and timestamp (ms), as `encode_batch` takes them.
+#: Key, value, headers and timestamp (ms), as `encode_batch` accepts them.
 _RECORDS: Final = st.tuples(
     st.none() | st.binary(max_size=8),
     st.none() | st.binary(max_size=20),

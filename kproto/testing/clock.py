@@ -4,7 +4,7 @@
     async with Broker(clock=clock) as broker: ...
         await clock.advance(30_000)  # fires the timers of the next 30 s, in order
 
-Only timers, sleeps and timeouts depend on the clock; sockets still take real time.
+Times, timers, sleeps and timeouts depend on the clock; sockets still take real time.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ TURNS: Final = 10
 class ManualClock(Clock):
     """A clock that changes only by `advance`. `start_ms` is its first time, in ms since the epoch.
 
-    By default it starts at the machine's time, so that a broker with this clock accepts timestamps
-    of a client that uses the machine's clock.
+    By default the clock starts at the machine's time, so that a broker with this clock accepts
+    timestamps of a client that uses the machine's clock.
     """
 
     def __init__(self, start_ms: int | None = None) -> None:
@@ -75,7 +75,7 @@ class ManualClock(Clock):
         return (self._timers[0][0] - self._elapsed) * 1000 if self._timers else None
 
     async def advance(self, ms: float) -> None:
-        """Advances the time by `ms`, and calls the timers that are due until then, in order."""
+        """Advances the time by `ms`; fires the timers that are due until then, earliest first."""
         await _run_pending_tasks()
         end = self._elapsed + ms / 1000
         while self.next_timer_ms is not None and self._timers[0][0] <= end:

@@ -2,7 +2,7 @@
 
 The instances of a version together set all its fields: to defaults, nulls, bounds and long values.
 They are deterministic, need no other package, and can be encoded at the version. They are built
-from the definitions, so that tests cover a field that a new release adds without a change.
+from the definitions, so tests need no change to cover a field that a new release adds.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ M = TypeVar("M", bound=Message)
 class Fill(Enum):
     """The values in the fields of an instance.
 
-    - LEAST: all fields have their defaults, except for a null default that the version forbids.
+    - LEAST: all fields have their defaults, except if the default is null and the version does not
+      allow null.
     - EMPTY: zeroes, and empty values instead of null.
-    - FULL: each field has a different value that is not its default, each array two elements, and
-      each struct an unknown tagged field.
+    - FULL: no field has its default, and most fields have different values. Each array has two
+      elements. In flexible versions each struct has an unknown tagged field.
     - LOW: the smallest numbers. Arrays of structs have a second element, which is EMPTY.
-    - HIGH: the largest numbers. Lengths are below and above the limit of a one-byte varint.
+    - HIGH: the largest integers. Lengths are below and above the limit of a one-byte varint.
     - LONG: lengths are below and above the limit of a two-byte varint. `instances` leaves LONG out,
       because such an instance may have a megabyte.
     """
@@ -62,9 +63,10 @@ _UNKNOWN_TAG: Final = 5000
 def instances(message: type[M], version: int, *, unknown_tags: bool = True) -> list[M]:
     """Returns instances of `message` that together test all fields of `version`.
 
-    There is one for each `Fill` except LONG, and one for each depth of nesting at which the
-    nullable fields are null. In flexible versions structs have unknown tagged fields, unless
-    `unknown_tags` is False. Raises ValueError for a version that the message lacks.
+    There is one instance for each `Fill` except LONG. For each depth of nesting that has nullable
+    fields, there is one more instance, in which those fields are null. In flexible versions some
+    instances have unknown tagged fields, unless `unknown_tags` is False. Raises ValueError for a
+    version that the message lacks.
     """
     shape = layout(message._definition(), version)
     built: list[M] = [
@@ -107,7 +109,7 @@ def null_depths(shape: StructLayout) -> list[int]:
 
 
 class _Builder:
-    """Builds instances with the values of `fill`; fields at depth `null_depth` are null."""
+    """Builds instances with values of `fill`; nullable fields at depth `null_depth` are null."""
 
     def __init__(
         self,
@@ -136,7 +138,7 @@ class _Builder:
         return made
 
     def leaves_default(self) -> bool:
-        """Returns whether a field keeps its default; `_RandomBuilder` decides it by chance."""
+        """Returns True if a field keeps its default; `_RandomBuilder` decides it by chance."""
         return self.fill is Fill.LEAST
 
     def field(self, field: LayoutField, depth: int) -> Any:
@@ -271,10 +273,10 @@ _DECIMALS: Final = (0.0, -0.0, 1.0, -1.5, 0.1, 1e16, 1e-7, 2.0**53 + 2, 5e-324, 
 def random_instances(
     message: type[M], version: int, *, seed: int = 0, unknown_tags: bool = True
 ) -> Iterator[M]:
-    """Yields random instances of `message` without end; the same instances for the same `seed`.
+    """Yields an endless sequence of random instances of `message`, the same for the same `seed`.
 
-    Nulls, defaults, bounds, empty collections and lengths at which a varint grows are likely.
-    Floats are finite. Raises ValueError for a version that the message lacks.
+    Nulls, defaults, bounds, empty collections, and lengths at which a varint gets longer are
+    likely. Floats are finite. Raises ValueError for a version that the message lacks.
     """
     shape = layout(message._definition(), version)
     builder = _RandomBuilder(message, f"{message.__name__} {version} {seed}", unknown_tags)

@@ -1,8 +1,9 @@
 """Hypothesis strategies for Kafka's messages, for a version or for several versions.
 
-All drawn messages can be encoded at the requested versions, so hypothesis need not discard any.
-They shrink to the message's defaults. `invalid` draws messages that `encode` must refuse. The
-strategies are built from the definitions, so that they include fields that a new release adds.
+`invalid` draws messages that `encode` must refuse. The messages of the other strategies can be
+encoded at the requested versions, so hypothesis need not discard any, and shrink to the message's
+defaults; the caller's own strategies (`fields`) must also draw valid values. The strategies are
+built from the definitions, so they include the fields of new releases.
 
 Needs hypothesis, which the extra `testing` installs.
 """
@@ -58,8 +59,8 @@ _NO_TAGS: Final[SearchStrategy[list[RawTaggedField]]] = st.just([])
 def versions_of(message: type[Message]) -> SearchStrategy[int]:
     """Draws versions of a message; they shrink to the lowest version.
 
-    Raises TypeError if `message` is not a generated message class. The other functions with this
-    argument do so too.
+    Raises TypeError if `message` is not a generated message class, as all functions here with an
+    argument `message` do.
     """
     _check_message(message)
     return st.sampled_from(message.VALID_VERSIONS)
@@ -71,9 +72,9 @@ def messages(
     """Draws instances of `message` that can be encoded at `version` (None: at a drawn version).
 
     Each equals `decode(encode(version), version)`. In flexible versions structs may have unknown
-    tagged fields. `fields` has strategies by attribute name, instead of the default strategies; a
-    version that lacks the field ignores its strategy. Raises ConfigurationError for a version or a
-    field that the message lacks.
+    tagged fields. `fields` maps attribute names to strategies that replace the default strategies.
+    If `version` is None, a strategy has no effect at a drawn version that lacks the field. Raises
+    ConfigurationError for a version or a field that the message lacks.
     """
     _check_message(message)
     if version is None:
@@ -100,10 +101,10 @@ def across_versions(
 ) -> SearchStrategy[M]:
     """Draws instances that can be encoded at all `versions`, and are equal after decoding.
 
-    A field that one of the versions lacks stays at its default. Null is drawn if all versions allow
-    it, unknown tagged fields if all versions are flexible. `fields` has strategies by attribute
-    name, for fields that all versions have. Raises the errors of `messages`, and ConfigurationError
-    if a field has no value that is valid in all versions.
+    A field that one of the versions lacks stays at its default. Null is drawn only if all versions
+    allow it, and unknown tagged fields only if all versions are flexible. `fields` maps attribute
+    names of fields that all versions have to strategies. Raises the errors of `messages`, and
+    ConfigurationError if a field has no value that is valid in all versions.
     """
     _check_message(message)
     checked = _checked_versions(message, versions)
@@ -138,10 +139,10 @@ def any_message() -> SearchStrategy[tuple[Message, int]]:
 def invalid(message: type[M], version: int | None = None, /) -> SearchStrategy[InvalidMessage[M]]:
     """Draws instances of `message` that `encode` must refuse, each with the path of the fault.
 
-    A field of a valid instance gets a value of a wrong type, out of range, too long, or null
-    although it is not nullable. Or a field that the version lacks gets a value other than its
-    default, or a struct an invalid unknown tagged field. Raises ConfigurationError for a version
-    that the message lacks.
+    Each is a valid instance with one change. Either a field gets a value of a wrong type, out of
+    range or too long, or null although it is not nullable. Or a field that the version lacks gets a
+    value other than its default. Or a struct gets an invalid unknown tagged field. Raises
+    ConfigurationError for a version that the message lacks.
     """
     _check_message(message)
     if version is None:
@@ -200,8 +201,9 @@ def _checked_versions(message: type[Message], versions: Iterable[int]) -> tuple[
 def _check_fields(
     struct: type[Struct], choices: Iterable[Sequence[int]], fields: Mapping[str, object]
 ) -> None:
-    """Raises ConfigurationError if a value in `fields` is no strategy, or if the struct lacks a
-    field in all `choices`. A choice is a set of versions that must all have the field.
+    """Raises ConfigurationError for an unknown field, or a value in `fields` that is no strategy.
+
+    A field is known if all versions of at least one of the `choices` have it.
     """
     if not fields:
         return
@@ -217,7 +219,7 @@ def _check_fields(
             )
         if not isinstance(values, SearchStrategy):
             raise ConfigurationError(
-                f"{field} wants a strategy, not {type(values).__name__}: put st.just() around it"
+                f"{field} needs a strategy, not {type(values).__name__}: put st.just() around it"
             )
 
 
@@ -233,21 +235,21 @@ def _name_in_definition(struct: type[Struct]) -> str:
     return struct._generated().__name__ if issubclass(struct, Message) else struct.__name__
 
 
-def _plan(message: type[Message], versions: tuple[int, ...]) -> _Plan:
+def _plan(message: type[Message], versions: tuple[int, ...]) -> _StrategyBuilder:
     # Casts to Hashable, because mypy takes the class for unhashable, as its instances are.
     return _cached_plan(cast("Hashable", message), versions)
 
 
 @lru_cache(maxsize=1024)
-def _cached_plan(message: Any, versions: tuple[int, ...]) -> _Plan:
-    return _Plan(message, versions)
+def _cached_plan(message: Any, versions: tuple[int, ...]) -> _StrategyBuilder:
+    return _StrategyBuilder(message, versions)
 
 
-class _Plan:
+class _StrategyBuilder:
     """Builds the strategies of a message and its structs, for values that are valid in `versions`.
 
-    Several fields may have the same struct. Its layout in a version is always the same, so that the
-    struct needs a single strategy.
+    Several fields may have the same struct. The layout of a struct in a version is always the same,
+    so each struct needs a single strategy.
     """
 
     def __init__(self, message: type[Message], versions: tuple[int, ...]) -> None:
@@ -291,15 +293,15 @@ class _Plan:
     def _values(self, types: Sequence[WireType], default: DefaultValue) -> Values:
         """Draws values of a field that are valid in all versions.
 
-        `types` has the type of the field in each version. They differ only in nullability and
-        structs.
+        `types` has the type of the field in each version. The types differ only in nullability and
+        in the fields of structs.
         """
         kind = types[0]
         if kind.element is not None:
             elements = [cast("WireType", each.element) for each in types]
             lists = st.lists(self._values(elements, None), max_size=MAX_ELEMENTS)
-            # The empty list is built without drawing, so that hypothesis takes it for as simple as
-            # null, and shrinks to it.
+            # The empty list is built without drawing, so that hypothesis regards it as no more
+            # complex than null, and shrinks to it.
             values: Values = st.one_of(st.builds(list), lists)
         elif kind.struct is not None:
             values = self._struct([cast("StructLayout", each.struct) for each in types])
@@ -324,7 +326,8 @@ class _Plan:
 def _common_fields(shapes: Sequence[StructLayout]) -> Iterator[list[LayoutField]]:
     """Yields, for each field that all `shapes` have, its layouts in the order of `shapes`.
 
-    Raises ConfigurationError if a field that one of them lacks has no value for all others.
+    Raises ConfigurationError if one of `shapes` lacks a field whose default is null, and another
+    does not allow null.
     """
     fields_by_name = [{field.name: field for field in shape.all_fields()} for shape in shapes]
     for name, field in fields_by_name[0].items():

@@ -1,8 +1,8 @@
 """Converts bytes-like values to bytes, for all functions that accept a buffer.
 
-Refuses numbers and lists, which `bytes()` would accept. Callers should skip the conversion if the
-value is `bytes` already, which is faster, and raise their own error instead of TypeError or
-ValueError.
+Refuses numbers and lists, which `bytes()` would accept. For speed, callers should skip the
+conversion if the value is `bytes` already. They should raise their own error instead of TypeError
+or ValueError.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def octets(value: Any) -> bytes:
 def octets_of_record(value: object) -> bytes:
     """Returns the bytes of a record's key, value or header: bytes, bytearray or memoryview.
 
-    Raises TypeError for other values. They include other buffers, such as a numpy number, which is
-    most likely a mistake as the value of a record. Raises ValueError for a released memoryview.
+    Raises TypeError for other values. Other buffers, such as a numpy number, are refused too: they
+    are most likely a mistake. Raises ValueError for a released memoryview.
     """
     if isinstance(value, BYTES_LIKE):
         return octets(value)

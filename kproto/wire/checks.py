@@ -25,9 +25,9 @@ def check_whole_number(name: str, value: object, least: int, most: int | None = 
 
 
 def check_least(settings: object, least: Mapping[str, int]) -> None:
-    """Raises ConfigurationError if an attribute of `settings` is not an int of at least its bound.
+    """Raises ConfigurationError unless each attribute in `least` is an int of at least its bound.
 
-    `least` has the lowest value by attribute name.
+    `least` maps the name of an attribute of `settings` to its lowest valid value.
     """
     for name, bound in least.items():
         check_whole_number(name, getattr(settings, name), bound)

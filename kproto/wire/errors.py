@@ -1,8 +1,8 @@
 """The exception classes of kproto.
 
-Each exception that kproto raises for wrong input, a faulty peer or a wrong setting is a
-`KprotoError`. Other packages of kproto raise these classes and subclass them. The text of an error
-names the fault, its position, and what the user can do.
+kproto's API raises a `KprotoError` for wrong input, a faulty peer or a wrong setting. Other
+packages of kproto raise these classes and subclass them. The text of an error names the fault, and
+where possible its position and what the user can do.
 """
 
 from __future__ import annotations
@@ -26,11 +26,15 @@ __all__ = [
 
 
 class KprotoError(Exception):
-    """The base class of all errors that kproto raises."""
+    """The base class of kproto's exceptions. All of them can be pickled and copied."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Rebuilds the error from its text and fields, not by a call of its constructor."""
+        return _rebuild_error, (type(self), self.args), vars(self)
 
 
 class DecodeError(KprotoError):
-    """The bytes are not a valid message.
+    """The bytes or the JSON data are not a valid message.
 
     `message`, `version`, `field` (a path such as `topics[3].partitions[0].records`) and `offset`
     (bytes from the start of the message) locate the fault. Each is None if unknown.
@@ -53,7 +57,7 @@ class DecodeError(KprotoError):
         super().__init__(_describe(reason, message, version, field, offset))
 
     def shifted(self, size: int) -> DecodeError:
-        """Returns a copy of this error with `size` added to its offset."""
+        """Returns a copy of this error with `size` bytes added to its offset; None stays None."""
         return DecodeError(
             self.reason,
             message=self.message,
@@ -101,7 +105,11 @@ class CorruptBatchError(DecodeError):
 
 
 class ConfigurationError(KprotoError, ValueError):
-    """A setting is invalid; the error names the setting and the valid values."""
+    """A setting or an argument is invalid, or the object cannot be called in its present state.
+
+    The message names the fault and, for a setting, the valid values. For example, a closed producer
+    raises this error.
+    """
 
 
 class MissingCodecError(ConfigurationError):
@@ -109,8 +117,8 @@ class MissingCodecError(ConfigurationError):
 
 
 class ProtocolError(KprotoError):
-    """The peer broke the protocol: a wrong correlation id, too large a frame, or a response without
-    a request.
+    """The peer broke the protocol, for example by a wrong correlation id, a frame that is too
+    large, or a response without a request.
     """
 
 
@@ -119,19 +127,20 @@ class UnsupportedVersionError(ProtocolError):
 
 
 class AuthenticationError(KprotoError):
-    """Authentication failed: the broker refused the credentials, the broker did not prove its
-    identity, or a token is malformed.
+    """Authentication failed: for example, the broker refused the credentials, the broker did not
+    prove its identity, or a token is malformed.
 
-    The text never contains a password, a key or a SCRAM proof.
+    kproto writes no password, key or SCRAM proof into the text. The text may quote the server's
+    message. In a broker's message, user names and secrets of at least 4 characters are replaced.
     """
 
 
 class BrokerConnectionError(KprotoError, ConnectionError):
-    """A connection could not be opened, or was lost. `address` is `host:port`.
+    """A connection could not be opened, or was lost. `address` is `host:port`, None if unknown.
 
     `never_written` is True if no byte of the request was sent, so that the broker cannot have
-    processed the request. `was_idle` is True if the connection was idle before the request, so that
-    the broker may have closed it for that reason.
+    processed it. `was_idle` is True if the connection was idle before the request and the broker
+    closed the connection, probably because it was idle (connections.max.idle.ms).
     """
 
     def __init__(
@@ -149,7 +158,10 @@ class RequestTimeoutError(KprotoError, TimeoutError):
 
 
 class BrokerResponseError(KprotoError):
-    """A broker returned an error code. `code`, `name` and `retriable` are those of Kafka."""
+    """A broker returned an error code. `code`, `name` and `retriable` are those of Kafka.
+
+    `detail` describes the failed request.
+    """
 
     def __init__(self, code: int, name: str, detail: str, *, retriable: bool = False) -> None:
         self.code = code
@@ -158,9 +170,12 @@ class BrokerResponseError(KprotoError):
         self.retriable = retriable
         super().__init__(f"{name} ({code}): {detail}")
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Returns all arguments for pickle, which would pass only the text otherwise."""
-        return type(self), (self.code, self.name, self.detail), vars(self)
+
+def _rebuild_error(kind: type[KprotoError], arguments: tuple[Any, ...]) -> KprotoError:
+    """Returns an error of this class without fields, for `KprotoError.__reduce__`."""
+    error = kind.__new__(kind)
+    error.args = arguments
+    return error
 
 
 def _describe(

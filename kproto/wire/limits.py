@@ -18,7 +18,7 @@ MAX_TAGGED_FIELDS: Final = 10_000
 #: a tag.
 MAX_TAG: Final = 0x7FFFFFFE
 
-#: The longest unsigned varint in bytes, which has 32 bits. Kafka refuses longer varints too.
+#: The most bytes of an unsigned varint, whose value has 32 bits. Kafka refuses longer varints too.
 MAX_VARINT_BYTES: Final = 5
 
 #: The largest length in bytes, which is the largest int32.

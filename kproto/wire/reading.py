@@ -55,7 +55,10 @@ SHARED_COUNTS: Final = 128
 
 
 class _ArrayStructs(dict[str, list[struct.Struct]]):
-    """The Structs for 0, 1, 2 … numbers, by format character; built at the first use."""
+    """Maps a `struct` format character to the Structs for 0, 1, 2 … numbers of that format.
+
+    The Structs of a format are built at its first use.
+    """
 
     def __missing__(self, letter: str) -> list[struct.Struct]:
         made = [struct.Struct(f">{count}{letter}") for count in range(SHARED_COUNTS)]
@@ -63,7 +66,7 @@ class _ArrayStructs(dict[str, list[struct.Struct]]):
         return made
 
 
-#: The shared Structs by format character, then by count.
+#: The shared Structs, by format character and then by count of numbers.
 ARRAY_STRUCTS: Final = _ArrayStructs()
 
 
@@ -110,7 +113,7 @@ def read_nullable_string(data: bytes, pos: int) -> tuple[str | None, int]:
 
 
 def read_compact_string(data: bytes, pos: int) -> tuple[str, int]:
-    """Reads a string after its length plus one, an unsigned varint."""
+    """Reads a string with a compact length: an unsigned varint of the length plus one."""
     size = data[pos]
     if size > 127:
         size, pos = read_uvarint(data, pos)
@@ -125,7 +128,7 @@ def read_compact_string(data: bytes, pos: int) -> tuple[str, int]:
 
 
 def read_compact_nullable_string(data: bytes, pos: int) -> tuple[str | None, int]:
-    """Reads a string after its length plus one, an unsigned varint; 0 means null."""
+    """Reads a string with a compact length; the varint 0 means null."""
     size = data[pos]
     if size > 127:
         size, pos = read_uvarint(data, pos)
@@ -162,7 +165,7 @@ def read_nullable_bytes(data: bytes, pos: int) -> tuple[bytes | None, int]:
 
 
 def read_compact_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
-    """Reads bytes after their length plus one, an unsigned varint."""
+    """Reads bytes with a compact length: an unsigned varint of the length plus one."""
     size, pos = read_uvarint(data, pos)
     if not size:
         raise WireFault
@@ -171,7 +174,7 @@ def read_compact_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
 
 
 def read_compact_nullable_bytes(data: bytes, pos: int) -> tuple[bytes | None, int]:
-    """Reads bytes after their length plus one, an unsigned varint; 0 means null."""
+    """Reads bytes with a compact length; the varint 0 means null."""
     size = data[pos]
     if size < 128:
         pos += 1
@@ -187,9 +190,11 @@ def read_compact_nullable_bytes(data: bytes, pos: int) -> tuple[bytes | None, in
 
 
 def read_array_length(data: bytes, pos: int) -> tuple[int, int]:
-    """Reads an int32 count of elements; raises WireFault if it exceeds the number of bytes left.
+    """Reads an int32 count of elements.
 
-    The other functions for counts check this too, so that hostile counts allocate no memory.
+    Raises WireFault if the count is negative, or exceeds the number of bytes left or
+    MAX_ARRAY_ELEMENTS. The other functions for counts check both bounds too, so that hostile counts
+    allocate no memory.
     """
     (count,) = _INT32.unpack_from(data, pos)
     pos += 4
@@ -199,7 +204,7 @@ def read_array_length(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_nullable_array_length(data: bytes, pos: int) -> tuple[int, int]:
-    """Reads an int32 count of elements; -1 means null."""
+    """Reads an int32 count of elements; returns -1 for null."""
     (count,) = _INT32.unpack_from(data, pos)
     pos += 4
     if count < -1 or count > len(data) - pos or count > MAX_ARRAY_ELEMENTS:
@@ -235,10 +240,10 @@ def read_compact_nullable_array_length(data: bytes, pos: int) -> tuple[int, int]
 
 
 def read_struct_mark(data: bytes, pos: int) -> tuple[bool, int]:
-    """Reads the marker of a nullable struct in a tagged field; returns whether it is not null.
+    """Reads the marker of a nullable struct in a tagged field; returns False if the struct is null.
 
-    The marker is a varint, which is null if it is below 1 as an int32. Outside tagged fields the
-    marker is a byte, which generated code reads.
+    The marker is a varint. The struct is null if the varint, as an int32, is below 1. Outside
+    tagged fields the marker is a byte, which generated code reads.
     """
     mark, pos = read_uvarint(data, pos)
     return 0 < mark <= MAX_LENGTH, pos
@@ -282,7 +287,8 @@ def read_compact_strings(data: bytes, pos: int, count: int) -> tuple[list[str], 
 def read_tags(data: bytes, pos: int) -> tuple[list[tuple[int, int, int]], int]:
     """Reads the tagged fields of a struct; returns (tag, start, end) of each value.
 
-    Raises WireFault if the tags do not ascend, or if a value exceeds the data.
+    Raises WireFault if the tags do not ascend or are too many, if a tag is above MAX_TAG, or if a
+    value exceeds the data.
     """
     count, pos = read_uvarint(data, pos)
     if count > MAX_TAGGED_FIELDS:
@@ -304,7 +310,10 @@ def read_tags(data: bytes, pos: int) -> tuple[list[tuple[int, int, int]], int]:
 
 
 def read_unknown_tags(data: bytes, pos: int) -> tuple[list[RawTaggedField] | None, int]:
-    """Reads the tagged fields of a struct whose definition has none; None if there are none."""
+    """Reads the tagged fields of a struct whose definition has none; None if the bytes have none.
+
+    Raises the errors of `read_tags`.
+    """
     if not data[pos]:
         return None, pos + 1
     tags, pos = read_tags(data, pos)

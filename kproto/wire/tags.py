@@ -11,7 +11,7 @@ MAX_SHOWN_BYTES: Final = 32
 
 
 class RawTaggedField(NamedTuple):
-    """A tag and the encoded value, without its length. It keeps fields that no definition has."""
+    """A tag and its encoded value without the length, for a field that no definition has."""
 
     tag: int
     data: bytes

@@ -1,7 +1,7 @@
 """Finds the `struct.Struct` that reads all structs of an array, if they are uniform.
 
-Structs are uniform if the arrays in them have equal counts, so that all have the same size. Only
-for structs of numbers and arrays of numbers, in flexible versions.
+Structs are uniform if the arrays in them have equal counts, so that all structs have the same size.
+Supports only structs of numbers and arrays of numbers, in flexible versions.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Final, NamedTuple
 
 __all__ = ["UniformStructs"]
 
-#: Most entries of the cache by array counts, because a peer chooses the counts.
+#: The most entries of the cache. It needs a bound, because a peer chooses the array counts.
 _MAX_FOUND: Final = 64
 
 
-class _Found(NamedTuple):
-    """The `struct.Struct` for structs whose arrays have certain counts.
+class _CountedStruct(NamedTuple):
+    """The `struct.Struct` that reads structs whose arrays have the counts in `marks`.
 
-    It returns the arrays as bytes.
+    `shape` unpacks each array as bytes.
     """
 
     shape: struct.Struct
@@ -27,8 +27,8 @@ class _Found(NamedTuple):
     marks: tuple[tuple[int, bytes], ...]
 
 
-def _fits(found: _Found, data: bytes, pos: int, count: int) -> bool:
-    """Returns whether all `count` structs at `pos` have the bytes in `found.marks`."""
+def _fits(found: _CountedStruct, data: bytes, pos: int, count: int) -> bool:
+    """Returns True if all `count` structs at `pos` have the bytes in `found.marks`."""
     shape, marks = found
     stop = pos + shape.size * count
     for at, byte in marks:  # noqa: SIM110 - a generator would take twice the time
@@ -55,7 +55,7 @@ class UniformStructs:
         self._arrays = [*zip(sizes[::2], sizes[1::2], strict=False)]
         self._tail_size = sizes[-1]
         #: The cache, by the encoded counts of the arrays.
-        self._found: dict[bytes, _Found] = {}
+        self._found: dict[bytes, _CountedStruct] = {}
         #: The latest entry, tried first because the next structs mostly have the same counts.
         self._latest = self._build(bytes([1]) * len(self._arrays))
 
@@ -63,8 +63,8 @@ class UniformStructs:
         """Returns the Struct that reads each of the `count` (1 or more) structs at `pos`.
 
         Returns None if the structs are not uniform or have tagged fields, if an array is null or
-        its count needs several bytes, or if the data ends early. Raises IndexError if it ends
-        inside the first struct.
+        its count needs several bytes, or if the data ends before the last struct does. Raises
+        IndexError if the data ends even before the last array count of the first struct.
         """
         latest = self._latest
         if _fits(latest, data, pos, count):
@@ -75,8 +75,8 @@ class UniformStructs:
         self._latest = found
         return found.shape
 
-    def _first(self, data: bytes, pos: int) -> _Found | None:
-        """Returns the entry for the array counts of the struct at `pos`, which it may build.
+    def _first(self, data: bytes, pos: int) -> _CountedStruct | None:
+        """Returns the cache entry for the array counts of the struct at `pos`; may build the entry.
 
         Returns None if an array is null or its count needs several bytes.
         """
@@ -96,7 +96,7 @@ class UniformStructs:
                 self._found[key] = found
         return found
 
-    def _build(self, counts: bytes) -> _Found:
+    def _build(self, counts: bytes) -> _CountedStruct:
         letters = ">"
         marks = []
         at = 0
@@ -108,4 +108,4 @@ class UniformStructs:
             marks.append((at, bytes([count_byte])))
             at += 1 + (count_byte - 1) * size
         marks.append((at + self._tail_size, b"\0"))
-        return _Found(struct.Struct(f"{letters}{self._parts[-1]}x"), tuple(marks))
+        return _CountedStruct(struct.Struct(f"{letters}{self._parts[-1]}x"), tuple(marks))

@@ -12,7 +12,7 @@ __all__ = ["ZERO_UUID", "Uuid"]
 
 
 class Uuid(bytes):
-    """A 16-byte id, such as that of a topic or directory. Equal to its bytes.
+    """A 16-byte id, such as a topic id or a directory id. It equals its bytes.
 
     The constructor does not check the length, because that would slow down decoding. Encoding a
     message raises EncodeError for lengths other than 16.

@@ -1,7 +1,7 @@
-"""Writes values of primitive types; each function passes the encoded bytes to `append`.
+"""Writes values of primitive types; each `write_` function passes the encoded bytes to `append`.
 
-The caller joins all bytes to a message. A value that cannot be encoded raises one of
-`faults.WRITE_FAULTS`.
+The caller joins all bytes to a message. The other functions prepare values. A value that cannot be
+encoded raises one of `faults.WRITE_FAULTS`.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ UVARINT: Final = [bytes((value,)) for value in range(128)]
 
 
 class _CountedArrayStructs(dict[str, list[struct.Struct]]):
-    """By two format characters, the Structs for a count and 0 to 126 numbers after it.
+    """Maps two format characters to the Structs for a count with 0 to 126 numbers after it.
 
-    The first character is that of the count, the second that of the numbers. The Structs are built
-    at the first use.
+    The first character is the format of the count, the second the format of the numbers. The
+    Structs are built at the first use.
     """
 
     def __missing__(self, letters: str) -> list[struct.Struct]:
@@ -69,8 +69,8 @@ class _CountedArrayStructs(dict[str, list[struct.Struct]]):
         return made
 
 
-#: The Structs by format characters, then by count. In a compact array, the count of fewer than 127
-#: numbers has one byte.
+#: The Structs, by format characters and then by count of numbers. In a compact array, the count of
+#: fewer than 127 numbers has one byte.
 COUNTED_ARRAY_STRUCTS: Final = _CountedArrayStructs()
 
 _TWO_BYTES: Final = struct.Struct("BB")
@@ -79,7 +79,7 @@ _INT32: Final = struct.Struct(">i")
 
 
 def uvarint(value: int) -> bytes:
-    """Returns the shortest unsigned varint of `value`. Raises WireFault above 32 bits."""
+    """Returns the shortest unsigned varint of `value`. Raises WireFault if it is no uint32."""
     if 0 <= value < 128:
         return UVARINT[value]
     if not 0 <= value <= 0xFFFFFFFF:
@@ -95,14 +95,17 @@ def uvarint(value: int) -> bytes:
 
 
 def compact_string_length(size: int) -> bytes:
-    """Returns the encoded length of a compact string of `size` bytes. Raises WireFault."""
+    """Returns the encoded length of a compact string of `size` bytes.
+
+    Raises WireFault for more than MAX_STRING_BYTES.
+    """
     if size > MAX_STRING_BYTES:
         raise WireFault
     return uvarint(size + 1)
 
 
 def elements(values: Collection[T]) -> Collection[T]:
-    """Returns the elements of an array field as a sequence whose `len` is right.
+    """Returns the elements of an array field as a list or tuple.
 
     Raises WireFault if `values` is a str, a mapping (only its keys would be written) or not
     iterable. Also raises it if `values` yields more or fewer elements than its `len`.
@@ -120,7 +123,7 @@ def elements(values: Collection[T]) -> Collection[T]:
 
 
 def uuid_bytes(value: bytes) -> bytes:
-    """Returns the bytes of a uuid, which may be a buffer. Raises WireFault unless 16 bytes."""
+    """Returns the bytes of a uuid or another buffer. Raises WireFault if their number is not 16."""
     if type(value) is not Uuid:
         value = octets(value)
     if len(value) != 16:
@@ -136,7 +139,7 @@ def write_string(append: Append, value: str) -> None:
 
 
 def write_nullable_string(append: Append, value: str | None) -> None:
-    """Writes a string after its int16 length; null is -1."""
+    """Writes a string with an int16 length; null is the length -1."""
     if value is None:
         append(b"\xff\xff")
     else:
@@ -144,7 +147,7 @@ def write_nullable_string(append: Append, value: str | None) -> None:
 
 
 def write_compact_string(append: Append, value: str) -> None:
-    """Writes a string after its length plus one, an unsigned varint."""
+    """Writes a string with a compact length: an unsigned varint of the length plus one."""
     raw = value.encode()
     size = len(raw)
     append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -152,7 +155,7 @@ def write_compact_string(append: Append, value: str) -> None:
 
 
 def write_compact_nullable_string(append: Append, value: str | None) -> None:
-    """Writes a string after its length plus one, an unsigned varint; null is 0."""
+    """Writes a string with a compact length; null is the varint 0."""
     if value is None:
         append(b"\0")
     else:
@@ -168,7 +171,7 @@ def write_bytes(append: Append, value: bytes) -> None:
 
 
 def write_nullable_bytes(append: Append, value: bytes | None) -> None:
-    """Writes bytes after their int32 length; null is -1."""
+    """Writes bytes with an int32 length; null is the length -1."""
     if value is None:
         append(b"\xff\xff\xff\xff")
     else:
@@ -176,7 +179,7 @@ def write_nullable_bytes(append: Append, value: bytes | None) -> None:
 
 
 def write_compact_bytes(append: Append, value: bytes) -> None:
-    """Writes bytes after their length plus one, an unsigned varint."""
+    """Writes bytes with a compact length: an unsigned varint of the length plus one."""
     if type(value) is not bytes:
         value = octets(value)
     size = len(value) + 1
@@ -190,7 +193,7 @@ def write_compact_bytes(append: Append, value: bytes) -> None:
 
 
 def write_compact_nullable_bytes(append: Append, value: bytes | None) -> None:
-    """Writes bytes after their length plus one, an unsigned varint; null is 0."""
+    """Writes bytes with a compact length; null is the varint 0."""
     if value is None:
         append(b"\0")
     else:
@@ -244,8 +247,9 @@ def write_tags(
 ) -> None:
     """Writes the tagged fields of a struct in the order of their tags (KIP-482).
 
-    `known` are the tags of the struct's fields in all versions. Raises WireFault if an unknown
-    field has a known tag, even of a field that is not written, and if a tag occurs twice.
+    `fields` must already be in the order of their tags. `known` are the tags of the struct's fields
+    in all versions. Raises WireFault if a tag occurs twice or is above MAX_TAG, and if a field in
+    `unknown` has a known tag, even if the known field is not written.
     """
     written = sorted([*fields, *unknown]) if unknown else list(fields)
     if unknown and any(tag in known for tag, _ in unknown):

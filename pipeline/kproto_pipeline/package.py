@@ -1,8 +1,8 @@
 """`python -m kproto_pipeline.package kproto.zip`: writes the packages to a zip for `--py-files`.
 
-Reads the packages from an installed wheel, a checkout or another such zip. The zip contains Python
-code only, and the same files give the same bytes. Every node must have the packages of the extra
-`kproto[spark]` already, because Python cannot import compiled code from a zip.
+Reads the packages from an installed wheel, a checkout, or a zip that this command wrote. The zip
+contains no compiled code, because Python cannot import that from a zip: every node must already
+have the packages of the extra `kproto[spark]`. The same files give the same bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["PACKAGES", "main", "write_package"]
 #: The packages that `format("kproto")` needs, and the module by which Spark discovers it.
 PACKAGES: Final = ("kproto", "kproto_cloudevents", "kproto_pipeline", "pyspark_kproto")
 
-#: The suffixes of files that depend on the Python version or that Python creates.
+#: The suffixes of files that the zip leaves out: they depend on the Python version.
 _EXCLUDED: Final = (".so", ".pyd", ".pyc")
 
 _OLDEST: Final = (1980, 1, 1, 0, 0, 0)
@@ -34,7 +34,7 @@ def write_package(target: Path) -> int:
     """Writes the zip, replaces an existing one, and returns the number of files in it.
 
     Raises:
-        OSError: the zip cannot be written. An existing one is not changed.
+        OSError: the zip cannot be written. An existing zip is then not changed.
     """
     unfinished = target.with_name(f"{target.name}.unfinished")
     count = 0
@@ -64,7 +64,7 @@ def _files_of(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the command and returns the exit code: 1 if the zip could not be written."""
+    """Runs the command; returns the exit code: 0, or 1 if the zip could not be written."""
     parser = argparse.ArgumentParser(
         prog="python -m kproto_pipeline.package",
         description="Write kproto's packages to a zip, for --py-files and addArtifact.",

@@ -3,8 +3,7 @@
 When Spark first looks up a Python data source, it imports every top-level module of the driver's
 Python whose name begins with `pyspark_`. It registers the class `DefaultSource` of each. If one
 import raises, Spark skips all these modules. This module therefore imports only modules that Spark
-has imported already. A query imports the data source when it uses it, and gets the error if that
-fails.
+has imported already. A query that uses the data source imports it, and fails if that import raises.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class DefaultSource(DataSource):
             from kproto_pipeline import KprotoDataSource
         except ImportError as error:
             raise ImportError(
-                f'format("kproto") needs what the extra kproto[spark] brings, on every node: '
+                f'format("kproto") needs the packages of the extra kproto[spark] on every node: '
                 f"{error}"
             ) from error
         return KprotoDataSource(options)

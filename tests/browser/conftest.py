@@ -42,7 +42,7 @@ FORMER = {"GroupCoordinator": "FindCoordinator"}
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Returns the address of a page that has every optional part."""
+    """Returns the address of a page with releases, glossary, KIPs and former names."""
     file = tmp_path_factory.mktemp("explorer") / "explorer.html"
     made = page(releases=RELEASES, glossary=GLOSSARY, kips=KIPS, former=FORMER)
     file.write_text(made, encoding="utf-8")
@@ -65,7 +65,7 @@ def console(browser: Any) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def opened(chromium: Chrome, address: str) -> Open:
-    """Opens a fragment of the page in a fresh document."""
+    """Returns a function that opens a fragment of the page in a new document."""
 
     def go(fragment: str = "", *, scheme: str = "light", where: str = address) -> Chrome:
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
@@ -80,7 +80,7 @@ def opened(chromium: Chrome, address: str) -> Open:
 
 @pytest.fixture(autouse=True)
 def silent(request: pytest.FixtureRequest) -> Any:
-    """Fails the test if the browser logged anything to the console."""
+    """Fails a test that uses `opened` if the browser logged anything to the console."""
     yield
     if "opened" in request.fixturenames:
         browser = request.getfixturevalue("chromium")

@@ -1,7 +1,7 @@
-"""Tests that the page's decoder returns Python's values, and Python's faults of broken bytes.
+"""Tests that the page decodes bytes as Python does: to equal values, or with the same fault.
 
-Both use the same definitions but share no code: one is JavaScript in Chromium, the other consists
-of the generated classes.
+Both decoders use the same definitions but share no code: the page runs JavaScript in Chromium,
+Python runs the generated classes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ def class_of(name: str) -> type[Message]:
 
 
 def answers(browser: Any, cases: list[Case]) -> list[Any]:
-    """Returns for each case the page's JSON text, or a mapping of reason, path and offset."""
+    """Returns, for each case, the JSON text of the value that the page decoded.
+
+    For broken bytes the result is a dict with `reason`, `path` and `offset` instead.
+    """
     requested = [[name, version, data.hex()] for name, version, data in cases]
     answered: list[Any] = browser.execute_script(ASK, requested)
     return answered
@@ -59,7 +62,10 @@ def same_value(cls: type[Message], version: int, value: Message, text: str) -> b
 
 
 def check(browser: Any, cases: list[Case]) -> Iterator[str]:
-    """Checks that page and Python agree on each case; yields `broken` or `whole` for each."""
+    """Checks that page and Python agree on each case.
+
+    Yields "broken" for a case that both refuse, and "whole" for a case that both decode.
+    """
     for (name, version, data), said in zip(cases, answers(browser, cases), strict=True):
         cls = class_of(name)
         where = f"{name} v{version}: {data[:4000].hex()}"
@@ -92,6 +98,7 @@ def test_every_vector_is_decoded_to_its_json(opened: Open) -> None:
         assert json.loads(text) == one["json"], f"{one['message']} v{one['version']}"
 
 
+@pytest.mark.exhaustive
 def test_mutated_vectors_get_the_result_of_python(opened: Open) -> None:
     source = random.Random(SEED)
     cases = [

@@ -20,39 +20,41 @@ from kproto.explorer.build import MAX_PAGE_BYTES
 from kproto.messages import SaslAuthenticateRequest
 from kproto.protocol.headers import encode_request_header
 from tests.support.environment import ROOT
+from tests.support.selection import rest_slow
 
 from .conftest import Open
 
 pytestmark = pytest.mark.browser
 
-#: The heading of every kind of page, by its fragment.
+#: The heading of every kind of page, by its fragment; each kind is once among the first `KINDS`.
 PAGES = {
     "": "APIs and versions",
-    "#/apis/4.0.0": "APIs and versions",
     "#/stored": "Stored records and headers",
-    "#/errors": "Error codes",
     "#/errors/35": "Error codes",
-    "#/releases": "What each release speaks",
+    "#/releases": "Versions of each release",
     "#/releases/2.0.0/4.0.0": "Releases 2.0.0 → 4.0.0",
     "#/m/FetchRequest/13": "FetchRequest v13",
+    "#/diff/FetchRequest/12/13": "FetchRequest v12 → v13",
+    "#/search/epoch": "Search epoch",
+    "#/decode": "Decode bytes",
+    "#/m/FetchRequest/99": "Not found",
+    "#/apis/4.0.0": "APIs and versions",
+    "#/errors": "Error codes",
     "#/m/FetchRequest/13/KIP": "FetchRequest v13",
     "#/m/FetchResponse/18/Responses.Partitions.Records": "FetchResponse v18",
     "#/m/ControlledShutdownRequest/0": "ControlledShutdownRequest v0",
     "#/m/GroupMetadataValue": "GroupMetadataValue v4",
-    "#/diff/FetchRequest/12/13": "FetchRequest v12 → v13",
-    "#/search/epoch": "Search epoch",
     "#/search/nowhere-to-be-found": "Search nowhere-to-be-found",
-    "#/decode": "Decode bytes",
     "#/decode/response/MetadataResponse/12": "Decode bytes",
-    "#/m/FetchRequest/99": "Not found",
     "#/m/NoSuchMessage": "Not found",
     "#/diff/NoSuchMessage/0/1": "Not found",
     "#/releases/1/2": "Not found",
     "#/no/such/page": "Not found",
     "#/%E0%A4%A": "APIs and versions",
 }
+KINDS = 10
 #: Fragments of pages that together have every kind of control.
-CONTROLS = ("", "#/releases/2.0.0/4.0.0", "#/m/FetchRequest/13", "#/diff/FetchRequest/12/13")
+CONTROLS = ("#/diff/FetchRequest/12/13", "#/releases/2.0.0/4.0.0", "#/m/FetchRequest/13", "")
 EXAMPLES = 4
 SECONDS = 60.0
 
@@ -134,19 +136,19 @@ def press(browser: Chrome, *keys: str) -> None:
 
 
 def unpacked(browser: Chrome) -> None:
-    """Waits for the decompressed gzip batch of an example."""
+    """Waits until the page has decompressed the gzip batch of an example."""
     until(lambda: every(browser, "[data-unpacked]"))
 
 
 def example(opened: Open, index: int, **where: str) -> Chrome:
-    """Opens the decoder page with this example."""
+    """Opens the decoder page and selects the example with this index; returns the browser."""
     browser = opened("#/decode", **where)
     every(browser, ".examples a")[index].click()
     until(lambda: every(browser, ".verdict"))
     return browser
 
 
-@pytest.mark.parametrize("fragment", PAGES)
+@pytest.mark.parametrize("fragment", rest_slow(PAGES, KINDS, KINDS))
 def test_every_address_opens_its_page(opened: Open, fragment: str) -> None:
     browser = opened(fragment)
     heading = one(browser, "h1").text
@@ -155,6 +157,7 @@ def test_every_address_opens_its_page(opened: Open, fragment: str) -> None:
     assert len(every(browser, "main h1")) == 1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.exhaustive), "dark"])
 def test_text_is_legible_in_both_schemes(opened: Open, scheme: str) -> None:
     dark = scheme == "dark"
@@ -168,7 +171,7 @@ def test_text_is_legible_in_both_schemes(opened: Open, scheme: str) -> None:
         assert browser.execute_script(CONTRAST) == [], f"example {index} {scheme}"
 
 
-@pytest.mark.parametrize("fragment", [*CONTROLS, "example"])
+@pytest.mark.parametrize("fragment", rest_slow([*CONTROLS, "example"], 1, 1))
 def test_tab_reaches_every_control_and_shows_the_focus(opened: Open, fragment: str) -> None:
     if fragment == "example":
         fragment = "#" + example(opened, 1).current_url.partition("#")[2]
@@ -216,40 +219,41 @@ def test_search_updates_while_typing(opened: Open) -> None:
     until(lambda: one(browser, "h1").text == "FetchRequest v13")
 
 
-@pytest.mark.parametrize(
-    ("text", "first"),
-    [
-        ("Metadata", "MetadataRequest"),
-        ("516", "Fetch v13"),
-        ("KIP-516", "Fetch v13"),
-        ("topic ids", "Fetch v13"),
-        ("isolation_level", "IsolationLevel"),
-        ("35", "DescribeLogDirsRequest"),
-        ("forgotten", "ForgottenTopicsData"),
-        ("groupcoord", "FindCoordinatorRequest"),
-        ("ListClientMetrics", "ListConfigResourcesRequest"),
-    ],
-)
-def test_search_ranks_the_best_match_first(opened: Open, text: str, first: str) -> None:
+RANKED = {
+    "Metadata": "MetadataRequest",
+    "topic ids": "Fetch v13",
+    "516": "Fetch v13",
+    "KIP-516": "Fetch v13",
+    "isolation_level": "IsolationLevel",
+    "35": "DescribeLogDirsRequest",
+    "forgotten": "ForgottenTopicsData",
+    "groupcoord": "FindCoordinatorRequest",
+    "ListClientMetrics": "ListConfigResourcesRequest",
+}
+
+
+@pytest.mark.parametrize("text", rest_slow(RANKED, 2, 2))
+def test_search_ranks_the_best_match_first(opened: Open, text: str) -> None:
     browser = opened(f"#/search/{text}")
     assert one(browser, "#search").get_attribute("value") == text
-    assert every(browser, ".hits a")[0].text.startswith(first)
+    assert every(browser, ".hits a")[0].text.startswith(RANKED[text])
 
 
-@pytest.mark.parametrize(
-    ("text", "hit", "heading", "marked"),
-    [
-        ("KIP-516", "Fetch v13", "FetchRequest v13", "KIP-516 Topics have an id."),
-        ("an error code is new", "Fetch v14", "FetchRequest v14", "An error code is new."),
-        ("isolation_level", "IsolationLevel", "FetchRequest v18", "12 IsolationLevel"),
-        ("ReplicaEpoch", "ReplicaEpoch", "FetchRequest v18", "+4 ReplicaEpoch"),
-        ("unknown topic id", "UNKNOWN_TOPIC_ID", "Error codes", "100 UNKNOWN_TOPIC_ID"),
-        ("-1", "UNKNOWN_SERVER_ERROR", "Error codes", "-1 UNKNOWN_SERVER_ERROR"),
-    ],
-)
+FOUND = [
+    ("isolation_level", "IsolationLevel", "FetchRequest v18", "12 IsolationLevel"),
+    ("unknown topic id", "UNKNOWN_TOPIC_ID", "Error codes", "100 UNKNOWN_TOPIC_ID"),
+    ("KIP-516", "Fetch v13", "FetchRequest v13", "KIP-516 Topics have an id."),
+    ("an error code is new", "Fetch v14", "FetchRequest v14", "An error code is new."),
+    ("ReplicaEpoch", "ReplicaEpoch", "FetchRequest v18", "+4 ReplicaEpoch"),
+    ("-1", "UNKNOWN_SERVER_ERROR", "Error codes", "-1 UNKNOWN_SERVER_ERROR"),
+]
+
+
+@pytest.mark.parametrize("found", rest_slow(FOUND, 2, 2), ids=lambda found: found[0])
 def test_search_result_opens_at_the_matching_row(
-    opened: Open, text: str, hit: str, heading: str, marked: str
+    opened: Open, found: tuple[str, str, str, str]
 ) -> None:
+    text, hit, heading, marked = found
     browser = opened(f"#/search/{text}")
     next(link for link in every(browser, ".hits a") if link.text == hit).click()
     until(lambda: one(browser, "h1").text == heading)
@@ -284,6 +288,7 @@ const shown = (hash) => new Promise((resolve) => {
 """
 
 
+@pytest.mark.exhaustive
 def test_every_search_result_address_opens_its_target(opened: Open, plain_address: str) -> None:
     browser = opened("", where=plain_address)
     # The list is short, because the browser throttles pages that change their address 200 times.
@@ -297,6 +302,7 @@ def test_field_in_the_address_is_marked(opened: Open) -> None:
     assert one(browser, "tr.target th").text.startswith("Records")
 
 
+@pytest.mark.exhaustive
 def test_bytes_are_drawn_to_scale(opened: Open) -> None:
     browser = opened("#/m/HeartbeatRequest/0")
     widths = {box.get_attribute("title"): box.rect["width"] for box in every(browser, ".box")}
@@ -307,11 +313,12 @@ def test_bytes_are_drawn_to_scale(opened: Open) -> None:
     assert "TopicId: uuid, 16 bytes" in titles
 
 
+@pytest.mark.exhaustive
 def test_releases_show_their_apis_and_versions(opened: Open) -> None:
     browser = opened("#/apis/4.0.0")
-    unspoken = [cell.accessible_name for cell in every(browser, ".v.unspoken")]
-    assert "Fetch v3, deprecated, not in this release" in unspoken
-    assert "Fetch v4" not in unspoken
+    unsupported = [cell.accessible_name for cell in every(browser, ".v.unsupported")]
+    assert "Fetch v3, deprecated, not in this release" in unsupported
+    assert "Fetch v4" not in unsupported
     rows = [row.text for row in every(opened("#/releases/2.0.0/4.0.0"), "tbody tr")]
     assert any(row.startswith("− LeaderAndIsr 0-1") for row in rows)
     (fetch,) = [row for row in rows if row.startswith("~ Fetch 0-8 4-17 request v8 → v17")]
@@ -321,7 +328,7 @@ def test_releases_show_their_apis_and_versions(opened: Open) -> None:
     facts = one(opened("#/m/FetchRequest/13"), ".facts").text
     assert "first in 4.0.0" in facts
     assert "gone" not in facts
-    assert "gone since 4.0.0" in one(opened("#/m/FetchRequest/3"), ".facts").text
+    assert "dropped in 4.0.0" in one(opened("#/m/FetchRequest/3"), ".facts").text
 
 
 def test_fields_and_versions_show_descriptions_and_kips(opened: Open) -> None:
@@ -370,6 +377,7 @@ def test_broken_bytes_are_decoded_up_to_the_fault(opened: Open) -> None:
     assert any(row.startswith('ClusterId "5L6g3nShT-eMCtK--X86sw"') for row in rows)
 
 
+@pytest.mark.exhaustive
 def test_bytes_and_fields_are_highlighted_together(opened: Open) -> None:
     browser = example(opened, 0)
     rows = every(browser, ".tree .row")
@@ -393,8 +401,8 @@ def test_bytes_and_fields_are_highlighted_together(opened: Open) -> None:
 #: One frame in each format in which users paste bytes.
 PASTED = {
     "hex": "00000021001200040000000100086578706c6f72657200076b70726f746f06302e312e3000",
-    "spaced": "0x00000021 00:12:00:04 00000001 00086578706c6f72657200076b70726f746f06302e312e3000",
     "base64": "AAAAIQASAAQAAAABAAhleHBsb3JlcgAHa3Byb3RvBjAuMS4wAA==",
+    "spaced": "0x00000021 00:12:00:04 00000001 00086578706c6f72657200076b70726f746f06302e312e3000",
     "no size": "00120004 00000001 0008 6578706c6f726572 00 07 6b70726f746f 06 302e312e30 00",
     "xxd": """
 00000000: 0000 0021 0012 0004 0000 0001 0008 6578  ...!..........ex
@@ -410,32 +418,32 @@ PASTED = {
 }
 
 
-@pytest.mark.parametrize("text", PASTED.values(), ids=PASTED)
-def test_pasted_bytes_are_decoded_in_every_form(opened: Open, text: str) -> None:
+@pytest.mark.parametrize("form", rest_slow(PASTED, 2, 2))
+def test_pasted_bytes_are_decoded_in_every_form(opened: Open, form: str) -> None:
     browser = opened("#/decode")
     browser.execute_script(
         "const area = document.getElementById('bytes'); area.value = arguments[0];"
         "area.dispatchEvent(new Event('input'))",
-        text,
+        PASTED[form],
     )
     assert one(browser, ".verdict").text == "ApiVersionsRequest v4: read to the end"
     browser.refresh()  # the address contains the bytes
     assert one(browser, ".verdict").text == "ApiVersionsRequest v4: read to the end"
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("hello!", "This is neither hex"),
-        ("abz", "Request frame: broken at byte 0: a request begins with 4 bytes"),
-        ("7fff0000", "Request frame: broken at byte 0: no API has key 32767"),
-        ("00120063", "Request frame: broken at byte 0: ApiVersions has no request v99"),
-    ],
-)
-def test_bytes_that_are_no_request_are_rejected(opened: Open, text: str, said: str) -> None:
+REJECTED = {
+    "hello!": "This is neither hex",
+    "abz": "Request frame: broken at byte 0: a request begins with 4 bytes",
+    "7fff0000": "Request frame: broken at byte 0: no API has key 32767",
+    "00120063": "Request frame: broken at byte 0: ApiVersions has no request v99",
+}
+
+
+@pytest.mark.parametrize("text", rest_slow(REJECTED, 1, 1))
+def test_bytes_that_are_no_request_are_rejected(opened: Open, text: str) -> None:
     browser = opened("#/decode")
     one(browser, "#bytes").send_keys(text)
-    assert one(browser, ".verdict").text.startswith(said)
+    assert one(browser, ".verdict").text.startswith(REJECTED[text])
 
 
 def test_secrets_are_masked_and_stay_out_of_the_address(opened: Open) -> None:
@@ -500,7 +508,7 @@ PICTURES = {
 
 
 def picture(browser: Chrome, file: Path) -> None:
-    """Saves a screenshot with few colours, which makes the file small."""
+    """Saves a screenshot with few colors, which makes the file small."""
     with Image.open(BytesIO(browser.get_screenshot_as_png())) as shot:
         shot.convert("RGB").quantize(200).save(file, optimize=True)
 

@@ -1,4 +1,4 @@
-"""Sends requests to a real and to the embedded broker for comparison, one function per API.
+"""Sends requests to a real and to the embedded broker for comparison, one function per feature.
 
 A conversation sends its requests in every version that both brokers support. It yields a name and
 the fields of each response that must be equal for both brokers.

@@ -92,7 +92,7 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def write(broker: ThreadedBroker, *values: str) -> None:
-    """Writes each value to each partition."""
+    """Produces one record with each value to each partition of topic `t`."""
     records = encode_batch([(None, value.encode(), [], TIMESTAMP) for value in values])
     data = [PartitionProduceData(index=it, records=records) for it in range(PARTITIONS)]
     request = ProduceRequest(acks=-1, topic_data=[TopicProduceData(name="t", partition_data=data)])
@@ -118,7 +118,9 @@ def share_and_hand_over(
     group: str,
     described: Callable[[], tuple[str, int]],
 ) -> None:
-    """Runs a group: members join one by one, read all records, and the first one leaves.
+    """Runs a group: members join one by one and read all records; then the first member leaves.
+
+    If other members remain, they continue at the offsets that the first member committed.
 
     `described` returns the group's state and the number of its members.
     """

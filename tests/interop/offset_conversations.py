@@ -54,10 +54,11 @@ OFFSETS = "__consumer_offsets"
 #: A time in 2023. A timestamp that a broker sets now is later.
 SOME_TIME_AGO_MS = 1_700_000_000_000
 
-#: Later versions of OffsetFetch omit topics whose id no longer exists.
+#: The last version of OffsetFetch that names topics by name. Later versions use topic ids, and omit
+#: topics whose id no longer exists.
 LAST_BY_NAME = 9
 
-#: Earlier versions of both APIs stored offsets in ZooKeeper, which KRaft does not have.
+#: Version 0 of OffsetCommit and OffsetFetch used offsets in ZooKeeper, which KRaft does not have.
 FIRST_IN_KAFKA = 1
 
 #: A partition of a commit: topic, partition, offset, leader epoch, metadata.
@@ -101,9 +102,10 @@ class Offsets:
         at_ms: int = -1,
         none_of: str = "",
     ) -> object:
-        """Returns the error of each partition, in the order of the response.
+        """Commits offsets; returns the error name of each partition, in the response's order.
 
-        The request also has topic `none_of`, without partitions.
+        Returns "closed" if the broker closed the connection. In the request, the topic
+        `none_of` has no partitions.
         """
         topics = [
             OffsetCommitRequestTopic(
@@ -152,7 +154,11 @@ class Offsets:
         member: str | None = None,
         epoch: int = -1,
     ) -> object:
-        """Returns the committed offsets of a group, by default for all topics, in topic order."""
+        """Returns the error name of the group, and its committed offsets.
+
+        If `topics` is None, returns the offsets of all topics, sorted. Returns "closed" if the
+        broker closed the connection.
+        """
         if version >= 8:
             wanted = self._wanted(version, group, topics, member, epoch)
             (found,) = self.talk.ask(
@@ -201,7 +207,7 @@ class Offsets:
         )
 
     def fetch_of_many(self, version: int, *groups: str) -> object:
-        """Returns all committed offsets of several groups."""
+        """Returns the name of each group with its error name and all its committed offsets."""
         wanted = [self._wanted(version, group, None, None, -1) for group in groups]
         found = self.talk.ask(OffsetFetchRequest(groups=wanted), version).groups
         return [(self.plain(it.group_id), self.shown(it, in_order=False)) for it in found]
@@ -252,7 +258,7 @@ class Offsets:
         ]
 
     def _named(self, topic: Any) -> tuple[str, str]:
-        """Returns whether the response identifies the topic by `name` or `id`, and the name."""
+        """Returns how the response identifies the topic ("name" or "id"), and the topic's name."""
         by_id = getattr(topic, "topic_id", ZERO_UUID)
         if by_id == ZERO_UUID:
             return "name", self.plain(topic.name)
@@ -393,7 +399,7 @@ def deleting_offsets(talk: Talk) -> Said:
 
 
 def keeping_to_the_topic(talk: Talk) -> Said:
-    """Yields the results of requests to `__consumer_offsets`, allowed ones and refused ones."""
+    """Yields the results of allowed and of refused requests to `__consumer_offsets`."""
     they = Offsets(talk)
     they.group("t")
     for version in talk.versions(MetadataRequest, 1):
@@ -448,7 +454,7 @@ def keeping_to_the_topic(talk: Talk) -> Said:
 
 
 def storing_offsets(talk: Talk) -> Said:
-    """Yields the records that commits and deletions write, in order, group by group."""
+    """Yields each OffsetCommit version and the records that commits and deletions write with it."""
     name = talk.create("stored", 2)
     they = Offsets(talk, name)
     for version in talk.versions(OffsetCommitRequest, FIRST_IN_KAFKA):
@@ -464,7 +470,10 @@ def storing_offsets(talk: Talk) -> Said:
 
 
 def stored_offsets(talk: Talk, group: str, they: Offsets) -> Iterator[tuple[object, ...]]:
-    """Yields each record of a group with its batch size; timestamps count only by presence."""
+    """Yields each record of a group, decoded, with the record count of its batch last.
+
+    Replaces each timestamp in a record by True if it is set. The value of a tombstone is None.
+    """
     for record, size in offset_records(talk):
         found = decode_coordinator_record(record, topic=OFFSETS)
         assert isinstance(found, CoordinatorRecord)
@@ -496,7 +505,7 @@ def shown_fields(message: Message, they: Offsets) -> object:
 
 
 def offset_records(talk: Talk) -> Iterable[tuple[Record, int]]:
-    """Yields the coordinator records of all partitions, with their batch's record count.
+    """Yields each record of `__consumer_offsets`, with the record count of its batch.
 
     Omits control batches: on a shared broker other groups may commit in transactions.
     """

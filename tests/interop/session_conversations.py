@@ -29,7 +29,7 @@ _FIRST_BY_ID = 13
 
 
 class Reader:
-    """A client with a fetch session, which counts the epochs; `ids` has the topic ids."""
+    """A client that keeps the id and the epoch of a fetch session; `ids` maps topics to ids."""
 
     def __init__(self, talk: Talk, version: int, ids: dict[str, Uuid]) -> None:
         self.talk = talk
@@ -47,7 +47,12 @@ class Reader:
         version: int | None = None,
         max_bytes: int = 1 << 20,
     ) -> object:
-        """Fetches (topic, partition, offset); returns the response without the session id."""
+        """Sends a Fetch with each (topic, partition, offset) of `named`; returns what to compare.
+
+        The result has the error name, the partitions by topic, and "same", "new" or "none" for the
+        session id, which differs between brokers. `forget` has the (topic, partition) to remove
+        from the session.
+        """
         version = self.version if version is None else version
         epoch = self.epoch if epoch is None else epoch
         session_id = self.session_id if session_id is None else session_id
@@ -159,7 +164,7 @@ def keeping_sessions(talk: Talk) -> Said:
 
 
 def losing_topics(talk: Talk) -> Said:
-    """Yields fetches of a session whose topics are deleted and recreated."""
+    """Yields the responses to fetches of a session while a topic is deleted and recreated."""
     for version in (7, 12, 13, 16):
         kept, lost = talk.create(f"kept-{version}"), talk.create(f"lost-{version}")
         ids = {kept: talk.topic_id(kept), lost: talk.topic_id(lost)}

@@ -44,11 +44,11 @@ class Talk:
         self._run = uuid.uuid4().hex[:6]
 
     def name(self, start: str) -> str:
-        """Returns a topic name that is unique to this run."""
+        """Returns a name that begins with `start` and is unique to this run."""
         return f"{start}-{self._run}"
 
     def versions(self, request: type[Request[Any]], first: int = 0) -> range:
-        """Returns the versions in which to send a request."""
+        """Returns the stable versions, from `first`, that the brokers support."""
         both = self._ranges[request.API_KEY]
         return range(max(first, both.start), min(both.stop, request.LATEST_STABLE + 1))
 
@@ -76,7 +76,7 @@ class Talk:
         return name
 
     def topic_id(self, name: str) -> Uuid:
-        """Returns the id of a topic, once every partition accepts writes."""
+        """Returns the id of a topic, once the leader of every partition answers."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             wanted = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
@@ -99,7 +99,7 @@ class Talk:
         return not any(partition.error_code for partition in found.partitions)
 
     def append(self, name: str, records: bytes, version: int = 9) -> PartitionProduceResponse:
-        """Produces to partition 0."""
+        """Produces to partition 0 and returns its response."""
         return self.produce(name, ZERO_UUID, records, version=version)
 
     def produce(

@@ -1,4 +1,4 @@
-"""Tests that three embedded brokers answer as three real ones while one stops and restarts."""
+"""Tests that three embedded brokers answer as three real ones do, while one stops and restarts."""
 
 from __future__ import annotations
 
@@ -96,7 +96,10 @@ class Nodes:
         return [error(topic.error_code) for topic in answer.topics]
 
     def begin(self) -> tuple[object, dict[str, list[Any]]]:
-        """Creates the topics; repeats it if a leader changed before all brokers were started."""
+        """Creates the topics; returns the response and the metadata once all brokers are in sync.
+
+        Creates them again, up to twice, if a leader changed before all brokers were started.
+        """
         for _ in range(3):
             created, found = self.create(), self.settle(set(self.addresses))
             if all(epoch == 0 for name in TOPICS for _, _, epoch, *_ in found[name]):

@@ -1,4 +1,4 @@
-"""Tests that the pages for users of other clients name existing calls and settings of them."""
+"""Tests that calls and settings on the pages for users of other clients exist in these clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests groups of other clients on the embedded broker, of one client and mixed.
+"""Tests other clients as group members on the embedded broker, alone and in mixed groups.
 
 The tests check assignments and the records read.
 """

@@ -1,4 +1,4 @@
-"""Tests that the embedded broker answers the same requests as a real broker does.
+"""Tests that the embedded broker gives the same responses as a real broker.
 
 Differences are listed by name with the reason: the embedded broker lacks a feature, or the releases
 differ. A listed difference that no longer occurs fails the test, too.
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.kafka
 
 
 class Difference(NamedTuple):
-    """Why a response differs, and the releases for which it does."""
+    """Why a response differs from that of a real broker, and the releases of that broker."""
 
     reason: str
     releases: tuple[str, ...] = ("4.4.0", "3.9.2")

@@ -1,4 +1,4 @@
-"""Tests librdkafka on several embedded brokers that stop and start, and whose leaders move."""
+"""Tests librdkafka on embedded brokers that stop and start, while partition leaders move."""
 
 from __future__ import annotations
 

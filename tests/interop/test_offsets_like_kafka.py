@@ -1,7 +1,8 @@
-"""Tests that the embedded broker writes the records of `__consumer_offsets` as a real one.
+"""Tests that the embedded broker writes the same records to `__consumer_offsets` as a real broker.
 
-It also decodes a real broker's records and encodes them unchanged. Expired offsets are compared
-with a real broker that checks for them every 300 ms.
+The embedded broker must also decode the records of a real broker and encode them unchanged, and its
+coordinators must move as in a real cluster. The test of expired offsets uses a real broker that
+checks for them every 300 ms.
 """
 
 from __future__ import annotations
@@ -75,7 +76,10 @@ def written_again(record: Record) -> tuple[bytes, bytes | None]:
 
 
 def storing_members(talk: Talk) -> list[object]:
-    """Returns the records of a group with members and of a deleted group; members are numbered."""
+    """Returns the records of a group with members and of a deleted group.
+
+    Numbers replace the member ids, which differ between brokers.
+    """
     name = talk.create("members", 2)
     they = Offsets(talk, name)
     group, gone = they.group("members"), they.group("members-gone")
@@ -90,7 +94,10 @@ def storing_members(talk: Talk) -> list[object]:
 
 
 def plain(shown: Any, known: dict[str, str]) -> Any:
-    """Returns `shown` with numbers for members, and without the ids and timestamps of this run."""
+    """Returns `shown` without the member ids and timestamps of this run.
+
+    Numbers replace the member ids; each timestamp becomes True if it is positive.
+    """
     if isinstance(shown, MemberMetadata):
         shown = {name: getattr(shown, name) for name in shown._names()}
     if isinstance(shown, dict):
@@ -152,7 +159,7 @@ def test_records_of_a_real_broker_are_reencoded_unchanged(
 
 
 def test_transaction_markers_are_no_coordinator_records(newest_kafka: RunningKafka) -> None:
-    """On a shared broker another test may have committed offsets in a transaction."""
+    """Other tests may commit offsets in transactions; the reader must skip their markers."""
     talk = Talk(newest_kafka.bootstrap, ranges(newest_kafka.bootstrap))
     name = talk.create("marked")
     they = Offsets(talk, name)
@@ -173,7 +180,7 @@ def test_transaction_markers_are_no_coordinator_records(newest_kafka: RunningKaf
 
 
 def live_and_leave(talk: Talk, they: Offsets, group: str, topic: str, instance: str | None) -> None:
-    """Joins a member, which gets an assignment, commits an offset and leaves."""
+    """Runs one member: it joins, gets an assignment, commits an offset and leaves."""
 
     def join(member_id: str) -> Any:
         protocol = JoinGroupRequestProtocol(name="range", metadata=b"\0\1metadata")
@@ -220,9 +227,10 @@ def live_and_leave(talk: Talk, they: Offsets, group: str, topic: str, instance: 
 
 
 def expiring(talk: Talk) -> list[object]:
-    """Returns the records of groups in which all, some or no offsets expire.
+    """Returns the results for three groups, in which all, some and no offsets expire.
 
-    Later commits follow.
+    The results are the remaining offsets, the response to OffsetDelete, the records of the group
+    and the response to a later commit.
     """
     name = talk.create("expiring", 2)
     they = Offsets(talk, name)
@@ -279,7 +287,10 @@ class InternalTopicCoordinators:
         self.start = start
 
     def found(self, asked: int, *, other_than: int = -1) -> int:
-        """Returns the coordinator that node `asked` returns, once it has loaded the group."""
+        """Returns the node id of the coordinator by FindCoordinator at node `asked`.
+
+        Waits until the coordinator has loaded the group and is not the node `other_than`.
+        """
         deadline = time.monotonic() + PATIENCE_S
         while True:
             request = FindCoordinatorRequest(coordinator_keys=["g"])
@@ -326,7 +337,10 @@ class InternalTopicCoordinators:
         yield "all know", self.fetched(self.found(first))
 
     def found_again(self, first: int) -> tuple[str, list[int]]:
-        """Returns the response of the first broker after its restart, as a former coordinator."""
+        """Waits for a coordinator after node `first` has restarted; sends OffsetFetch to `first`.
+
+        Returns an error name and the committed offsets.
+        """
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:

@@ -1,5 +1,7 @@
 """Tests the client on librdkafka's mock cluster and on kfake while partition leaders move.
 
+Brokers of the mock cluster also stop and start again.
+
 kfake stores each batch once, by producer id and sequence, so every record must be stored once and
 in order. The mock cluster appends every batch, so a batch whose acknowledgement was lost is stored
 twice. Its log must show that the client resent an equal batch, which a broker that checks sequences
@@ -92,7 +94,7 @@ def kfake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Log:
-    """Checks a stored partition: its records, and those that a broker with sequences would store.
+    """Checks a stored partition: its records, also without the batches that were stored again.
 
     `duplicates` counts the batches that were stored again. Raises AssertionError on a batch that is
     neither the next one of its producer nor equal to an earlier one.
@@ -135,9 +137,10 @@ async def check_delivery(
     settings: kproto.ClientSettings = SETTINGS,
     may_duplicate: bool = False,
 ) -> None:
-    """Writes and reads while the cluster carries out command after command.
+    """Writes and reads while the cluster carries out the commands that `fault` returns.
 
-    A batch may be stored again only if `may_duplicate` is true.
+    Checks that every record is stored and read in order. A batch may be stored again only if
+    `may_duplicate` is true.
     """
     expected = {at: [b"%d" % n for n in range(RECORDS)][at::PARTITIONS] for at in range(PARTITIONS)}
     found: dict[int, list[bytes | None]] = {at: [] for at in range(PARTITIONS)}
@@ -205,8 +208,8 @@ async def test_records_are_delivered_while_mock_leaders_move(peers_python: Path,
 async def test_records_are_delivered_while_mock_brokers_stop(peers_python: Path, seed: int) -> None:
     """The mock cluster has no failover: a stopped leader is the leader again after its restart.
 
-    The brokers delay their responses, so a stopping broker has stored batches without an
-    acknowledgement.
+    The brokers delay their responses, so a broker that stops has stored batches that it has not
+    acknowledged.
     """
     chance = random.Random(seed)
     script = SCRIPTS / "moving_mock_cluster.py"
@@ -252,7 +255,7 @@ async def test_records_are_delivered_while_kfake_leaders_move(kfake: Path, seed:
 
 
 async def test_kfake_forgets_the_last_epoch_when_a_leader_moves(kfake: Path) -> None:
-    """Kafka returns the end offset of that epoch: see docs/evidence/findings.md."""
+    """kfake knows no end offset of the former epoch; Kafka does: see docs/evidence/findings.md."""
     (port,) = free_ports(1)
     with running([kfake, str(port), "3"]) as cluster:
         async with kproto.Client(cluster.bootstrap, SETTINGS) as client:

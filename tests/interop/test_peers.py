@@ -44,7 +44,10 @@ def run(python: Path, peer: str, *arguments: str) -> Any:
 
 
 def expected(count: int) -> list[list[object]]:
-    """Returns the hundred records that `write` of each script sends, twice."""
+    """Returns the first `count` records of a topic; their values repeat every hundred records.
+
+    The command `write` of each peer script writes the same hundred records twice.
+    """
     return [[n, "key", f"value {n % 100}", [["h", f"{n % 100}"]]] for n in range(count)]
 
 
@@ -86,6 +89,7 @@ def test_peer_writes_the_second_half_idempotently(
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("writer", PEERS)
 @pytest.mark.parametrize("reader", PEERS)
 def test_peer_reads_the_records_of_another(
@@ -100,7 +104,7 @@ def test_peer_reads_the_records_of_another(
     assert found == expected(200)
 
 
-@pytest.mark.parametrize("compression", rest_slow(["none", "zstd", "gzip", "snappy", "lz4"], 2, 2))
+@pytest.mark.parametrize("compression", rest_slow(["zstd", "none", "gzip", "snappy", "lz4"], 1, 1))
 async def test_peers_read_the_records_of_kproto(
     broker: ThreadedBroker, peers_python: Path, compression: str
 ) -> None:
@@ -138,12 +142,12 @@ async def test_kproto_reads_the_records_of_a_peer(
 @pytest.mark.parametrize(
     ("release", "version", "detected", "fetched"),
     [
-        ("0.8.2", "0.8.2", "0.8.2", 0),
+        pytest.param("0.8.2", "0.8.2", "0.8.2", 0, marks=pytest.mark.exhaustive),
         pytest.param("0.9", "0.9", "0.9", 1, marks=pytest.mark.exhaustive),
         ("0.10.0", "-", "0.10.0", 2),
         pytest.param("0.11", "-", "0.11", 5, marks=pytest.mark.exhaustive),
         pytest.param("1.1", "-", "1.1", 7, marks=pytest.mark.exhaustive),
-        ("3.9.2", "-", "3.9", None),
+        pytest.param("3.9.2", "-", "3.9", None, marks=pytest.mark.exhaustive),
         ("4.4", "-", "4.2", None),
     ],
 )

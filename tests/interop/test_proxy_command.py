@@ -33,7 +33,7 @@ def run(python: Path, script: str, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("peer", rest_slow(["aiokafka", "confluent_kafka", "kafka_python"], 2, 2))
+@pytest.mark.parametrize("peer", rest_slow(["aiokafka", "confluent_kafka", "kafka_python"], 1, 1))
 def test_a_peer_writes_and_reads_through_the_proxy(
     peer: str, peers_python: Path, tmp_path: Path
 ) -> None:

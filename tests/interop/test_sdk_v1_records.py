@@ -29,7 +29,8 @@ SENT: list[tuple[str | None, Any, Any]] = [
     (None, {"total": 12}, {"total": 12}),
     (None, "text", "text"),
     (None, b"\x00\xff", b"\x00\xff"),
-    # v1 writes null for no data; without a content type, or with a JSON one, this is JSON's null.
+    # For missing data v1 writes null. kproto reads it as JSON's null if the content type is missing
+    # or JSON, and otherwise as no data.
     (None, None, JSON_NULL),
     ("application/json", None, JSON_NULL),
     ("text/plain", None, None),

@@ -1,7 +1,7 @@
 """Tests that kafka-python and kio decode kproto's messages equally and encode them unchanged.
 
-Each implementation gets every instance of every message and version that it has. A rule below
-describes and explains every known difference. The test fails if a rule never applies, or if a
+Each implementation gets instances of every message and version that the implementation has. A rule
+below describes and explains every known difference. The test fails if a rule never applies, or if a
 difference matches no rule.
 
 second_opinions.json lists the versions that each implementation covers. `KPROTO_WRITE=1` rewrites
@@ -232,7 +232,7 @@ def spans(versions: set[int]) -> str:
 
 
 def differences(peer: str, case: Case, theirs: Any) -> list[str]:
-    """Returns the paths of the fields that a peer decoded differently."""
+    """Returns the path and both values of each field that a peer decoded differently."""
     ours = plain_struct(case.shape, case.message)
     renamed = RENAMED.get((peer, case.name), {})
     found: list[str] = []

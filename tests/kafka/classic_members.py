@@ -11,7 +11,7 @@ from kproto.client.groups.subscription import Subscription
 from kproto.messages import DescribeGroupsRequest
 from kproto.messages.describe_groups_response import DescribedGroup
 from tests.kafka.members_of_groups import Members
-from tests.support.group_owner import Reading, made
+from tests.support.recording_listener import RecordingListener, new_classic_member
 
 __all__ = ["Group"]
 
@@ -21,16 +21,18 @@ class Group(Members):
 
     async def member(
         self, *wanted: str | re.Pattern[str], start: bool = True, **settings: Any
-    ) -> tuple[ClassicMember, Reading]:
+    ) -> tuple[ClassicMember, RecordingListener]:
         """Adds a member with a short session, and starts it unless `start` is false."""
         its = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 100} | settings
         names = [each for each in wanted if isinstance(each, str)]
         subscription = Subscription.to(names or cast(re.Pattern[str], wanted[0]))
-        member, reading = made(await self.client(), GroupSettings(self.id, **its), subscription)
+        member, listener = new_classic_member(
+            await self.client(), GroupSettings(self.id, **its), subscription
+        )
         self.members.append(member)
         if start:
             member.start()
-        return member, reading
+        return member, listener
 
     async def described(self) -> DescribedGroup:
         answer = await self.clients[0].request(DescribeGroupsRequest(groups=[self.id]))

@@ -1,4 +1,4 @@
-"""Marks tests on real brokers with `kafka`, and limits all async tests of this folder."""
+"""Marks tests on real brokers with `kafka`; limits the time of all async tests of this folder."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from tests.support.any_broker import EMBEDDED, bootstrap, broker_version, client
 from tests.support.async_limits import limit_async_tests
 from tests.support.availability import not_available
 from tests.support.brokers import CANNOT_START
+from tests.support.secured import secured
 from tests.support.selection import below
 from tools.kafka import VERSIONS, KafkaNode
 
-__all__ = ["bootstrap", "broker_version", "client", "connection", "topic"]
+__all__ = ["bootstrap", "broker_version", "client", "connection", "secured", "topic"]
 
 HERE = Path(__file__).parent
 

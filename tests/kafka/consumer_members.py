@@ -24,13 +24,13 @@ from kproto.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
 )
 from tests.kafka.members_of_groups import Members, until
-from tests.support.group_owner import Reading, made_as
+from tests.support.recording_listener import RecordingListener, new_member
 from tools.kafka import VERSIONS
 
 __all__ = ["BRIEF_MS", "NEWEST", "SHORT", "Group", "config_of", "failed"]
 
 #: Ten heartbeats a second, with sessions longer than any pause of a busy machine. Kafka 3.9 has the
-#: consumer protocol off by default. Members of classic groups may set any session timeout.
+#: consumer protocol off by default. Members of classic groups may set session timeouts from 100 ms.
 SHORT = {
     "group.coordinator.rebalance.protocols": "classic,consumer",
     "group.consumer.migration.policy": "bidirectional",
@@ -39,6 +39,7 @@ SHORT = {
     "group.consumer.min.heartbeat.interval.ms": "50",
     "group.consumer.heartbeat.interval.ms": "100",
     "group.consumer.max.size": "3",
+    "group.max.size": "3",
     "group.min.session.timeout.ms": "100",
 }
 
@@ -53,14 +54,17 @@ _SET = 0
 
 
 def config_of(version: str) -> dict[str, str]:
-    """Returns `SHORT` for a release; older brokers give all groups sessions of `BRIEF_MS`.
+    """Returns the broker config `SHORT`; for older releases, with longer heartbeat intervals.
 
-    Older brokers have no group configs. There a member assumes a session of nine heartbeat
-    intervals, so the interval must not be too short.
+    Older brokers get sessions of 4 s and heartbeats every 400 ms. They have no group configs, so
+    these values apply to all their groups. A member assumes
+    a session of nine heartbeat intervals, so the interval must not be too short. A pause of a busy
+    machine must not end a session: the broker would assign the member's partitions to others before
+    the member notices that its session has ended.
     """
     old = {
-        "group.consumer.session.timeout.ms": str(BRIEF_MS),
-        "group.consumer.heartbeat.interval.ms": "200",
+        "group.consumer.session.timeout.ms": "4000",
+        "group.consumer.heartbeat.interval.ms": "400",
     }
     return SHORT if version == NEWEST else SHORT | old
 
@@ -70,11 +74,11 @@ class Group(Members):
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
-        self.owners: dict[tuple[str, int], Reading] = {}
+        self.owners: dict[tuple[str, int], RecordingListener] = {}
 
     async def member(
         self, *wanted: str | re.Pattern[str] | TopicPattern, **settings: Any
-    ) -> tuple[GroupMember, Reading]:
+    ) -> tuple[GroupMember, RecordingListener]:
         """Adds and starts a member, by default of the consumer protocol."""
         its: dict[str, Any] = {
             "group_protocol": "consumer",
@@ -83,16 +87,19 @@ class Group(Members):
         } | settings
         names = [each for each in wanted if isinstance(each, str)]
         subscription = Subscription.to(names or wanted[0])
-        member, reading = made_as(
+        member, listener = new_member(
             GroupMember, await self.client(), GroupSettings(self.id, **its), subscription
         )
-        reading.on_call = partial(self._owned, reading)
+        listener.on_call = partial(self._owned, listener)
         self.members.append(member)
         member.start()
-        return member, reading
+        return member, listener
 
     async def brief(self, version: str) -> None:
-        """Sets the group's session timeout to `BRIEF_MS` and waits until the broker applies it."""
+        """Sets the group's session timeout to `BRIEF_MS` and waits until the broker applies it.
+
+        Does nothing on older releases, which have no group configs.
+        """
         if version != NEWEST:
             return
         client = await self.client()
@@ -110,14 +117,16 @@ class Group(Members):
             found = await client.request(DescribeConfigsRequest(resources=[wanted]))
             value = found.results[0].configs[0].value
 
-    def _owned(self, reading: Reading, name: str, places: Collection[tuple[str, int]]) -> None:
-        """Checks that a member revokes a partition before another member is assigned it."""
-        for partition in places:
+    def _owned(
+        self, listener: RecordingListener, name: str, partitions: Collection[tuple[str, int]]
+    ) -> None:
+        """Checks that a partition is revoked or lost before it is assigned to another member."""
+        for partition in partitions:
             if name == "assign":
                 assert partition not in self.owners
-                self.owners[partition] = reading
+                self.owners[partition] = listener
             else:
-                assert self.owners.pop(partition) is reading
+                assert self.owners.pop(partition) is listener
 
     async def described(self) -> DescribedGroup:
         """Returns the group's description by ConsumerGroupDescribe."""
@@ -129,8 +138,8 @@ class Group(Members):
         return answer.groups[0].group_state
 
 
-async def failed(reading: Reading) -> str:
+async def failed(listener: RecordingListener) -> str:
     """Returns the error with which a member failed, after it has lost its partitions."""
-    await until(lambda: reading.error is not None)
-    assert reading.places == set()
-    return str(reading.error)
+    await until(lambda: listener.error is not None)
+    assert listener.partitions == set()
+    return str(listener.error)

@@ -1,4 +1,4 @@
-"""Scripts KIP-848 members on one broker; each function yields the responses they receive.
+"""Scripts KIP-848 and classic members on one broker; each script yields the members' responses.
 
 Topics `t`, `u` and `v` have 6, 3 and 2 partitions. If the assignor computes the assignment later,
 members send heartbeats until they receive it.
@@ -23,8 +23,10 @@ from .group_sides import PATIENCE_S
 __all__ = [
     "NEW_SCRIPTS",
     "SCRIPTS",
+    "SESSION_CONFIG",
     "ConsumerScript",
     "a_first_rebalance_is_not_over",
+    "settled",
 ]
 
 ConsumerScript: TypeAlias = Callable[[ConsumerSide], Iterator[object]]
@@ -143,10 +145,13 @@ def offsets_of_members(side: ConsumerSide) -> Iterator[object]:
 
 
 def a_session_expires(side: ConsumerSide) -> Iterator[object]:
-    """Lets the session of a static member expire; old brokers have no group session timeout."""
+    """Lets the session of a static member expire.
+
+    Old brokers have no session timeout per group; there the script waits for the broker's timeout.
+    """
     yield side.enter("a", "t"), side.enter("b", "t", instance_id="j")
     if side.version:
-        side.alter((_SESSION, 0, "1000"), (_BEAT, 0, "150"))
+        side.alter((SESSION_CONFIG, 0, "1000"), (_BEAT, 0, "150"))
         until_interval(side, "b", 150)
     yield side.go("b", -2, instance_id="j")
     deadline = time.monotonic() + PATIENCE_S
@@ -175,7 +180,7 @@ def a_member_revokes_nothing(side: ConsumerSide) -> Iterator[object]:
 def commits_with_stale_epochs(side: ConsumerSide) -> Iterator[object]:
     """Commits with old member epochs.
 
-    KIP-1251: an old epoch is accepted for partitions that the member has kept since then.
+    KIP-1251: the broker accepts an old epoch for partitions kept since that epoch.
     """
     yield side.enter("a", "t"), side.enter("b", "t")
     before = side.epochs["a"]
@@ -212,7 +217,10 @@ def a_regular_expression_of_several_members(side: ConsumerSide) -> Iterator[obje
 
 
 def classic(side: ConsumerSide, member: str, *topics: str, **fields: Any) -> Any:
-    """Sends JoinGroup for a member that reads `topics`; joins again with a returned id."""
+    """Sends JoinGroup for a member that reads `topics`; returns the response.
+
+    If the broker returns a member id with MEMBER_ID_REQUIRED, joins again with this id.
+    """
     said = {name: fields.pop(name) for name in ("owned", "names") if name in fields}
     return joined(side, member, protocols=protocols(topics, **said), **fields)
 
@@ -231,9 +239,9 @@ def protocols(
 
 
 def joins_and_waits(side: ConsumerSide, member: str, *topics: str, **fields: Any) -> object:
-    """Sends JoinGroup for a member that must wait; v3 returns the member id only at the end.
+    """Sends JoinGroup v3 for a member that must wait for the end of the rebalance.
 
-    Returns once the coordinator has written the new member to its log, and describes it.
+    Waits until DescribeGroups lists the member. Returns `WAITS`, or the response if it has arrived.
     """
     side.join(member, 3, side.ids.get(member, ""), protocols(topics, **fields))
     side.wait_until_handled()
@@ -246,7 +254,7 @@ def joins_and_waits(side: ConsumerSide, member: str, *topics: str, **fields: Any
 def sync_leader(
     side: ConsumerSide, member: str, assignments: dict[str, list[tuple[str, list[int]]]]
 ) -> Any:
-    """Sends SyncGroup of a leader; `assignments` are by member name."""
+    """Sends SyncGroup of a leader; returns the response. `assignments` are by member name."""
     assignments_by_name = {
         name: b"\0\1"
         + ConsumerProtocolAssignment(
@@ -274,7 +282,7 @@ def beat(side: ConsumerSide, member: str) -> object:
 
 
 def sync(side: ConsumerSide, member: str) -> Any:
-    """Sends SyncGroup of a follower."""
+    """Sends SyncGroup of a follower; returns the response."""
     return sync_leader(side, member, {})
 
 
@@ -334,7 +342,10 @@ def empty_groups_are_replaced(side: ConsumerSide) -> Iterator[object]:
 
 
 def a_classic_group_is_in_a_rebalance(side: ConsumerSide) -> Iterator[object]:
-    """Joins a member that lacks the group's protocol, but shares another one with all members."""
+    """Lets b join by ConsumerGroupHeartbeat while a classic group rebalances.
+
+    The rebalance begins when c joins, which lacks the group's assignor but shares another with a.
+    """
     both = ("range", "sticky")
     yield classic(side, "a", "t", names=both), sync_leader(side, "a", {"a": [("t", [0, 1])]})
     yield joins_and_waits(side, "c", "t", names=("sticky",)), beat(side, "a"), side.describe()
@@ -347,7 +358,8 @@ def a_classic_group_is_in_a_rebalance(side: ConsumerSide) -> Iterator[object]:
 def a_first_rebalance_is_not_over(side: ConsumerSide) -> Iterator[object]:
     """Tries to convert a group without an elected leader.
 
-    The broker needs a rebalance delay. It does not convert such a group.
+    The broker does not convert such a group. The script needs a broker with an initial rebalance
+    delay.
     """
     yield joins_and_waits(side, "a", "t"), side.describe()
     yield side.enter("b", "t"), side.receives("a", PATIENCE_S), side.describe(), side.list(5)
@@ -358,7 +370,10 @@ def a_first_rebalance_is_not_over(side: ConsumerSide) -> Iterator[object]:
 
 
 def the_broker_gives_the_id(side: ConsumerSide) -> Iterator[object]:
-    """Joins with v0, the only version of Kafka 3.9, in which the broker generates the member id."""
+    """Joins with v0 of ConsumerGroupHeartbeat, in which the broker generates the member id.
+
+    Kafka 3.9 supports only v0.
+    """
     response = side.heartbeat(
         "a", 0, version=0, member_id="", topics=["t"], owned={}, rebalance_ms=30_000
     )
@@ -367,9 +382,13 @@ def the_broker_gives_the_id(side: ConsumerSide) -> Iterator[object]:
     yield side.heartbeat("a", -1, version=0, member_id=response[0])[1:]
 
 
-_SESSION, _BEAT, _ASSIGN = (
+SESSION_CONFIG, _BEAT, _ASSIGN = (
     f"consumer.{it}.ms" for it in ("session.timeout", "heartbeat.interval", "assignment.interval")
 )
+
+
+#: The config source GROUP_CONFIG of DescribeConfigs.
+_GROUP_CONFIG: Final = 8
 
 
 def settings_of_a_group(side: ConsumerSide) -> Iterator[object]:
@@ -379,36 +398,45 @@ def settings_of_a_group(side: ConsumerSide) -> Iterator[object]:
         side.configs(_BEAT, "nope"),
         side.configs(group_id=""),
     )
-    yield side.alter((_SESSION, 0, "30000"), (_BEAT, 0, "+150")), settled(side, _BEAT, "150")
+    yield side.alter((SESSION_CONFIG, 0, "30000"), (_BEAT, 0, "+150"))
+    yield settled(side, SESSION_CONFIG, "30000"), settled(side, _BEAT, "150")
     yield until_interval(side, "a", 150)
     yield side.configs(), side.heartbeat("a"), side.enter("b", "u")
-    yield side.alter((_SESSION, 1, None), (_ASSIGN, 0, "0")), settled(side, _ASSIGN, "0")
+    yield side.alter((SESSION_CONFIG, 1, None), (_ASSIGN, 0, "0"))
+    yield settled(side, SESSION_CONFIG, "15000"), settled(side, _ASSIGN, "0", is_set=True)
     yield side.configs(), side.alter((_BEAT, 0, "300"), validate_only=True), side.configs()
-    yield side.alter((_BEAT, 1, "7"), (_ASSIGN, 1, None)), settled(side, _BEAT, "100")
+    yield side.alter((_BEAT, 1, "7"), (_ASSIGN, 1, None))
+    yield settled(side, _BEAT, "100"), settled(side, _ASSIGN, "0", is_set=False)
     yield side.configs(), until_interval(side, "a", 100), side.alter()
     for text in ("x", "", "2.5", "99999999999", "-99999999999", "0", "-1", "60001", "100"):
-        yield side.alter((_SESSION, 0, text))
+        yield side.alter((SESSION_CONFIG, 0, text))
     for text in ("15001", "15000", "nope"):
         yield side.alter((_BEAT, 0, text))
     yield side.alter((_ASSIGN, 0, "15001")), side.alter((_ASSIGN, 0, "-1"))
     yield side.alter(("nope", 0, "1")), side.alter(("nope", 1, None)), side.alter(("", 0, "1"))
-    yield side.alter((_SESSION, 0, "200"), ("nope", 0, "1")), side.configs()
+    yield side.alter((SESSION_CONFIG, 0, "200"), ("nope", 0, "1")), side.configs()
     yield side.alter((_BEAT, 0, None)), side.alter((_BEAT, 2, "1")), side.alter((_BEAT, 3, "1"))
     yield side.alter((_BEAT, 0, "1"), (_BEAT, 0, "2")), side.alter((_BEAT, 0, "1"), group_id="")
     yield side.alter((_BEAT, 0, "1"), times=2), side.alter((_BEAT, 0, "1"), resource_type=3)
 
 
-def settled(side: ConsumerSide, name: str, value: str) -> bool:
-    """Waits until a broker has received a config from its controller."""
+def settled(side: ConsumerSide, name: str, value: str, *, is_set: bool | None = None) -> bool:
+    """Waits until the broker has the `value` of the group config `name` from the controller.
+
+    Returns True. If `is_set` is True, also waits until the config is set for the group itself; if
+    it is False, until the config is not set for the group.
+    """
     deadline = time.monotonic() + PATIENCE_S
-    while side.configs(name)[0][1] != value:
+    while True:
+        _, found, source, *_ = side.configs(name)[0]
+        if found == value and is_set in (None, source == _GROUP_CONFIG):
+            return True
         assert time.monotonic() < deadline, side.configs(name)
         time.sleep(0.05)
-    return True
 
 
 def until_interval(side: ConsumerSide, member: str, interval_ms: int) -> Any:
-    """Waits until `interval_ms` is the heartbeat interval in the response to `member`."""
+    """Sends heartbeats of `member` until a response has `interval_ms`; returns this response."""
     deadline = time.monotonic() + PATIENCE_S
     while (response := side.heartbeat(member))[2] != interval_ms:
         assert time.monotonic() < deadline, response
@@ -423,8 +451,8 @@ SCRIPTS: Final[tuple[ConsumerScript, ...]] = (
     a_member_revokes_nothing,
     a_session_expires,
 )
-#: Scripts with other results on 3.9, or none. 3.9 describes the partitions that a member keeps,
-#: without those still to be revoked, and its `uniform` assignor breaks ties differently.
+#: Scripts that have other results on 3.9, or that 3.9 cannot run. 3.9 describes only the partitions
+#: that a member keeps, not those still to be revoked. Its `uniform` assignor breaks ties otherwise.
 NEW_SCRIPTS: Final[tuple[ConsumerScript, ...]] = (
     one_member_joins_and_leaves,
     members_share,

@@ -108,7 +108,11 @@ class ConsumerSide(Side):
         version: int | None = None,
         **fields: Any,
     ) -> Any:
-        """Sends ConsumerGroupHeartbeat, by default with the last member epoch received."""
+        """Sends ConsumerGroupHeartbeat, by default with the last member epoch received.
+
+        Returns an error name, or member id, epoch, heartbeat interval in ms and assignment. The
+        assignment maps topics to partitions; it is None if the response has no assignment.
+        """
         version = self.version if version is None else version
         sent = self.epochs.get(member, 0) if epoch is None else epoch
         request = ConsumerGroupHeartbeatRequest(
@@ -195,7 +199,10 @@ class ConsumerSide(Side):
         )
 
     def name_of(self, member_id: str) -> str:
-        """Returns `generated` for a broker-generated id, which differs on each broker."""
+        """Returns "generated" for a random id of a KIP-848 coordinator, which differs per broker.
+
+        Treats all other ids as in classic groups.
+        """
         return "generated" if is_uuid(member_id) else super().name_of(member_id)
 
     def _epoch(self, epoch: int) -> int:
@@ -264,9 +271,10 @@ class ConsumerSide(Side):
     # Configs of the group
 
     def configs(self, *names: str, group_id: str | None = None) -> Any:
-        """Returns the named configs of the group, or all its configs, with their sources.
+        """Returns the named consumer configs of the group, or all of them, with their sources.
 
         Omits the config that moves assignors to a separate thread, which the embedded broker lacks.
+        If the broker refuses the request, returns its error name and message.
         """
         wanted = DescribeConfigsResource(
             resource_type=_GROUP,
@@ -294,7 +302,7 @@ class ConsumerSide(Side):
         validate_only: bool = False,
         times: int = 1,
     ) -> Any:
-        """Alters configs; returns error code and message of each resource.
+        """Alters configs; returns the error name and the message of each resource.
 
         A change is a config name, an operation and a value.
         """
@@ -317,7 +325,7 @@ class ConsumerSide(Side):
     # Records of __consumer_offsets
 
     def records(self) -> list[tuple[object, ...]]:
-        """Returns the group's records; of hashes and timestamps it returns only the presence."""
+        """Returns the group's records; a hash or timestamp is replaced by whether it is set."""
 
         async def read() -> list[CoordinatorRecord]:
             async with Client(self.bootstrap) as client:

@@ -24,13 +24,16 @@ Script: TypeAlias = Callable[[Side], Iterator[object]]
 
 RANGE: Final = (("range", b"1"),)
 
-#: The duration in ms of a session or rebalance phase that a script lets expire. A member gets it
-#: as late as possible, because the script's next requests must fit into it.
+#: The timeout in ms of a session or rebalance phase that a script lets expire. A script sets it as
+#: late as possible, because the broker must handle the script's next requests before it expires.
 SHORT_MS: Final = 1_500
 
 
 def joined(side: Side, who: str, version: int = 9, **fields: Any) -> Any:
-    """Sends JoinGroup, and again with a returned id; returns the last response."""
+    """Sends JoinGroup; returns the response.
+
+    If the broker returns a member id with MEMBER_ID_REQUIRED, joins again with this id.
+    """
     instance_id = fields.get("instance_id")
     protocols = fields.pop("protocols", RANGE)
     while True:
@@ -71,8 +74,9 @@ def stable(
 ) -> Iterator[object]:
     """Yields the responses until two members are assigned; the first one leads.
 
-    A member is static if its name begins with "static". `fields` apply to both members, once both
-    have joined.
+    A member is static if its name begins with "static". The second member's JoinGroup, and the
+    JoinGroup with which the first member then rejoins, have `fields`; only the second member's has
+    `of_second`.
     """
     first, second = members
     last = fields | dict(of_second or {})
@@ -232,7 +236,7 @@ def the_last_session_expires(side: Side) -> Iterator[object]:
 
 
 def the_first_rebalance_is_delayed(side: Side) -> Iterator[object]:
-    """Joins two members, both in the first generation: the broker needs a rebalance delay."""
+    """Joins two members, both in the first generation; needs a broker with a rebalance delay."""
     side.join("a", 3, "", RANGE)
     while not side.describe()[5]:
         pass
@@ -258,7 +262,10 @@ SCRIPTS: Final[tuple[Script, ...]] = (
 
 
 def group_metadata_is_too_large(side: Side) -> Iterator[object]:
-    """Needs a broker with `message.max.bytes` of 2000, so `SCRIPTS` does not have it."""
+    """Joins with 3000 bytes of metadata.
+
+    Needs a broker with `message.max.bytes` of 2000, so the script is not in `SCRIPTS`.
+    """
     large = (("range", b"x" * 3000),)
     yield joined(side, "a", protocols=large)
     yield synced(side, "a")
@@ -269,7 +276,10 @@ def group_metadata_is_too_large(side: Side) -> Iterator[object]:
 
 
 def static_member_metadata_is_too_large(side: Side) -> Iterator[object]:
-    """Needs a broker with `message.max.bytes` of 2000, so `SCRIPTS` does not have it."""
+    """Rejoins a static member with 3000 bytes of metadata.
+
+    Needs a broker with `message.max.bytes` of 2000, so the script is not in `SCRIPTS`.
+    """
     yield from stable(side, "static", "b")
     for version in (5, 9):
         yield rejoined(side, "static", version, protocols=(("range", b"x" * 3000),))

@@ -97,9 +97,9 @@ class Side:
     def wait_until_handled(self) -> None:
         """Waits until the broker has handled all earlier requests, even if it delays the responses.
 
-        With `ONE_THREAD` a broker handles one request at a time. It may read the first
-        DescribeGroups before the last earlier request, but it handles the second one after all of
-        them.
+        Sends DescribeGroups twice. With `ONE_THREAD` a broker handles one request at a time. It may
+        handle the first DescribeGroups before an earlier request of another connection, but not the
+        second DescribeGroups.
         """
         for _ in range(2):
             self.describe()
@@ -109,7 +109,10 @@ class Side:
         return member in self.waiting and self._connection(member).has_answer(0)
 
     def receives(self, member: str, timeout_s: float) -> object:
-        """Returns the response to the request of `member`, or `WAITS` after `timeout_s`."""
+        """Returns the response to the request of `member`, or `WAITS` after `timeout_s` seconds.
+
+        Returns "closed" if the broker closes the connection.
+        """
         connection = self._connection(member)
         if not connection.has_answer(timeout_s):
             return WAITS
@@ -159,7 +162,7 @@ class Side:
         protocol_type: str | None = "consumer",
         protocol: str | None = None,
     ) -> None:
-        """Sends SyncGroup; a leader assigns to each member id the member's name."""
+        """Sends SyncGroup; the assignment of each member id in `assigned` is that member's name."""
         request = SyncGroupRequest(
             group_id=self.group_id,
             generation_id=generation,
@@ -217,7 +220,10 @@ class Side:
     # Comparable responses
 
     def name_of(self, member_id: str) -> str:
-        """Returns `a.1` for the first id of `a`, and an id that no broker generated unchanged."""
+        """Returns a name that does not depend on the broker: `a.1` for the first id `a-UUID`.
+
+        Returns other ids unchanged, because they are not from a broker.
+        """
         if len(member_id) < _UUID_CHARS or member_id[-_UUID_CHARS] != "-":
             return member_id
         if member_id not in self._names:

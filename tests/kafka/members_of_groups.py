@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import kproto
 from kproto import Client
-from tests.support.group_owner import Reading
+from tests.support.recording_listener import RecordingListener
 
 __all__ = ["Members", "all_of", "shared", "until"]
 
@@ -56,11 +56,13 @@ def all_of(topic: str, count: int) -> set[tuple[str, int]]:
 
 async def until(condition: Callable[[], object]) -> None:
     """Waits until `condition` holds; only the test's own timeout limits the wait."""
-    while not condition():  # noqa: ASYNC110 - what is waited for is no event of one loop
+    while not condition():  # noqa: ASYNC110 - the condition has no event in this loop
         await asyncio.sleep(0.005)
 
 
-def shared(topic: str, count: int, *readings: Reading) -> bool:
-    """Returns whether each partition has one owner among these members, and each member some."""
-    read = [place for reading in readings for place in reading.places]
-    return sorted(read) == sorted(all_of(topic, count)) and all(each.places for each in readings)
+def shared(topic: str, count: int, *listeners: RecordingListener) -> bool:
+    """Returns whether each partition has one owner, and each of these members owns a partition."""
+    read = [place for listener in listeners for place in listener.partitions]
+    return sorted(read) == sorted(all_of(topic, count)) and all(
+        each.partitions for each in listeners
+    )

@@ -1,4 +1,4 @@
-"""Tests that both brokers answer random requests equally under the same random ACLs."""
+"""Tests that a real and the embedded broker answer random requests equally with the same ACLs."""
 
 from __future__ import annotations
 
@@ -505,7 +505,10 @@ def test_clients_over_their_quota_are_throttled_equally(
 
 
 def throttled(connection: RawConnection, client: str, limit: float, topic: str) -> int:
-    """Returns the throttle time (ms) of a producer that sends about 120 bytes."""
+    """Sets a producer quota of `limit` bytes/s; returns the throttle time of a Produce in ms.
+
+    The Produce has 106 bytes with its header.
+    """
     names = {"user": "ANONYMOUS", "client-id": client}
     of = [EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()]
     change = EntryData(entity=of, ops=[OpData(key="producer_byte_rate", value=limit)])

@@ -1,4 +1,4 @@
-"""Tests that the test broker is the requested Kafka release, and has the tests' settings."""
+"""Tests the real brokers of the tests: release, settings, restart, stop, and start errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHARE_FETCH = 78
 
 
 def advertised(kafka: RunningKafka) -> dict[int, tuple[int, int]]:
-    """Returns the broker's version ranges by api key, with a hand-written ApiVersions v0."""
+    """Sends a hand-written ApiVersions v0; returns the broker's version ranges by api key."""
     request = struct.pack(">ihhih", 10, 18, 0, 1, -1)
     with (
         socket.create_connection(kafka.address, 10) as connection,

@@ -149,7 +149,7 @@ async def test_a_consumer_of_the_end_sees_what_comes_after(
         async with client.consumer([(topic, 0)], start="latest") as consumer:
             waiting = asyncio.create_task(first_of(consumer))
             async with asyncio.timeout(20):
-                while not consumer.positions:  # noqa: ASYNC110 - nothing tells that it has begun
+                while not consumer.positions:  # noqa: ASYNC110 - positions have no event
                     await asyncio.sleep(0.01)
                 await producer.send(topic, b"after", partition=0)
                 assert (await waiting).value == b"after"

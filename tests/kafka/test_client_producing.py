@@ -1,4 +1,7 @@
-"""Tests the producer on every broker: records are stored once and in order despite faults."""
+"""Tests the producer on every broker.
+
+Despite faults, an idempotent producer stores records once and in order.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +50,32 @@ async def test_keyed_records_get_the_partitions_of_the_java_client(client: kprot
     consumer = client.consumer(topic, stop_at_end=True)
     found = {record.key: record.partition async for record in consumer}
     assert [found[b"key-%d" % at] for at in range(len(JAVA_PARTITIONS))] == JAVA_PARTITIONS
+    await client.delete_topics(topic)
+
+
+async def test_refused_record_fails_alone(client: kproto.Client) -> None:
+    """KIP-467: a compacted topic refuses records without a key; the others are stored in order."""
+    topic = f"compacted-{uuid.uuid4().hex}"
+    await client.create_topics(kproto.NewTopic(topic, 1, 1, configs={"cleanup.policy": "compact"}))
+    refused = (2, 3, 7)
+    async with client.producer(linger_ms=50) as producer:
+        outcomes = await asyncio.gather(
+            *(
+                producer.send(topic, b"%d" % at, key=None if at in refused else b"k")
+                for at in range(9)
+            ),
+            return_exceptions=True,
+        )
+        assert (await producer.send(topic, b"after", key=b"k")).offset == 6
+    failed = [at for at, each in enumerate(outcomes) if isinstance(each, BaseException)]
+    assert failed == [*refused]
+    for at in refused:
+        error = outcomes[at]
+        assert isinstance(error, kproto.DeliveryError)
+        assert [each.value for each in error.records] == [b"%d" % at]
+        assert "INVALID_RECORD" in str(error)
+        assert "key" in str(error)
+    assert values(await stored(client, topic)) == [b"0", b"1", b"4", b"5", b"6", b"8", b"after"]
     await client.delete_topics(topic)
 
 
@@ -160,7 +189,7 @@ async def test_failed_record_is_not_stored_after_later_records(
 async def test_without_idempotence_a_lost_acknowledgement_stores_twice(
     bootstrap: str, client: kproto.Client, topic: str
 ) -> None:
-    """Shows that the test above would notice a duplicate."""
+    """Shows that `test_a_lost_acknowledgement_stores_nothing_twice` would notice a duplicate."""
     async with (
         Middleman(bootstrap) as middleman,
         kproto.Client(middleman.bootstrap, PATIENT) as through,

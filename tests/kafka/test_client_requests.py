@@ -46,7 +46,10 @@ ONLY_FOR_SHOW: dict[type[Request[Any]], range] = {ProduceRequest: range(3)}
 async def at_every_version(
     client: kproto.Client, request: type[Request[R]]
 ) -> tuple[Any, list[int]]:
-    """Returns a connection, and the versions of `request` that both sides support."""
+    """Returns a connection, and the versions of `request` that both sides support.
+
+    Skips the test if the broker lacks the API.
+    """
     connection = await client.connection()
     offered = connection.ranges.get(request.API_KEY)
     if offered is None:
@@ -60,7 +63,7 @@ async def at_every_version(
 
 
 async def test_the_agreement_on_versions(bootstrap: str, broker_version: str) -> None:
-    """Kafka 3.9.2 lacks ApiVersions v5: it says so, and the client asks again (KIP-511)."""
+    """The client sends ApiVersions v5, which Kafka 3.9.2 refuses, and then v4 (KIP-511)."""
     async with Middleman(bootstrap) as middleman, kproto.Client(middleman.bootstrap):
         asked = middleman.versions("ApiVersionsRequest")
     assert asked == ([5, 4] if broker_version == "3.9.2" else [5]) or broker_version == "external"
@@ -137,7 +140,7 @@ async def test_init_producer_id(client: kproto.Client, topic: str) -> None:
 
 
 async def test_produce_list_offsets_and_fetch(client: kproto.Client, topic: str) -> None:
-    """Writes a record by every version of Produce, and reads all by every version of Fetch.
+    """Writes a record by every version of Produce from v3 on; reads them by every version of Fetch.
 
     Fetch before v4 returns message sets, which 4.4.0 does not support.
     """
@@ -207,7 +210,7 @@ async def test_a_produce_without_acks_is_stored(client: kproto.Client, topic: st
     part = PartitionProduceData(index=0, records=encode_batch([(None, b"silent", (), 1)]))
     data = TopicProduceData(name=topic, topic_id=info.topic_id, partition_data=[part])
     await connection.send_only(ProduceRequest(acks=0, timeout_ms=5000, topic_data=[data]))
-    await connection.request(MetadataRequest(topics=[]))  # handled after it
+    await connection.request(MetadataRequest(topics=[]))  # the broker handles it after the Produce
     found = [record.value async for record in client.consumer(topic, stop_at_end=True)]
     assert found == [b"first", b"silent"]
 

@@ -1,4 +1,4 @@
-"""Tests the clusters of the tests: nodes that find each other, with racks, killed, restarted."""
+"""Tests the cluster fixture: nodes find each other, have racks, and restart after a kill."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ PARTITIONS = 4
 
 @pytest.fixture
 def fetches(monkeypatch: pytest.MonkeyPatch) -> list[SessionFetch]:
-    """Returns the session fields of every fetch, in order."""
+    """Returns a list to which every fetch adds its session fields."""
     seen: list[SessionFetch] = []
 
     def noting(fetch: SessionFetch, **others: int) -> FetchRequest:
@@ -120,7 +120,7 @@ async def test_closing_a_consumer_closes_its_session(
 async def test_last_fetched_epoch_above_the_leader_epoch_is_out_of_range(
     client: kproto.Client, topic: str
 ) -> None:
-    """The leader cannot compute a diverging epoch; the consumer resets its position."""
+    """The leader cannot compute a diverging epoch; a consumer would reset its position."""
     async with client.producer() as producer:
         for number in range(3):
             await producer.send(topic, b"%d" % number, partition=0)

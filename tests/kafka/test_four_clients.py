@@ -22,7 +22,7 @@ from kproto.messages import FetchResponse, ProduceRequest, ShareFetchResponse
 from kproto.messages.base import Message
 from kproto.records import Record, RecordBatch, read_batches
 from kproto.study import Node, annotate_frame, faults, nodes
-from kproto.study.conversations import Event, Kind, Side
+from kproto.study.conversations import EventKind, Side, TrafficEvent
 from kproto.study.exchanges import Exchange, pair_exchanges
 from kproto.study.flows import events_of_recording, events_of_segments
 from kproto.study.pcap import read_segments
@@ -42,7 +42,7 @@ WALKS: Final = Path(__file__).parent / "peer_walks"
 WALK_TIMEOUT_S: Final = 240
 CLIENTS: Final = ("confluent_kafka", "aiokafka", "kafka_python", "java")
 
-#: The records that each walk writes: without aborted ones, and in all.
+#: The number of records that each walk writes: without those of aborted transactions, and in all.
 READ: Final = {"committed": 135, "every": 145}
 
 CODECS: Final = {"none", "gzip", "snappy", "lz4", "zstd"}
@@ -98,7 +98,7 @@ MODERN_APIS: Final = {
 
 @dataclass
 class Walk:
-    """A client's walk against a broker: its printed counts and its recorded exchanges."""
+    """A client's scripted scenario with a broker: its printed counts and recorded exchanges."""
 
     client: str
     version: str
@@ -113,7 +113,7 @@ class Walk:
         return not self.version.startswith("3.")
 
     @property
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[TrafficEvent]:
         """Yields every request and response that has bytes."""
         for one in self.exchanges:
             for event in (one.request, one.response):
@@ -135,7 +135,7 @@ def walk(
     peers_python: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Walk:
-    """Runs each client's walk against each broker, once per module."""
+    """Runs the scripted scenario of each client with each broker, once per module."""
     client, folder = request.param, tmp_path_factory.mktemp("walk")
     recording = folder / "recording"
     bootstrap = kafka.bootstrap.partition(",")[0]
@@ -168,7 +168,10 @@ def _command(client: str, kafka: RunningKafka, peers_python: Path) -> list[str]:
 
 
 def frames_by_hand(recording: Path) -> dict[int, dict[str, list[bytes]]]:
-    """Splits each connection's bytes into frames without using the code under test."""
+    """Returns the frames of "client" and "broker" for each connection number.
+
+    Splits the recorded bytes without the code under test.
+    """
     streams: dict[int, dict[str, bytes]] = defaultdict(lambda: {"client": b"", "broker": b""})
     for line in recording.read_text("utf-8").splitlines()[1:]:
         entry = json.loads(line)
@@ -237,7 +240,9 @@ def _id(frame: bytes, at: int) -> int:
 
 
 def test_only_requests_of_a_closing_client_stay_unanswered(walk: Walk) -> None:
-    left = Counter(one.event.api for one in walk.exchanges if one.event.kind is Kind.UNANSWERED)
+    left = Counter(
+        one.event.api for one in walk.exchanges if one.event.kind is EventKind.UNANSWERED
+    )
     assert set(left) <= {
         "Fetch",
         "Heartbeat",
@@ -256,7 +261,7 @@ def test_packets_and_recording_show_the_same_exchanges(walk: Walk) -> None:
         same = [other for other in seen if is_same(talk, other)]
         assert same, talk
         seen.remove(same[0])
-        # Only the capture has the broker's requests to itself, and the request that ends it.
+        # Only the capture has the broker's requests to itself, and the last request of the test.
     others = {each[0]["client_id"] for each in seen}
     assert walk.packets.last in others
     assert others <= {walk.packets.last, *BROKER_CLIENT_IDS}
@@ -295,10 +300,10 @@ def talks(printed: str) -> list[list[dict[str, Any]]]:
 # --- the two readers ----------------------------------------------------------------------------
 
 
-def check_frame(event: Event) -> None:
-    """Checks that both readers decode a frame fully and equally, and that it is reencoded equal."""
+def check_frame(event: TrafficEvent) -> None:
+    """Checks that both readers decode a frame fully and equally, and that kproto reencodes it."""
     received = event.received
-    assert event.kind is Kind.MESSAGE
+    assert event.kind is EventKind.MESSAGE
     assert received is not None
     assert received.message is not None
     cls, version = type(received.message), received.version

@@ -103,7 +103,7 @@ async def test_offsets_for_times_returns_the_first_later_offset(
 async def test_commits_are_fetched_equally_in_every_version(
     client: kproto.Client, topic: str
 ) -> None:
-    """Commits and fetches with every pair of versions of the broker, by topic name or by id."""
+    """Tries every pair of OffsetCommit and OffsetFetch versions from v1 on, by topic name or id."""
     connection = await client.connection()
     info = await client.topic(topic)
     tp = (topic, 2)

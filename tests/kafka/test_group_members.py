@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
@@ -16,12 +16,9 @@ from kproto.client.groups.assignors.subscriptions import TopicRacks
 from kproto.client.groups.classic.member import ClassicMember
 from tests.kafka.classic_members import Group
 from tests.kafka.members_of_groups import all_of, shared, until
-from tests.support.availability import not_available
-from tests.support.brokers import CANNOT_START, StartCluster, StartKafka
-from tests.support.group_owner import Reading
+from tests.support.brokers import StartCluster, StartKafka
+from tests.support.recording_listener import RecordingListener
 from tools.kafka import VERSIONS, KafkaNode
-
-SHORT = {"group.min.session.timeout.ms": "100", "group.max.size": "3"}
 
 #: For clusters: the controller detects a killed broker within two seconds.
 QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
@@ -31,24 +28,18 @@ COOPERATIVE = ("cooperative-sticky",)
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
-def node(request: pytest.FixtureRequest) -> Iterator[KafkaNode]:
-    """Yields a broker that accepts short session timeouts."""
-    try:
-        kafka = KafkaNode(request.param, config=SHORT)
-        kafka.start()
-    except CANNOT_START as error:
-        not_available(f"Kafka {request.param}", error)
-    yield kafka
-    kafka.close()
+@pytest.fixture
+def node(node848: KafkaNode) -> KafkaNode:
+    """Returns a broker that accepts short session timeouts."""
+    return node848
 
 
-def has_some(reading: Reading) -> bool:
-    return bool(reading.places)
+def has_some(listener: RecordingListener) -> bool:
+    return bool(listener.partitions)
 
 
-def was_called(reading: Reading) -> bool:
-    return bool(reading.calls)
+def was_called(listener: RecordingListener) -> bool:
+    return bool(listener.calls)
 
 
 def beats_on(member: ClassicMember, before: int) -> bool:
@@ -62,7 +53,7 @@ async def test_partitions_are_shared_as_members_join_and_leave(
     async with Group(node.bootstrap) as group:
         topic = await group.topic(6)
         first, its = await group.member(topic, assignors=assignors)
-        await until(lambda: its.places == all_of(topic, 6))
+        await until(lambda: its.partitions == all_of(topic, 6))
         second, others = await group.member(topic, assignors=assignors)
         await until(lambda: shared(topic, 6, its, others))
         described = await group.described()
@@ -71,13 +62,13 @@ async def test_partitions_are_shared_as_members_join_and_leave(
         _third, thirds = await group.member(topic, assignors=assignors)
         await until(lambda: shared(topic, 6, its, others, thirds))
         await first.leave(True)
-        assert its.places == set()
+        assert its.partitions == set()
         assert its.names[-1] == "revoke"
         await until(lambda: shared(topic, 6, others, thirds))
         await second.leave(True)
-        await until(lambda: thirds.places == all_of(topic, 6))
-        for reading in (its, others, thirds):
-            assert "lose" not in reading.names
+        await until(lambda: thirds.partitions == all_of(topic, 6))
+        for listener in (its, others, thirds):
+            assert "lose" not in listener.names
 
 
 async def test_cooperative_members_never_stop_reading_what_they_keep(node: KafkaNode) -> None:
@@ -85,11 +76,11 @@ async def test_cooperative_members_never_stop_reading_what_they_keep(node: Kafka
     async with Group(node.bootstrap) as group:
         topic = await group.topic(6)
         _, its = await group.member(topic, assignors=COOPERATIVE)
-        await until(lambda: its.places == all_of(topic, 6))
+        await until(lambda: its.partitions == all_of(topic, 6))
         _, others = await group.member(topic, assignors=COOPERATIVE)
         await until(lambda: shared(topic, 6, its, others))
-        (revoked,) = [places for name, places in its.calls if name == "revoke"]
-        assert set(revoked) == others.places
+        (revoked,) = [partitions for name, partitions in its.calls if name == "revoke"]
+        assert set(revoked) == others.partitions
         assert len(revoked) == 3
 
 
@@ -97,54 +88,54 @@ async def test_partitions_have_one_owner_while_members_change(node: KafkaNode) -
     """A partition is assigned only after its former owner has revoked it."""
     async with Group(node.bootstrap) as group:
         topic = await group.topic(4)
-        owners: dict[tuple[str, int], Reading] = {}
+        owners: dict[tuple[str, int], RecordingListener] = {}
 
-        def track(reading: Reading) -> None:
-            def note(name: str, places: Collection[tuple[str, int]]) -> None:
-                for partition in places:
+        def track(listener: RecordingListener) -> None:
+            def note(name: str, partitions: Collection[tuple[str, int]]) -> None:
+                for partition in partitions:
                     if name == "assign":
                         assert partition not in owners
-                        owners[partition] = reading
+                        owners[partition] = listener
                     else:
-                        assert owners.pop(partition) is reading
+                        assert owners.pop(partition) is listener
 
-            reading.on_call = note
+            listener.on_call = note
 
         for assignors in ((COOPERATIVE[0],), ("range",)):
             group.id += "-next"
-            readings: list[Reading] = []
+            listeners: list[RecordingListener] = []
             members: list[ClassicMember] = []
             for _ in range(3):
-                member, reading = await group.member(topic, start=False, assignors=assignors)
-                track(reading)
+                member, listener = await group.member(topic, start=False, assignors=assignors)
+                track(listener)
                 member.start()
                 members.append(member)
-                readings.append(reading)
-                await until(partial(shared, topic, 4, *readings))
+                listeners.append(listener)
+                await until(partial(shared, topic, 4, *listeners))
             for member in members[:2]:
                 await member.leave(True)
-            await until(partial(shared, topic, 4, readings[2]))
+            await until(partial(shared, topic, 4, listeners[2]))
             await members[2].leave(True)
             assert owners == {}
 
 
 async def test_static_member_rejoins_without_a_rebalance(node: KafkaNode) -> None:
-    """KIP-345, and KIP-814 if the static member is the leader."""
+    """KIP-345 applies to each static member, and KIP-814 if the static member is the leader."""
     async with Group(node.bootstrap) as group:
         topic = await group.topic(4)
         first, its = await group.member(topic, instance_id="one")
-        await until(lambda: its.places == all_of(topic, 4))
+        await until(lambda: its.partitions == all_of(topic, 4))
         second, others = await group.member(topic, instance_id="two")
         await until(lambda: shared(topic, 4, its, others))
         for gone, had in ((first, its), (second, others)):
-            before = set(had.places)
+            before = set(had.partitions)
             generations = [each.identity and each.identity.generation for each in (first, second)]
             assert gone.identity is not None
             await gone.leave(False)
             assert gone.settings.instance_id is not None
-            again, reading = await group.member(topic, instance_id=gone.settings.instance_id)
-            await until(partial(has_some, reading))
-            assert reading.places == before
+            again, listener = await group.member(topic, instance_id=gone.settings.instance_id)
+            await until(partial(has_some, listener))
+            assert listener.partitions == before
             assert again.identity is not None
             assert again.identity.generation in generations
             stayed = others if gone is first else its
@@ -155,13 +146,13 @@ async def test_second_member_fences_the_first_with_its_instance_id(node: KafkaNo
     async with Group(node.bootstrap) as group:
         topic = await group.topic(2)
         _, its = await group.member(topic, instance_id="one")
-        await until(lambda: its.places)
+        await until(lambda: its.partitions)
         second, others = await group.member(topic, instance_id="one")
         await until(lambda: its.error is not None)
         assert "FENCED_INSTANCE_ID" in str(its.error)
         assert "instance one" in str(its.error)
         assert its.names[-1] == "lose"
-        await until(lambda: others.places == all_of(topic, 2))
+        await until(lambda: others.partitions == all_of(topic, 2))
         assert second.identity is not None
 
 
@@ -180,26 +171,26 @@ async def test_custom_assignor_assigns_partitions(node: KafkaNode) -> None:
         mine = Assignor(
             "mine",
             first_takes_all,  # type: ignore[arg-type]
-            user_data=lambda topics, places, generation: b"hello",
+            user_data=lambda topics, partitions, generation: b"hello",
         )
         topic = await group.topic(3)
         _, its = await group.member(topic, assignors=(mine,))
-        await until(lambda: its.places == all_of(topic, 3))
+        await until(lambda: its.partitions == all_of(topic, 3))
         _, others = await group.member(topic, assignors=(mine,))
         await until(lambda: others.calls)
-        await until(lambda: len(its.places) + len(others.places) == 3)
+        await until(lambda: len(its.partitions) + len(others.partitions) == 3)
         assert seen[-1] == {b"hello"}
 
 
 async def refused(group: Group, *topics: str, **settings: Any) -> KprotoError:
     """Returns the error of a member that cannot join, once it has lost its partitions."""
-    member, reading = await group.member(*topics, **settings)
-    await until(lambda: reading.error is not None)
-    assert reading.places == set()
+    member, listener = await group.member(*topics, **settings)
+    await until(lambda: listener.error is not None)
+    assert listener.partitions == set()
     assert member._task is not None
     await asyncio.wait([member._task])
-    assert reading.error is not None
-    return reading.error
+    assert listener.error is not None
+    return listener.error
 
 
 async def test_invalid_members_are_refused_with_their_errors(node: KafkaNode) -> None:
@@ -209,7 +200,7 @@ async def test_invalid_members_are_refused_with_their_errors(node: KafkaNode) ->
         assert "INVALID_SESSION_TIMEOUT" in str(error)
         assert "session_timeout_ms of 50" in str(error)
         _, its = await group.member(topic, assignors=("range",))
-        await until(lambda: its.places)
+        await until(lambda: its.partitions)
         error = await refused(group, topic, assignors=("sticky",))
         assert "INCONSISTENT_GROUP_PROTOCOL" in str(error)
         assert "has sticky" in str(error)
@@ -218,7 +209,7 @@ async def test_invalid_members_are_refused_with_their_errors(node: KafkaNode) ->
             await until(partial(was_called, another))
         error = await refused(group, topic, assignors=("range",))
         assert "GROUP_MAX_SIZE_REACHED" in str(error)
-        await until(lambda: its.places or its.calls)
+        await until(lambda: its.partitions or its.calls)
 
 
 async def test_wrong_assignor_fails_only_the_leader(node: KafkaNode) -> None:
@@ -246,7 +237,7 @@ async def test_members_keep_partitions_while_the_broker_restarts(
         topic = await group.topic(4)
         settings: dict[str, Any] = {"session_timeout_ms": 120_000}
         first, its = await group.member(topic, **settings)
-        await until(lambda: its.places)
+        await until(lambda: its.partitions)
         second, others = await group.member(topic, **settings)
         await until(lambda: shared(topic, 4, its, others))
         identities = first.identity, second.identity
@@ -260,7 +251,7 @@ async def test_members_keep_partitions_while_the_broker_restarts(
         assert (first.identity, second.identity) == identities
         assert (len(its.calls), len(others.calls)) == calls
         await first.leave(True)
-        await until(lambda: others.places == all_of(topic, 4))
+        await until(lambda: others.partitions == all_of(topic, 4))
 
 
 @pytest.mark.exhaustive
@@ -273,8 +264,8 @@ async def test_members_keep_partitions_while_coordinators_move(
         topic = await group.topic(6)
         settings: dict[str, Any] = {"session_timeout_ms": 120_000, "assignors": COOPERATIVE}
         members = [await group.member(topic, **settings) for _ in range(2)]
-        readings = [reading for _, reading in members]
-        await until(lambda: shared(topic, 6, *readings))
+        listeners = [listener for _, listener in members]
+        await until(lambda: shared(topic, 6, *listeners))
         for _ in range(2):
             view = group.clients[-1]._view
             node = await view.group_coordinator(group.id)
@@ -282,9 +273,9 @@ async def test_members_keep_partitions_while_coordinators_move(
             await asyncio.to_thread(cluster.node(node).kill)
             for (member, _), before in zip(members, beats, strict=True):
                 await until(partial(beats_on, member, before))
-            assert shared(topic, 6, *readings)
+            assert shared(topic, 6, *listeners)
             await asyncio.to_thread(cluster.node(node).start)
             await asyncio.to_thread(cluster.wait_for_all)
-        assert all("lose" not in reading.names for reading in readings)
+        assert all("lose" not in listener.names for listener in listeners)
         await members[0][0].leave(True)
-        await until(lambda: readings[1].places == all_of(topic, 6))
+        await until(lambda: listeners[1].partitions == all_of(topic, 6))

@@ -52,7 +52,7 @@ DELAY_MS: Final = 0
 LEAST_SESSION_MS: Final = 100
 
 #: Rounds of random members in `make test`, `make exhaustive` and `make thorough`.
-ROUNDS: Final = (6, 30, 150)
+ROUNDS: Final = (4, 30, 150)
 STEPS: Final = 100
 
 NAMES: Final = ("a", "b", "c", "d", "e")
@@ -133,7 +133,7 @@ class Pair:
         return ours
 
     def post(self, who: str, what: object, send: Callable[[Side], None]) -> None:
-        """Sends a request that both may answer later; `collect` compares the responses."""
+        """Sends a request that both brokers may answer later; `collect` compares the responses."""
         self.said.append((who, what))
         for side in (self.ours, self.theirs):
             send(side)
@@ -156,7 +156,10 @@ class Pair:
                 return
 
     def _agree(self) -> bool:
-        """Returns whether both brokers describe the group equally; waits for the real one."""
+        """Waits until both brokers describe the group equally, and returns True.
+
+        Returns False as soon as a waiting member has a response, which `collect` must read first.
+        """
         deadline = time.monotonic() + PATIENCE_S
         while True:
             theirs, ours = self.theirs.describe(), self.ours.describe()
@@ -173,7 +176,10 @@ class Pair:
         assert ours == theirs, self.said
 
     def known(self) -> tuple[str | None, int, str | None]:
-        """Returns the embedded group's leader, member count and protocol."""
+        """Returns the embedded group's leader, member count and protocol.
+
+        Without a classic group these are None, 0 and None.
+        """
 
         def look(broker: Broker) -> tuple[str | None, int, str | None]:
             group = broker._cluster.groups.find(self.ours.group_id, ClockReading(0, 0))
@@ -207,7 +213,7 @@ class Player:
         self.to_sync: set[str] = set()
 
     def step(self) -> None:
-        """Sends mostly the next request of a member's protocol, else any request."""
+        """Sends a request of a random member: usually that of `next_of`, sometimes a random one."""
         idle = [who for who in NAMES if who not in self.pair.waiting]
         who = self.chance.choice(idle or NAMES)
         if self.pair.ours.former.get(who) and who not in INSTANCES and self.chance.random() < 0.5:
@@ -412,7 +418,7 @@ def test_tied_votes_elect_the_same_protocol(brokers: Brokers) -> None:
 
 
 def names_apart(chance: random.Random) -> list[str]:
-    """Returns names in different buckets of a Java hash map of size 16.
+    """Returns six names in different buckets of a Java hash map of size 16.
 
     Names in one bucket would be ordered by their member ids.
     """
@@ -425,7 +431,10 @@ def names_apart(chance: random.Random) -> list[str]:
 
 
 def voted(side: Side, wanted: list[tuple[str, bytes]]) -> str:
-    """Returns the protocol for which three members vote; each supports all three protocols."""
+    """Returns the protocol that the broker selects by the votes of three members.
+
+    Each member supports all protocols of `wanted`; each prefers a different one.
+    """
     joined(side, "a", protocols=wanted)
     for who, start in (("b", 1), ("c", 2)):
         side.join(who, 3, "", [*wanted[start:], *wanted[:start]])

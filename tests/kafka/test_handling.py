@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import kproto
-from kproto.client.commits.incomplete_offsets import decode_bitmap
+from kproto.client.commits.processed_bitmap import decode_bitmap
 from tests.support.brokers import versions
 
 pytestmark = pytest.mark.parametrize("broker_version", versions())
@@ -121,7 +121,7 @@ async def test_missing_dead_letter_topic_fails_and_is_not_created(
 
         async with client.consumer(topic, group=topic) as consumer:
             for _ in range(2):
-                with pytest.raises(kproto.ConfigurationError, match="is not there"):
+                with pytest.raises(kproto.ConfigurationError, match="does not exist"):
                     await consumer.run(handle, dead_letter_topic=f"{topic}.dead")
 
 

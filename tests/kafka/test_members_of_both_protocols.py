@@ -22,20 +22,23 @@ from tools.kafka import KafkaNode
 pytestmark = pytest.mark.slow
 
 
-class Kind(NamedTuple):
+class GroupProtocolCase(NamedTuple):
     """A group protocol: the class of its groups, and the settings of its members."""
 
     group: Callable[[str], Any]
     settings: dict[str, Any]
 
 
-COOPERATIVE = Kind(classic_members.Group, {"assignors": ("cooperative-sticky",)})
-EAGER = Kind(classic_members.Group, {"assignors": ("range",)})
-CONSUMER = Kind(consumer_members.Group, {})
+COOPERATIVE = GroupProtocolCase(classic_members.Group, {"assignors": ("cooperative-sticky",)})
+EAGER = GroupProtocolCase(classic_members.Group, {"assignors": ("range",)})
+CONSUMER = GroupProtocolCase(consumer_members.Group, {})
 
 
-async def short_session(group: Any, kind: Kind, node: KafkaNode) -> dict[str, Any]:
-    """Returns member settings for a short session, which a KIP-848 group has as a config."""
+async def short_session(group: Any, kind: GroupProtocolCase, node: KafkaNode) -> dict[str, Any]:
+    """Returns member settings with a short session timeout.
+
+    A KIP-848 group has the session timeout as a group config, so the function sets it there, too.
+    """
     if kind is CONSUMER:
         await group.brief(node.version)
     return {**kind.settings, "session_timeout_ms": consumer_members.BRIEF_MS}
@@ -65,7 +68,7 @@ all_protocols = pytest.mark.parametrize(
 async def two_members(group: Any, topic: str, **settings: Any) -> tuple[Any, Any, Any]:
     """Returns the first of two members that share four partitions, and both listeners."""
     first, its = await group.member(topic, **settings)
-    await until(lambda: its.places)
+    await until(lambda: its.partitions)
     _, others = await group.member(topic, **settings)
     await until(lambda: shared(topic, 4, its, others))
     return first, its, others
@@ -74,36 +77,36 @@ async def two_members(group: Any, topic: str, **settings: Any) -> tuple[Any, Any
 @pytest.mark.exhaustive
 @both_protocols
 async def test_vanished_member_is_replaced_after_its_session(
-    node848: KafkaNode, kind: Kind
+    node848: KafkaNode, kind: GroupProtocolCase
 ) -> None:
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(4)
         settings = await short_session(group, kind, node848)
         first, its, others = await two_members(group, topic, **settings)
         await first.close()
-        for tp in its.places:
+        for tp in its.partitions:
             getattr(group, "owners", {}).pop(tp, None)
-        await until(lambda: others.places == all_of(topic, 4))
+        await until(lambda: others.partitions == all_of(topic, 4))
 
 
 @pytest.mark.exhaustive
 @both_protocols
 async def test_member_without_responses_loses_its_partitions_in_time(
-    node848: KafkaNode, kind: Kind
+    node848: KafkaNode, kind: GroupProtocolCase
 ) -> None:
     """The member must stop before its session expires and its partitions move."""
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(4)
         settings = await short_session(group, kind, node848)
         first, its, others = await two_members(group, topic, **settings)
-        had = set(its.places)
+        had = set(its.partitions)
         events: list[str] = []
         noted = others.on_call
 
-        def note_others(name: str, places: Collection[tuple[str, int]]) -> None:
-            if name == "assign" and had & set(places):
+        def note_others(name: str, partitions: Collection[tuple[str, int]]) -> None:
+            if name == "assign" and had & set(partitions):
                 events.append("others begin" if "lose" in its.names else "two_members read")
-            noted(name, places)
+            noted(name, partitions)
 
         others.on_call = note_others
 
@@ -112,22 +115,22 @@ async def test_member_without_responses_loses_its_partitions_in_time(
 
         # The heartbeats reach no broker, because the coordinator has an unknown node id.
         first._view.group_coordinator = lost
-        await until(lambda: had <= others.places)
+        await until(lambda: had <= others.partitions)
         assert its.names[-1] == "lose"
-        assert its.places == set()
+        assert its.partitions == set()
         assert events == ["others begin"]
 
 
 @pytest.mark.exhaustive
 @both_protocols
 async def test_slow_member_leaves_and_rejoins_on_its_next_poll(
-    node848: KafkaNode, kind: Kind
+    node848: KafkaNode, kind: GroupProtocolCase
 ) -> None:
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(4)
         first, its, others = await two_members(group, topic, **kind.settings)
         its.is_late = True
-        await until(lambda: others.places == all_of(topic, 4))
+        await until(lambda: others.partitions == all_of(topic, 4))
         assert its.names[-1] == "lose"
         assert first.identity is None
         its.is_late = False
@@ -136,39 +139,41 @@ async def test_slow_member_leaves_and_rejoins_on_its_next_poll(
 
 
 @all_protocols
-async def test_revocation_waits_for_records_in_flight(node848: KafkaNode, kind: Kind) -> None:
+async def test_revocation_waits_for_records_in_flight(
+    node848: KafkaNode, kind: GroupProtocolCase
+) -> None:
     """A revocation may outlast the session, because heartbeats continue meanwhile."""
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(4)
         settings = await short_session(group, kind, node848)
         first, its = await group.member(topic, **settings)
-        await until(lambda: its.places)
-        its.held = asyncio.Event()
+        await until(lambda: its.partitions)
+        its.revoke_gate = asyncio.Event()
         _, others = await group.member(topic, **settings)
         await until(lambda: "waits" in its.names)
         counts = first._view.observer.group(group.id)
         before = counts.heartbeats
         await until(lambda: counts.heartbeats >= before + 25)
-        assert others.places == set()
+        assert others.partitions == set()
         assert first.identity is not None
-        its.held.set()
+        its.revoke_gate.set()
         await until(lambda: shared(topic, 4, its, others))
         assert "lose" not in its.names
 
 
 @both_protocols
 async def test_partitions_are_lost_if_revocation_takes_too_long(
-    node848: KafkaNode, kind: Kind
+    node848: KafkaNode, kind: GroupProtocolCase
 ) -> None:
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(4)
         _, its = await group.member(topic, **kind.settings)
-        await until(lambda: its.places)
-        its.held = asyncio.Event()
+        await until(lambda: its.partitions)
+        its.revoke_gate = asyncio.Event()
         _, others = await group.member(topic, **kind.settings)
         await until(lambda: "waits" in its.names)
         its.is_late = True
-        await until(lambda: others.places == all_of(topic, 4))
+        await until(lambda: others.partitions == all_of(topic, 4))
         assert its.names[-2:] == ["waits", "lose"]
 
 
@@ -178,54 +183,58 @@ async def test_partitions_are_lost_if_revocation_takes_too_long(
 @pytest.mark.exhaustive
 @both_protocols
 async def test_assignment_follows_topics_that_grow_appear_and_vanish(
-    node848: KafkaNode, kind: Kind
+    node848: KafkaNode, kind: GroupProtocolCase
 ) -> None:
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(1)
         later = f"group-{uuid.uuid4().hex}"
         _, its = await group.member(topic, later, **kind.settings)
-        await until(lambda: its.places == all_of(topic, 1))
+        await until(lambda: its.partitions == all_of(topic, 1))
         await group.topic(2, later)
-        await until(lambda: its.places == all_of(topic, 1) | all_of(later, 2))
+        await until(lambda: its.partitions == all_of(topic, 1) | all_of(later, 2))
         client = group.clients[0]
         grown = CreatePartitionsTopic(name=topic, count=3, assignments=None)
         answer = await client.request(CreatePartitionsRequest(topics=[grown], timeout_ms=10_000))
         assert [each.error_code for each in answer.results] == [0]
-        await until(lambda: its.places == all_of(topic, 3) | all_of(later, 2))
+        await until(lambda: its.partitions == all_of(topic, 3) | all_of(later, 2))
         await client.delete_topics(later)
-        await until(lambda: its.places == all_of(topic, 3))
+        await until(lambda: its.partitions == all_of(topic, 3))
         await group.topic(2, later)
-        await until(lambda: its.places == all_of(topic, 3) | all_of(later, 2))
+        await until(lambda: its.partitions == all_of(topic, 3) | all_of(later, 2))
 
 
 @both_protocols
-async def test_compiled_pattern_includes_new_topics(node848: KafkaNode, kind: Kind) -> None:
+async def test_compiled_pattern_includes_new_topics(
+    node848: KafkaNode, kind: GroupProtocolCase
+) -> None:
     async with kind.group(node848.bootstrap) as group:
         prefix = f"group-{uuid.uuid4().hex}"
         await group.topic(1, f"x-{prefix}-a")
         _, its = await group.member(re.compile(f"{prefix}-.*"), **kind.settings)
         one = await group.topic(1, f"{prefix}-a")
-        await until(lambda: its.places == all_of(one, 1))
+        await until(lambda: its.partitions == all_of(one, 1))
         another = await group.topic(2, f"{prefix}-b")
-        await until(lambda: its.places == all_of(one, 1) | all_of(another, 2))
+        await until(lambda: its.partitions == all_of(one, 1) | all_of(another, 2))
 
 
 @incremental_protocols
-async def test_assignment_follows_subscribe_and_unsubscribe(node848: KafkaNode, kind: Kind) -> None:
+async def test_assignment_follows_subscribe_and_unsubscribe(
+    node848: KafkaNode, kind: GroupProtocolCase
+) -> None:
     async with kind.group(node848.bootstrap) as group:
         one, another = await group.topic(2), await group.topic(2)
         member, its = await group.member(one, **kind.settings)
-        await until(lambda: its.places == all_of(one, 2))
+        await until(lambda: its.partitions == all_of(one, 2))
         member.subscribe(Subscription.to([one, another]))
-        await until(lambda: its.places == all_of(one, 2) | all_of(another, 2))
+        await until(lambda: its.partitions == all_of(one, 2) | all_of(another, 2))
         assert "revoke" not in its.names
         member.subscribe(Subscription.to(another))
-        await until(lambda: its.places == all_of(another, 2))
+        await until(lambda: its.partitions == all_of(another, 2))
         member.unsubscribe()
-        await until(lambda: not its.places and member.identity is None)
+        await until(lambda: not its.partitions and member.identity is None)
         assert "lose" not in its.names
         member.subscribe(Subscription.to(one))
-        await until(lambda: its.places == all_of(one, 2))
+        await until(lambda: its.partitions == all_of(one, 2))
         if kind is CONSUMER:
             return  # no rebalance is needed
         generation = member.identity and member.identity.generation

@@ -52,7 +52,10 @@ HIGHEST = {  # Produce, Fetch, ListOffsets, Metadata
 async def pinned(
     brokers: Brokers, release: str | None, version: str = "3.9.2", **settings: Any
 ) -> AsyncIterator[tuple[kproto.Client, str]]:
-    """Yields a client pinned to `release` at a broker of that `version`, and a new topic."""
+    """Yields a client and a new topic, at a broker of this `version`.
+
+    The client is pinned to `release`, or not pinned if `release` is None.
+    """
     bootstrap = real_broker(version, brokers).bootstrap
     topic = f"old-{uuid.uuid4().hex}"
     async with kproto.Client(bootstrap) as admin:
@@ -142,7 +145,7 @@ async def test_offsets_are_listed_by_old_versions(kafka_brokers: Brokers, releas
         assert await client.list_offsets({tp: "latest"}) == {tp: 3}
         assert await client.list_offsets({tp: "earliest"}) == {tp: 0}
         if HIGHEST[release][2] == 0:
-            with pytest.raises(UnsupportedVersionError, match="by time wants ListOffsets v1"):
+            with pytest.raises(UnsupportedVersionError, match="by time needs ListOffsets v1"):
                 await client.list_offsets({tp: 500})
         else:
             assert await client.list_offsets({tp: 500}) == {tp: 0}
@@ -153,13 +156,13 @@ async def test_transactions_are_refused(kafka_brokers: Brokers, release: str) ->
     async with pinned(kafka_brokers, release) as (client, topic):
         async with client.producer() as producer:
             await producer.send(topic, b"v", partition=0)
-        with pytest.raises(UnsupportedVersionError, match="read_committed wants"):
+        with pytest.raises(UnsupportedVersionError, match="read_committed needs"):
             await read(client, topic, read_committed=True)
-        with pytest.raises(UnsupportedVersionError, match="read_committed wants"):
+        with pytest.raises(UnsupportedVersionError, match="read_committed needs"):
             await client.list_offsets({(topic, 0): "latest"}, read_committed=True)
-        with pytest.raises(ConfigurationError, match=r"idempotent=True wants Kafka 0\.11"):
+        with pytest.raises(ConfigurationError, match=r"idempotent=True requires Kafka 0\.11"):
             client.producer(idempotent=True)
-        with pytest.raises(ConfigurationError, match=r"'zstd' wants Kafka 2\.1"):
+        with pytest.raises(ConfigurationError, match=r"'zstd' requires Kafka 2\.1"):
             client.producer(compression="zstd")
 
 

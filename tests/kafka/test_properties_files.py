@@ -1,4 +1,4 @@
-"""Tests properties files for real brokers: each listener and mechanism, also by the proxy."""
+"""Tests properties files for real brokers: the client and the proxy connect to each listener."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ from kproto.fuzz.broker_connection import ConnectionSecurity
 from kproto.messages import DescribeClusterRequest
 from kproto.proxy import Proxy, ProxySettings
 from kproto.security.properties import from_properties
-from tests.support.secured import secured
 from tools.kafka.secured import LISTENERS, MECHANISMS, SecuredKafka
-
-__all__ = ["secured"]
 
 #: The names of the files, by listener.
 FILES = {

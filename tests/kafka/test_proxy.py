@@ -1,4 +1,4 @@
-"""Tests the proxy between clients and a real broker: it reads all bytes and changes none."""
+"""Tests the proxy between clients and a real broker: it changes bytes only to rewrite addresses."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from kproto import Client
 from kproto.messages import DescribeClusterRequest, FindCoordinatorRequest, ListGroupsRequest
 from kproto.proxy import Proxy, ProxySettings
 from kproto.proxy.settings import parse_address
-from kproto.study.conversations import Event, Kind, Side
+from kproto.study.conversations import EventKind, Side, TrafficEvent
 from tests.support.brokers import RunningKafka
 
 
 async def test_clients_of_a_real_broker_stay_behind_the_proxy(
     newest_kafka: RunningKafka, topic_name: str
 ) -> None:
-    events: list[Event] = []
+    events: list[TrafficEvent] = []
     notices: list[str] = []
     proxy = Proxy(
         "127.0.0.1:0",
@@ -42,7 +42,7 @@ async def test_clients_of_a_real_broker_stay_behind_the_proxy(
     assert {broker.port for broker in cluster.brokers} <= ports
     named = [each for each in found.coordinators if not each.error_code]
     assert all(each.port in ports for each in named)
-    assert {event.kind for event in events} <= {Kind.MESSAGE, Kind.UNANSWERED}
+    assert {event.kind for event in events} <= {EventKind.MESSAGE, EventKind.UNANSWERED}
     answered = {event.api for event in events if event.side is Side.BROKER}
     assert {"Produce", "Fetch", "CreateTopics", "DescribeCluster", "FindCoordinator"} <= answered
 
@@ -50,14 +50,14 @@ async def test_clients_of_a_real_broker_stay_behind_the_proxy(
 async def test_without_rewriting_what_a_broker_sends_is_not_changed(
     newest_kafka: RunningKafka,
 ) -> None:
-    events: list[Event] = []
+    events: list[TrafficEvent] = []
     target = newest_kafka.bootstrap.partition(",")[0]
     proxy = Proxy("127.0.0.1:0", target, on_event=lambda event, _: events.append(event))
     async with proxy, Client(proxy.listens_at) as client:
         cluster = await client.request(DescribeClusterRequest())
     assert parse_address(target).port in {broker.port for broker in cluster.brokers}
-    assert {event.kind for event in events} <= {Kind.MESSAGE, Kind.UNANSWERED}
+    assert {event.kind for event in events} <= {EventKind.MESSAGE, EventKind.UNANSWERED}
     for event in events:
-        assert event.received is not None or event.kind is Kind.UNANSWERED
+        assert event.received is not None or event.kind is EventKind.UNANSWERED
         if event.received is not None:
             assert event.received.to_frame() == event.data

@@ -1,4 +1,8 @@
-"""Tests batches on real brokers: kproto's return unchanged, and Java's compression is read."""
+"""Tests record batches on real brokers.
+
+The broker returns kproto's batches unchanged. kproto reads batches that the broker or other clients
+have compressed.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,7 @@ from kproto.records import (
 from tests.support.brokers import RunningKafka
 from tests.support.raw_connection import RawConnection
 from tests.support.raw_topic import RawTopic
+from tests.support.selection import rest_slow
 
 PEER_WRITES = Path(__file__).with_name("peer_writes.py")
 PEER_TIMEOUT_S = 60.0
@@ -132,7 +137,7 @@ def test_compacted_topic_refuses_records_without_a_key(
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize("peer", ["kafka_python", "aiokafka", "confluent_kafka"])
+@pytest.mark.parametrize("peer", rest_slow(["confluent_kafka", "aiokafka", "kafka_python"], 1, 1))
 def test_records_of_other_clients_are_read(
     kafka: RunningKafka,
     topic_name: str,

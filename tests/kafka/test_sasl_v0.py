@@ -8,78 +8,36 @@ anything from which it can be guessed.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import io
 import json
 import struct
-from collections.abc import Iterator
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 import pytest
 
-from kproto import Client
-from kproto.messages import AlterUserScramCredentialsRequest
-from kproto.messages.alter_user_scram_credentials_request import ScramCredentialUpsertion
 from kproto.protocol.sasl import Credentials, client_exchange
 from kproto.proxy import Proxy, event_as_json, event_as_text
-from kproto.study.conversations import Event, Kind, Side
+from kproto.study.conversations import EventKind, Side, TrafficEvent
 from kproto.study.exchanges import exchange_as_text, pair_exchanges
 from kproto.study.flows import events_of_recording
 from kproto.study.recording import Recorder, read_recording
-from tools.kafka import VERSIONS, KafkaNode
-from tools.setup.ports import LOOPBACK, free_ports
+from tools.kafka.secured import SecuredKafka
 
 USER: Final = "alice"
-PASSWORD: Final = "al1ce-pa55w0rd"
-SALT: Final = b"salt-of-the-test"
-ITERATIONS: Final = 4096
-SHA_256: Final = 1
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256")
 
 METADATA, SASL_HANDSHAKE, API_VERSIONS = 3, 17, 18
 
 
-class Listeners(NamedTuple):
-    """The addresses of a broker's listeners: without authentication, and with SASL."""
-
-    open: str
-    sasl: str
-
-
-@pytest.fixture(scope="module", params=VERSIONS)
-def listeners(request: pytest.FixtureRequest, kafka_jars: None) -> Iterator[Listeners]:
-    """Yields a broker with a user that can authenticate by both mechanisms."""
-    first, second, controller = free_ports(3)
-    found = Listeners(f"{LOOPBACK}:{first}", f"{LOOPBACK}:{second}")
-    both = f"PLAINTEXT://{found.open},SASL_PLAINTEXT://{found.sasl}"
-    modules = "org.apache.kafka.common.security"
-    config = {
-        "listeners": f"{both},CONTROLLER://{LOOPBACK}:{controller}",
-        "advertised.listeners": both,
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
-        "SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "controller.quorum.voters": f"1@{LOOPBACK}:{controller}",
-        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
-        "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
-            f'{modules}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
-        ),
-        "listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config": (
-            f"{modules}.scram.ScramLoginModule required;"
-        ),
-    }
-    with KafkaNode(request.param, port=first, config=config):
-        asyncio.run(_create_user(found.open))
-        yield found
+@pytest.fixture
+def listener(secured: SecuredKafka) -> str:
+    """Returns the address of a listener at which a user can authenticate by both mechanisms."""
+    return secured.bootstrap["SASL_PLAINTEXT"]
 
 
-async def _create_user(bootstrap: str) -> None:
-    salted = hashlib.pbkdf2_hmac("sha256", PASSWORD.encode(), SALT, ITERATIONS)
-    upsertion = ScramCredentialUpsertion(
-        name=USER, mechanism=SHA_256, iterations=ITERATIONS, salt=SALT, salted_password=salted
-    )
-    async with Client(bootstrap) as client:
-        answer = await client.request(AlterUserScramCredentialsRequest(upsertions=[upsertion]))
-    assert [result.error_code for result in answer.results] == [0]
+@pytest.fixture
+def password(secured: SecuredKafka) -> str:
+    return secured.passwords[USER]
 
 
 class OldClient:
@@ -113,7 +71,7 @@ class OldClient:
         self.tokens += [token, answer]
         return answer
 
-    async def log_in(self, mechanism: str, password: str = PASSWORD) -> None:
+    async def log_in(self, mechanism: str, password: str) -> None:
         """Authenticates. Raises IncompleteReadError if the broker closes the connection."""
         name = struct.pack(">h", len(mechanism)) + mechanism.encode()
         answer = await self.ask(SASL_HANDSHAKE, 0, name)
@@ -135,10 +93,10 @@ class ProxyOutput:
 
     def __init__(self) -> None:
         self.file = io.BytesIO()
-        self.events: list[Event] = []
+        self.events: list[TrafficEvent] = []
 
     def proxy(self, target: str) -> Proxy:
-        """Returns a proxy for `target` that reports and records to this object."""
+        """Returns a proxy for `target`; this object collects its events and its recording."""
         recorder = Recorder(self.file)
         return Proxy(
             "127.0.0.1:0",
@@ -172,32 +130,35 @@ class ProxyOutput:
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 async def test_tokens_are_forwarded_and_later_requests_are_decoded(
-    listeners: Listeners, mechanism: str
+    listener: str, password: str, mechanism: str
 ) -> None:
     output = ProxyOutput()
-    async with output.proxy(listeners.sasl) as proxy, OldClient(proxy.listens_at) as client:
-        await client.log_in(mechanism)
+    async with output.proxy(listener) as proxy, OldClient(proxy.listens_at) as client:
+        await client.log_in(mechanism, password)
         assert (await client.ask(API_VERSIONS, 0))[:2] == b"\0\0"
-        assert listeners.sasl.rpartition(":")[0].encode() in await client.ask(
+        assert listener.rpartition(":")[0].encode() in await client.ask(
             METADATA, 1, struct.pack(">i", 0)
         )
     count = len(client.tokens)
     assert count == {"PLAIN": 2, "SCRAM-SHA-256": 4}[mechanism]
     assert [(event.side, event.kind, event.api) for event in output.events] == [
-        (Side.CLIENT, Kind.MESSAGE, "SaslHandshake"),
-        (Side.BROKER, Kind.MESSAGE, "SaslHandshake"),
-        *[(Side.CLIENT, Kind.TOKEN, "SASL token"), (Side.BROKER, Kind.TOKEN, "SASL token")]
+        (Side.CLIENT, EventKind.MESSAGE, "SaslHandshake"),
+        (Side.BROKER, EventKind.MESSAGE, "SaslHandshake"),
+        *[
+            (Side.CLIENT, EventKind.TOKEN, "SASL token"),
+            (Side.BROKER, EventKind.TOKEN, "SASL token"),
+        ]
         * (count // 2),
-        (Side.CLIENT, Kind.MESSAGE, "ApiVersions"),
-        (Side.BROKER, Kind.MESSAGE, "ApiVersions"),
-        (Side.CLIENT, Kind.MESSAGE, "Metadata"),
-        (Side.BROKER, Kind.MESSAGE, "Metadata"),
+        (Side.CLIENT, EventKind.MESSAGE, "ApiVersions"),
+        (Side.BROKER, EventKind.MESSAGE, "ApiVersions"),
+        (Side.CLIENT, EventKind.MESSAGE, "Metadata"),
+        (Side.BROKER, EventKind.MESSAGE, "Metadata"),
     ]
     # The events contain the tokens, which the proxy must forward; all output hides them.
-    tokens = [event.data[4:] for event in output.events if event.kind is Kind.TOKEN]
+    tokens = [event.data[4:] for event in output.events if event.kind is EventKind.TOKEN]
     assert tokens == client.tokens
     shown = output.shown()
-    assert PASSWORD.encode() not in shown
+    assert password.encode() not in shown
     assert not any(token in shown for token in client.tokens if token)
     output.file.seek(0)
     listed = list(pair_exchanges(events_of_recording(read_recording(output.file))))
@@ -210,10 +171,12 @@ async def test_tokens_are_forwarded_and_later_requests_are_decoded(
     assert all(each.request and each.response and each.response.latency_us for each in listed)
 
 
-async def test_recording_masks_tokens_without_changing_its_size(listeners: Listeners) -> None:
+async def test_recording_masks_tokens_without_changing_its_size(
+    listener: str, password: str
+) -> None:
     output = ProxyOutput()
-    async with output.proxy(listeners.sasl) as proxy, OldClient(proxy.listens_at) as client:
-        await client.log_in("PLAIN")
+    async with output.proxy(listener) as proxy, OldClient(proxy.listens_at) as client:
+        await client.log_in("PLAIN", password)
         await client.ask(API_VERSIONS, 0)
     for side, stream in output.recorded().items():
         sent = b"".join(event.data for event in output.events if event.side is side)
@@ -224,17 +187,17 @@ async def test_recording_masks_tokens_without_changing_its_size(listeners: Liste
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-async def test_wrong_password_is_hidden(listeners: Listeners, mechanism: str) -> None:
+async def test_wrong_password_is_hidden(listener: str, mechanism: str) -> None:
     wrong = "wr0ng-pa55w0rd"
     output = ProxyOutput()
-    async with output.proxy(listeners.sasl) as proxy, OldClient(proxy.listens_at) as client:
+    async with output.proxy(listener) as proxy, OldClient(proxy.listens_at) as client:
         with pytest.raises(asyncio.IncompleteReadError):
             await client.log_in(mechanism, wrong)
     kinds = [event.kind for event in output.events]
-    assert kinds[:3] == [Kind.MESSAGE, Kind.MESSAGE, Kind.TOKEN]
-    assert (kinds[-1], output.events[-1].api) == (Kind.UNANSWERED, "SASL token")
-    assert set(kinds[2:-1]) == {Kind.TOKEN}
-    tokens = [event.data[4:] for event in output.events if event.kind is Kind.TOKEN]
+    assert kinds[:3] == [EventKind.MESSAGE, EventKind.MESSAGE, EventKind.TOKEN]
+    assert (kinds[-1], output.events[-1].api) == (EventKind.UNANSWERED, "SASL token")
+    assert set(kinds[2:-1]) == {EventKind.TOKEN}
+    tokens = [event.data[4:] for event in output.events if event.kind is EventKind.TOKEN]
     shown = output.shown()
     assert wrong.encode() not in shown
     assert not any(token in shown for token in tokens if token)

@@ -1,4 +1,4 @@
-"""Tests a secured cluster of three real nodes: the client stays authenticated as leaders die."""
+"""Tests a secured cluster of three nodes: the client stays authenticated after a leader dies."""
 
 from __future__ import annotations
 

@@ -37,7 +37,6 @@ from kproto.protocol.sasl import ClientExchange, Credentials, client_exchange
 from kproto.wire.errors import AuthenticationError
 from tests.support.embedded import ThreadedBroker, threaded_broker
 from tests.support.raw_connection import ClosedByBrokerError, RawConnection
-from tests.support.secured import secured
 from tests.support.secured_broker import (
     ALL_MECHANISMS,
     bearer,
@@ -49,8 +48,6 @@ from tests.support.secured_broker import (
 )
 from tests.support.settling import settle
 from tools.kafka.secured import SESSION_MS, SecuredKafka
-
-__all__ = ["secured"]
 
 pytestmark = pytest.mark.kafka
 

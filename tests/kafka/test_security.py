@@ -15,13 +15,15 @@ import pytest
 import pytest_asyncio
 
 import kproto
-from kproto.messages import CreateDelegationTokenRequest, DescribeDelegationTokenRequest
+from kproto.messages import (
+    CreateDelegationTokenRequest,
+    DescribeDelegationTokenRequest,
+    ExpireDelegationTokenRequest,
+)
 from kproto.wire.errors import KprotoError
-from tests.support.secured import Operation, allow, remove_right, sasl_of, secured
+from tests.support.secured import Operation, allow, remove_right, sasl_of
 from tools.kafka.certificates import Authority
 from tools.kafka.secured import MECHANISMS, SESSION_MS, SecuredKafka, unsecured_token
-
-__all__ = ["secured"]
 
 LONG_MS = 60_000
 PATIENT = kproto.ClientSettings(
@@ -119,6 +121,12 @@ async def test_delegation_token_authenticates(secured: SecuredKafka) -> None:
     with pytest.raises(kproto.AuthenticationError, match="SCRAM-SHA-256"):
         async with kproto.Client(secured.bootstrap["SASL_SSL"], tls=tls(secured), sasl=wrong):
             pass
+    # Other tests on this broker list the tokens.
+    async with kproto.Client(
+        secured.bootstrap["SASL_SSL"], tls=tls(secured), sasl=sasl_of(secured, "PLAIN")
+    ) as client:
+        expired = ExpireDelegationTokenRequest(hmac=made.hmac, expiry_time_period_ms=-1)
+        assert (await client.request(expired)).error_code == 0
 
 
 async def wait_for_token(client: kproto.Client, token_id: str) -> None:
@@ -246,7 +254,7 @@ async def test_removed_write_right_fails_the_producer(
         await remove_right(admin, topic, Operation.WRITE)
 
         async def send_until_refused() -> None:
-            async with asyncio.timeout(10):  # until the broker applies the removed ACL
+            async with asyncio.timeout(10):  # until the broker applies the removal of the ACL
                 while True:
                     await producer.send(topic, b"x")
 

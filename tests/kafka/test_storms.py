@@ -1,4 +1,4 @@
-"""Runs `make storm` briefly: members are disturbed, while all records are checked."""
+"""Runs `make storm` briefly: members are killed and stalled, and all records are checked."""
 
 from __future__ import annotations
 

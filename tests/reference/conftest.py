@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.availability import not_available
-from tools.reference import Reference, ReferenceUnavailableError
+from tools.reference import KafkaJavaProgram, ReferenceUnavailableError
 from tools.reference.classes import class_path
-from tools.reference.comparison import Compared
+from tools.reference.comparison import ComparisonResult
 from tools.reference.conformance import MUTATIONS, SEED
 from tools.reference.findings import FuzzResult, compare_all, fuzz
-from tools.reference.pairs import RELEASES, Pair
+from tools.reference.pairs import RELEASES, ReleaseMessageVersion
 
 
 @pytest.fixture(scope="session")
@@ -27,17 +27,17 @@ def releases() -> tuple[str, ...]:
 
 
 @pytest.fixture(scope="session")
-def judges(releases: tuple[str, ...]) -> Iterator[dict[str, Reference]]:
-    """Yields the Java program with the jars of each release."""
-    running = {release: Reference(release) for release in releases}
+def judges(releases: tuple[str, ...]) -> Iterator[dict[str, KafkaJavaProgram]]:
+    """Yields, by release, a Java program that runs the Kafka classes of that release."""
+    running = {release: KafkaJavaProgram(release) for release in releases}
     yield running
     for judge in running.values():
         judge.close()
 
 
 @pytest.fixture(scope="session")
-def compared(releases: tuple[str, ...]) -> dict[Pair, Compared]:
-    """Returns the results of comparing all (message, version, release) pairs."""
+def compared(releases: tuple[str, ...]) -> dict[ReleaseMessageVersion, ComparisonResult]:
+    """Returns the results of comparing each message and version with each release."""
     return compare_all()
 
 

@@ -9,35 +9,36 @@ import pytest
 
 from kproto.messages import SaslAuthenticateRequest
 from kproto.wire.errors import DecodeError
-from tools.reference import Operation, Outcome, Reference, comparison, question
+from tools.reference import JavaProgramOperation, KafkaJavaProgram, Outcome, comparison, question
 from tools.reference.comparison import (
     ADDED_LATER,
     DIFFERENT,
     RENAMED,
-    Compared,
+    ComparisonResult,
     compare,
 )
 from tools.reference.conformance import comparison_summary, unexpected
-from tools.reference.pairs import RELEASES, Pair, all_pairs, forms, pairs
+from tools.reference.pairs import RELEASES, ReleaseMessageVersion, all_pairs, forms, pairs
 from tools.reference.samples import SAMPLES, samples
 
 pytestmark = [pytest.mark.reference, pytest.mark.slow]
 
-#: Message versions with fewer than `SAMPLES` distinct values: they have few fields or none.
+#: The number of distinct values of message versions with few fields or none. All other message
+#: versions have at least `SAMPLES` distinct values.
 FEW_VALUES = {
     "ApiVersionsRequest": {0: 1, 1: 1, 2: 1},
     "ListGroupsRequest": {0: 1, 1: 1, 2: 1},
 }
 
 
-def pair_of(release: str, name: str, version: int) -> Pair:
+def pair_of(release: str, name: str, version: int) -> ReleaseMessageVersion:
     found = [pair for pair in pairs(release) if (pair.name, pair.version) == (name, version)]
     return found[0]
 
 
 @pytest.mark.exhaustive
 def test_messages_of_both_releases_have_equal_bytes_and_json(
-    compared: dict[Pair, Compared],
+    compared: dict[ReleaseMessageVersion, ComparisonResult],
 ) -> None:
     print(comparison_summary(compared))
     assert [str(difference) for difference in unexpected(compared)] == []
@@ -45,7 +46,7 @@ def test_messages_of_both_releases_have_equal_bytes_and_json(
 
 @pytest.mark.exhaustive
 def test_every_message_and_version_is_compared(
-    compared: dict[Pair, Compared],
+    compared: dict[ReleaseMessageVersion, ComparisonResult],
 ) -> None:
     assert set(compared) == set(all_pairs())
     assert len(compared) == 1484
@@ -54,7 +55,9 @@ def test_every_message_and_version_is_compared(
 
 
 @pytest.mark.exhaustive
-def test_at_least_fifty_instances_of_each_are_compared(compared: dict[Pair, Compared]) -> None:
+def test_at_least_fifty_instances_of_each_are_compared(
+    compared: dict[ReleaseMessageVersion, ComparisonResult],
+) -> None:
     few: dict[str, dict[int, int]] = {}
     for pair, found in compared.items():
         if found.instances < SAMPLES:
@@ -65,7 +68,7 @@ def test_at_least_fifty_instances_of_each_are_compared(compared: dict[Pair, Comp
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("release", "name", "version"), DIFFERENT)
 def test_listed_byte_differences_exist(
-    compared: dict[Pair, Compared], release: str, name: str, version: int
+    compared: dict[ReleaseMessageVersion, ComparisonResult], release: str, name: str, version: int
 ) -> None:
     found = compared[pair_of(release, name, version)].differences
     assert "bytes" in {difference.check for difference in found}
@@ -73,7 +76,7 @@ def test_listed_byte_differences_exist(
 
 @pytest.mark.parametrize(("release", "name"), RENAMED)
 def test_listed_renamed_fields_had_another_name(
-    judges: dict[str, Reference], monkeypatch: pytest.MonkeyPatch, release: str, name: str
+    judges: dict[str, KafkaJavaProgram], monkeypatch: pytest.MonkeyPatch, release: str, name: str
 ) -> None:
     whole = RENAMED[release, name]
     for field in whole:
@@ -84,7 +87,7 @@ def test_listed_renamed_fields_had_another_name(
 
 @pytest.mark.parametrize(("release", "name"), ADDED_LATER)
 def test_listed_new_fields_are_missing_in_the_older_release(
-    judges: dict[str, Reference], monkeypatch: pytest.MonkeyPatch, release: str, name: str
+    judges: dict[str, KafkaJavaProgram], monkeypatch: pytest.MonkeyPatch, release: str, name: str
 ) -> None:
     whole = ADDED_LATER[release, name]
     for field in whole:
@@ -93,7 +96,7 @@ def test_listed_new_fields_are_missing_in_the_older_release(
         assert differing_checks(judges, release, name) == {"JSON", "reading JSON"}, field
 
 
-def differing_checks(judges: dict[str, Reference], release: str, name: str) -> set[str]:
+def differing_checks(judges: dict[str, KafkaJavaProgram], release: str, name: str) -> set[str]:
     """Returns the checks that fail although the table of differences names none of them."""
     found = set()
     for pair in pairs(release):
@@ -104,7 +107,7 @@ def differing_checks(judges: dict[str, Reference], release: str, name: str) -> s
 
 
 def test_samples_include_every_kind_of_value() -> None:
-    """The samples must have lengths of 16,382 to 16,384, and each kind of value."""
+    """The samples must have each kind of value, also strings of 16,382 to 16,384 bytes."""
     form = next(form for form in forms() if (form.name, form.version) == ("FetchResponse", 16))
     made = samples(form)
     assert len(made) == SAMPLES
@@ -113,11 +116,13 @@ def test_samples_include_every_kind_of_value() -> None:
     assert list(samples(form)) == list(made)
 
 
-def test_base64_is_decoded_as_in_java(judges: dict[str, Reference]) -> None:
+def test_base64_is_decoded_as_in_java(judges: dict[str, KafkaJavaProgram]) -> None:
     texts = ["".join(text) for size in range(7) for text in product("Q= \n-", repeat=size)]
     nodes = [SaslAuthenticateRequest().to_json(2) | {"authBytes": text} for text in texts]
     questions = [
-        question(Operation.FROM_JSON, "SaslAuthenticateRequest", 2, json.dumps(node).encode())
+        question(
+            JavaProgramOperation.FROM_JSON, "SaslAuthenticateRequest", 2, json.dumps(node).encode()
+        )
         for node in nodes
     ]
     answers = judges["4.4.0"].ask(questions)

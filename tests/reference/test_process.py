@@ -12,9 +12,9 @@ from kproto.messages.produce_request import PartitionProduceData, TopicProduceDa
 from tests.support.availability import skip_untested
 from tools.reference import (
     Answer,
-    Operation,
+    JavaProgramOperation,
+    KafkaJavaProgram,
     Outcome,
-    Reference,
     ReferenceFailedError,
     ReferenceUnavailableError,
     classes,
@@ -30,10 +30,10 @@ def heartbeat(generation: int) -> bytes:
 
 
 def rewriting(data: bytes) -> bytes:
-    return question(Operation.REWRITE, "HeartbeatRequest", 4, data)
+    return question(JavaProgramOperation.REWRITE, "HeartbeatRequest", 4, data)
 
 
-def test_answers_come_in_the_order_of_the_questions(judges: dict[str, Reference]) -> None:
+def test_answers_come_in_the_order_of_the_questions(judges: dict[str, KafkaJavaProgram]) -> None:
     sent = [heartbeat(generation) for generation in range(1000)]
     for judge in judges.values():
         answers = list(judge.ask(map(rewriting, sent)))
@@ -41,18 +41,18 @@ def test_answers_come_in_the_order_of_the_questions(judges: dict[str, Reference]
 
 
 def test_questions_and_answers_of_many_megabytes_do_not_block_each_other(
-    judges: dict[str, Reference],
+    judges: dict[str, KafkaJavaProgram],
 ) -> None:
     part = PartitionProduceData(index=0, records=b"r" * 1_000_000)
     data = ProduceRequest(
         topic_data=[TopicProduceData(name="t", partition_data=[part])],
     ).encode(9)
-    asked = question(Operation.REWRITE, "ProduceRequest", 9, data)
+    asked = question(JavaProgramOperation.REWRITE, "ProduceRequest", 9, data)
     answers = judges["4.4.0"].ask(asked for _ in range(60))
     assert sum(answer.data == data for answer in answers) == 60
 
 
-def test_a_refusal_tells_the_reason_and_is_no_failure(judges: dict[str, Reference]) -> None:
+def test_a_refusal_tells_the_reason_and_is_no_failure(judges: dict[str, KafkaJavaProgram]) -> None:
     whole = heartbeat(7)
     cut, sound, longer = judges["4.4.0"].ask(map(rewriting, [whole[:5], whole, whole + b"abc"]))
     assert cut.outcome is Outcome.REFUSED
@@ -60,7 +60,7 @@ def test_a_refusal_tells_the_reason_and_is_no_failure(judges: dict[str, Referenc
     assert sound == longer == Answer(Outcome.DONE, whole, len(whole))
 
 
-def test_to_stop_early_leaves_no_answer_behind(judges: dict[str, Reference]) -> None:
+def test_to_stop_early_leaves_no_answer_behind(judges: dict[str, KafkaJavaProgram]) -> None:
     judge = judges["4.4.0"]
 
     def without_end() -> Iterator[bytes]:
@@ -74,16 +74,20 @@ def test_to_stop_early_leaves_no_answer_behind(judges: dict[str, Reference]) -> 
 
 
 def test_an_unknown_message_is_a_failure_and_the_next_question_is_answered(
-    judges: dict[str, Reference],
+    judges: dict[str, KafkaJavaProgram],
 ) -> None:
     judge = judges["4.4.0"]
-    with pytest.raises(ReferenceFailedError, match="no jar here has the message NoSuchRequest"):
-        list(judge.ask([question(Operation.REWRITE, "NoSuchRequest", 0, b""), rewriting(b"")]))
+    with pytest.raises(ReferenceFailedError, match="class path has the message NoSuchRequest"):
+        list(
+            judge.ask(
+                [question(JavaProgramOperation.REWRITE, "NoSuchRequest", 0, b""), rewriting(b"")]
+            )
+        )
     assert len(list(judge.ask([rewriting(heartbeat(2))]))) == 1
 
 
 def test_a_program_that_ended_is_a_failure(releases: tuple[str, ...]) -> None:
-    with Reference(releases[0]) as judge:
+    with KafkaJavaProgram(releases[0]) as judge:
         judge._process.kill()
         judge._process.wait()
         with pytest.raises(ReferenceFailedError, match="ended early"):
@@ -112,7 +116,7 @@ def test_without_a_jdk_the_program_is_compiled_by_the_compiler_of_eclipse(
     assert {"Reference.class", "Messages.class"} <= {file.name for file in compiled.iterdir()}
     monkeypatch.undo()
     monkeypatch.setattr("tools.reference.process.class_path", lambda release: path)
-    with Reference("4.4.0") as judge:
+    with KafkaJavaProgram("4.4.0") as judge:
         assert [a.data for a in judge.ask([rewriting(heartbeat(3))])] == [heartbeat(3)]
 
 

@@ -1,4 +1,4 @@
-"""Tests that kproto parses .properties and JAAS configs as Java, and has all config names."""
+"""Tests that kproto parses .properties and JAAS configs as Java does, and has all config names."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ public final class Reader16 {
 }
 """
 
-#: Does so for sasl.jaas.config, with a class of Kafka's clients; "" names the login module.
+#: Prints the options of the sasl.jaas.config in each input line, which a class of Kafka's clients
+#: parses; the option with the empty name is the login module.
 JAAS_READER = r"""
 import java.io.*;
 import java.lang.reflect.Constructor;
@@ -119,14 +120,14 @@ Read = Callable[[str], "dict[str, str] | None"]
 
 @pytest.fixture(scope="module")
 def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Read]:
-    """Yields a function that returns the properties Java reads from a text, or None."""
+    """Yields a function that returns the properties in a text, or None if Java refuses the text."""
     with _running("Reader16", READER, tmp_path_factory.mktemp("properties")) as read:
         yield read
 
 
 @pytest.fixture(scope="module")
 def java_jaas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Read]:
-    """Yields a function that returns the options of a sasl.jaas.config, or None if refused."""
+    """Yields a function that returns the options in a sasl.jaas.config, or None if Java refuses."""
     try:
         libraries = [str(clients_jar("4.4.0"))]
         with locked(CACHE / "lock"):
@@ -139,7 +140,10 @@ def java_jaas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Read]:
 
 @contextmanager
 def _running(name: str, program: str, folder: Path, *libraries: str) -> Iterator[Read]:
-    """Compiles and starts a Java program; yields a function that sends it one text."""
+    """Compiles and starts a Java program; yields a function that sends a text to the program.
+
+    The function returns the pairs that the program reads, or None if the program refuses the text.
+    """
     source = folder / f"{name}.java"
     source.write_text(program)
     try:

@@ -1,6 +1,6 @@
 """Tests that subscriptions and assignments have the bytes of Kafka's ConsumerProtocol.
 
-Both decode the bytes equally.
+kproto and Kafka must also decode the bytes equally.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kproto.client.groups.protocol_data import (
 from kproto.client.metadata.cluster import TopicPartition
 from kproto.wire.errors import DecodeError
 from tests.unit.client.groups.golden_data import ASSIGNMENTS, SUBSCRIPTIONS
-from tools.reference import Reference
+from tools.reference import KafkaJavaProgram
 from tools.reference.member_data import (
     read_assignments,
     read_subscriptions,
@@ -63,7 +63,9 @@ def assignments(count: int) -> Iterator[list[TopicPartition]]:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_encoded_bytes_equal_those_of_kafka(judges: dict[str, Reference], release: str) -> None:
+def test_encoded_bytes_equal_those_of_kafka(
+    judges: dict[str, KafkaJavaProgram], release: str
+) -> None:
     expected = list(subscriptions(COUNT))
     ours = [subscription_bytes(each) for each in expected]
     assert ours == list(write_subscriptions(judges[release], expected))
@@ -74,7 +76,7 @@ def test_encoded_bytes_equal_those_of_kafka(judges: dict[str, Reference], releas
 @pytest.mark.parametrize("version", [*VERSIONS, None])
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_version_that_kafka_writes_is_decoded(
-    judges: dict[str, Reference], release: str, version: int | None
+    judges: dict[str, KafkaJavaProgram], release: str, version: int | None
 ) -> None:
     judge = judges[release]
     written = list(write_subscriptions(judge, subscriptions(COUNT), version))
@@ -86,7 +88,9 @@ def test_every_version_that_kafka_writes_is_decoded(
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_broken_bytes_are_refused_as_in_kafka(judges: dict[str, Reference], release: str) -> None:
+def test_broken_bytes_are_refused_as_in_kafka(
+    judges: dict[str, KafkaJavaProgram], release: str
+) -> None:
     """kproto also refuses invalid UTF-8 and lengths below -1, as in all messages."""
     chance = random.Random(SEED)
     broken = []
@@ -111,7 +115,9 @@ def test_broken_bytes_are_refused_as_in_kafka(judges: dict[str, Reference], rele
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_golden_bytes_equal_those_of_kafka(judges: dict[str, Reference], release: str) -> None:
+def test_golden_bytes_equal_those_of_kafka(
+    judges: dict[str, KafkaJavaProgram], release: str
+) -> None:
     judge = judges[release]
     for version, expected, data in SUBSCRIPTIONS:
         assert [bytes.fromhex(data)] == list(write_subscriptions(judge, [expected], version))

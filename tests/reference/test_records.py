@@ -1,6 +1,6 @@
-"""Tests that Kafka's classes and kproto decode each other's batches, also mutated.
+"""Tests that Kafka's classes and kproto decode each other's record batches and message sets.
 
-The batches include message sets.
+Both must also decode or refuse mutated bytes equally.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 
 from kproto.records import Header, NewRecord, encode_batch, encode_message_set
 from tests.support.availability import not_available
-from tools.reference import Reference, ReferenceUnavailableError
+from tools.reference import KafkaJavaProgram, ReferenceUnavailableError
 from tools.reference.pairs import RELEASES
 from tools.reference.records import STRICTER, Verdict, build, describe, judge, mutations, read
 
@@ -27,10 +27,10 @@ forms = pytest.mark.parametrize(("magic", "codec"), FORMS)
 
 
 @pytest.fixture(scope="module", params=RELEASES)
-def kafka_classes(request: pytest.FixtureRequest) -> Iterator[Reference]:
+def kafka_classes(request: pytest.FixtureRequest) -> Iterator[KafkaJavaProgram]:
     """Yields Kafka's classes of each release."""
     try:
-        running = Reference(request.param)
+        running = KafkaJavaProgram(request.param)
     except ReferenceUnavailableError as error:
         not_available("Kafka's own classes", error)
     with running:
@@ -38,7 +38,10 @@ def kafka_classes(request: pytest.FixtureRequest) -> Iterator[Reference]:
 
 
 def headers_of(magic: int, number: int) -> list[Header]:
-    """Returns headers of all kinds; none for magic 0 and 1, which have no headers."""
+    """Returns the first `number` % 7 of six different headers.
+
+    Returns none for magic 0 and 1, which have no headers.
+    """
     if magic < 2:
         return []
     return [("a", b"1"), ("a", b"2"), ("null", None), ("empty", b""), ("", b"\0"), ("é√😀", b"x")][
@@ -47,7 +50,7 @@ def headers_of(magic: int, number: int) -> list[Header]:
 
 
 def samples(magic: int) -> list[list[NewRecord]]:
-    """Returns lists of null, empty, small, large and many records, with varied timestamps."""
+    """Returns lists of few, one and many records, with null, empty and large values."""
     few: list[NewRecord] = [
         (b"k1", b"v1", headers_of(magic, 0), T),
         (None, b"value of a null key", headers_of(magic, 5), T + 5),
@@ -91,7 +94,7 @@ PRODUCER: dict[str, Any] = {"producer_id": 4711, "producer_epoch": 3, "base_sequ
 
 
 def variants(magic: int) -> list[dict[str, Any]]:
-    """Returns field values of a batch, without its records."""
+    """Returns sets of field values for batches; records are added by `described_for_java`."""
     found: list[dict[str, Any]] = [{}, {"base_offset": 2**40}, {"base_offset": 500, "gap": 7}]
     if magic >= 1:
         found.append({"log_append_time": T + 777, "base_offset": 3})
@@ -103,7 +106,7 @@ def variants(magic: int) -> list[dict[str, Any]]:
 
 @forms
 def test_batches_of_java_are_decoded_as_java_decodes_them(
-    kafka_classes: Reference, magic: int, codec: str
+    kafka_classes: KafkaJavaProgram, magic: int, codec: str
 ) -> None:
     wanted = [
         described_for_java(magic, codec, records, **fields)
@@ -119,7 +122,7 @@ def test_batches_of_java_are_decoded_as_java_decodes_them(
 
 @forms
 def test_batches_of_kproto_are_decoded_equally_by_java(
-    kafka_classes: Reference, magic: int, codec: str
+    kafka_classes: KafkaJavaProgram, magic: int, codec: str
 ) -> None:
     buffers: list[bytes] = []
     for records in samples(magic):
@@ -149,7 +152,9 @@ def test_batches_of_kproto_are_decoded_equally_by_java(
 
 
 @pytest.mark.parametrize("magic", [0, 1, 2])
-def test_uncompressed_batches_have_the_bytes_of_java(kafka_classes: Reference, magic: int) -> None:
+def test_uncompressed_batches_have_the_bytes_of_java(
+    kafka_classes: KafkaJavaProgram, magic: int
+) -> None:
     lists = samples(magic)
     theirs = build(kafka_classes, [described_for_java(magic, "none", one) for one in lists])
     for records, data in zip(lists, theirs, strict=True):
@@ -159,7 +164,7 @@ def test_uncompressed_batches_have_the_bytes_of_java(kafka_classes: Reference, m
             assert encode_message_set(records, magic=magic) == data
 
 
-def test_mixed_magics_are_decoded_equally(kafka_classes: Reference) -> None:
+def test_mixed_magics_are_decoded_equally(kafka_classes: KafkaJavaProgram) -> None:
     pieces = build(
         kafka_classes,
         [
@@ -181,13 +186,13 @@ SEED = 20_260_101
 @pytest.mark.exhaustive
 @forms
 def test_java_and_kproto_agree_on_mutated_batches(
-    kafka_classes: Reference, magic: int, codec: str
+    kafka_classes: KafkaJavaProgram, magic: int, codec: str
 ) -> None:
     few = samples(magic)[0]
     if magic == 2:
         seeds = [encode_batch(few, compression=codec), encode_batch(few[1:2], compression=codec)]
     else:
-        # Each is one log entry; with codec `none` every message is an entry.
+        # Each seed is one log entry; with codec `none` every message is an entry.
         lists = [[record] for record in few] if codec == "none" else [few]
         seeds = [encode_message_set(one, magic=magic, compression=codec) for one in lists]
     buffers = list(mutations(seeds, MUTATIONS, SEED))

@@ -50,6 +50,7 @@ def test_definitions_and_classes_of_a_jar_say_the_same_of_every_key() -> None:
         assert in_use == {key: versions for key, versions in by_class.items() if versions}, jar.name
 
 
+@pytest.mark.thorough
 def test_another_file_is_told_from_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = tmp_path / "versions.json"
     other.write_text("{}")
@@ -61,7 +62,7 @@ def test_another_file_is_told_from_it(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_kips_of_the_definitions_stand_in_their_comments() -> None:
-    """A row whose source is a definition may name only KIPs that the definition names."""
+    """If a row of kips.toml cites a definition, the definition has each KIP of the row."""
     looked = 0
     for api in tomllib.loads((ROOT / "kproto" / "schema" / "kips.toml").read_text()):
         for note in () if api == "kips" else version_notes(api):

@@ -1,4 +1,4 @@
-"""Tests that the authorizer decides as KRaft's StandardAuthorizer, for random ACLs."""
+"""Tests that the authorizer decides as KRaft's StandardAuthorizer does, for random ACLs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tools.reference import Reference
+from tools.reference import KafkaJavaProgram
 from tools.reference.pairs import RELEASES
 from tools.reference.rights import cases, decide, decided_here
 
@@ -17,7 +17,7 @@ SEED = 11
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_rights_are_decided_as_kafka_decides_them(
-    judges: dict[str, Reference], release: str
+    judges: dict[str, KafkaJavaProgram], release: str
 ) -> None:
     wanted = list(cases(3_000, SEED))
     letters: Counter[str] = Counter()

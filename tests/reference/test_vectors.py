@@ -10,7 +10,7 @@ import pytest
 from kproto.fuzz.judging import without_records
 from kproto.schema.definitions import union
 from kproto.schema.layout import layout
-from tools.reference import Answer, Operation, Outcome, Reference, question
+from tools.reference import Answer, JavaProgramOperation, KafkaJavaProgram, Outcome, question
 from tools.reference.pairs import forms
 from tools.reference.vectors import FOLDER, Vector, lines, pair_of, read
 
@@ -47,27 +47,32 @@ def test_kproto_makes_the_bytes_of_the_json_and_the_json_of_the_bytes(
 
 @pytest.mark.reference
 def test_kafka_makes_the_bytes_of_the_json_and_the_json_of_the_bytes(
-    vectors: list[Vector], judges: dict[str, Reference]
+    vectors: list[Vector], judges: dict[str, KafkaJavaProgram]
 ) -> None:
     """Each vector is checked with the newest release that has its version."""
     for release, judge in judges.items():
         mine = [vector for vector in vectors if pair_of(vector).release == release]
         assert mine
         made = judge.ask(
-            asked(Operation.FROM_JSON, vector, json.dumps(vector.json).encode()) for vector in mine
+            asked(JavaProgramOperation.FROM_JSON, vector, json.dumps(vector.json).encode())
+            for vector in mine
         )
         for vector, answer in zip(mine, made, strict=True):
             assert (answer.outcome, answer.data) == (Outcome.DONE, vector.data), vector.form
-        written = judge.ask(asked(Operation.TO_JSON, vector, vector.data) for vector in mine)
+        written = judge.ask(
+            asked(JavaProgramOperation.TO_JSON, vector, vector.data) for vector in mine
+        )
         for vector, answer in zip(mine, written, strict=True):
             assert answer.taken == len(vector.data), vector.form
             assert json.loads(answer.data) == kafka_json(vector), vector.form
-        again = judge.ask(asked(Operation.REWRITE, vector, vector.data) for vector in mine)
+        again = judge.ask(
+            asked(JavaProgramOperation.REWRITE, vector, vector.data) for vector in mine
+        )
         for vector, answer in zip(mine, again, strict=True):
             assert answer == Answer(Outcome.DONE, vector.data, len(vector.data)), vector.form
 
 
-def asked(operation: Operation, vector: Vector, content: bytes) -> bytes:
+def asked(operation: JavaProgramOperation, vector: Vector, content: bytes) -> bytes:
     pair = pair_of(vector)
     return question(operation, pair.name, pair.version, content)
 

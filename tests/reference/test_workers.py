@@ -24,16 +24,19 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_every_result_is_returned() -> None:
     assert sorted(in_parallel(abs, range(-50, 0), processes=2)) == list(range(1, 51))
 
 
+@pytest.mark.slow
 def test_error_of_a_task_is_raised() -> None:
     with pytest.raises(ValueError, match="invalid literal"):
         list(in_parallel(int, ["1", "x", "2"], processes=2))
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs the child list of Linux")
+@pytest.mark.slow
 def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     program = tmp_path / "endless.py"
     program.write_text(ENDLESS, encoding="utf-8")

@@ -69,7 +69,7 @@ class Topics:
 
 @pytest.fixture
 def topics(newest_kafka: RunningKafka) -> Topics:
-    """Returns topics on the newest real broker; mark the test `kafka`."""
+    """Returns an object that creates topics on the newest real broker; mark the test `kafka`."""
     return Topics(newest_kafka.bootstrap)
 
 
@@ -82,5 +82,5 @@ def embedded(spark_environment: None) -> Iterator[str]:
 
 @pytest.fixture
 def embedded_topics(embedded: str) -> Topics:
-    """Returns topics on the embedded broker."""
+    """Returns an object that creates topics on the embedded broker."""
     return Topics(embedded)

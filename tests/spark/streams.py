@@ -1,16 +1,21 @@
-"""Runs streaming queries for tests until they have read all, and reads their output."""
+"""Runs streaming queries for tests until they have read all records, and reads their output."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from kproto.client import Client, ProducerRecord
 from tests.spark.conftest import Topics
+from tests.spark.programs.on_a_cluster import MOST_STARTS, PLANNER_TOO_SLOW
 
 __all__ = ["options", "read_all", "rows_of", "send", "start"]
+
+#: The statuses of a query whose planning process has not connected yet.
+_BEFORE_PLANNING: Final = ("Initializing StreamExecution", "Initializing sources")
 
 
 def options(topics: Topics, topic: str, **others: str) -> dict[str, str]:
@@ -33,7 +38,29 @@ def send(topics: Topics, topic: str, values: Iterable[int], partition: int = 0) 
 
 
 def start(spark: Any, options: dict[str, str], folder: Path, **trigger: Any) -> Any:
-    """Starts a query from a topic to Parquet under `folder`, with its checkpoint there."""
+    """Starts a query from a topic to Parquet under `folder`, with its checkpoint there.
+
+    Starts it again if its planning process was too slow, as on a busy machine.
+    """
+    return planned(lambda: _start(spark, options, folder, trigger))
+
+
+def planned(start: Callable[[], Any]) -> Any:
+    """Calls `start` until the planning process of the query that it returns has connected.
+
+    A query whose planning process was too slow has read nothing.
+    """
+    for _ in range(MOST_STARTS - 1):
+        query = start()
+        while query.isActive and query.status["message"] in _BEFORE_PLANNING:
+            time.sleep(0.05)
+        failure = query.exception()
+        if failure is None or PLANNER_TOO_SLOW not in str(failure):
+            return query
+    return start()
+
+
+def _start(spark: Any, options: dict[str, str], folder: Path, trigger: dict[str, Any]) -> Any:
     return (
         spark.readStream.format("kproto")
         .options(**options)

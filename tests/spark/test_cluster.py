@@ -82,7 +82,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def task(newest_kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Returns the task of the application, which is equal in each test."""
+    """Fills the topics for all tests of this module, and returns the task for the application."""
     topic = f"cluster-{tmp_path_factory.getbasetemp().name}-{id(tmp_path_factory)}"
     Topics(newest_kafka.bootstrap).fill(
         topic,
@@ -123,9 +123,10 @@ def test_shipped_zip_reads_batches(
 def test_data_source_of_a_shipped_zip_is_discovered(
     cluster: SparkCluster, package: Path, task: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Spark discovers data sources before it reads `--py-files`, so the driver's path has the zip.
+    """The test puts the zip on the Python path of the driver, and into `--py-files`.
 
-    The planner of a stream needs the zip on its path, too.
+    Spark discovers data sources before it reads `--py-files`. The planner of a stream also needs
+    the zip on its path.
     """
     own = json.dumps(task | {"folder": str(tmp_path)})
     options = [*as_options(SHARE), "--py-files", str(package)]
@@ -179,7 +180,7 @@ def test_package_installed_on_every_node_runs_all_steps(
 def test_connect_with_a_zip_artifact_reads_batches(
     cluster: SparkCluster, package: Path, task: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Only batches can be read. `register` hides secrets in the server's log of requests."""
+    """With a zip only batches can be read. `register` hides secrets in the server's event log."""
     events = {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": f"file://{tmp_path}",

@@ -160,9 +160,14 @@ def test_limit_ends_the_read_early(spark: Any, topics: Topics, topic_name: str) 
     ("options", "what"),
     [
         ({"includeHeader": "true"}, "option includeHeader.* is not known"),
-        ({"startingOffsets": "latest"}, "startingOffsets cannot be 'latest'"),
-        ({"assign": '{"%s": [7]}'}, "has no partition 7"),
         ({"endingOffsets": '{"%s": {"0": 99}}'}, "offsets 0 up to 99 were requested"),
+        *(
+            pytest.param(*each, marks=pytest.mark.exhaustive)
+            for each in (
+                ({"startingOffsets": "latest"}, "startingOffsets cannot be 'latest'"),
+                ({"assign": '{"%s": [7]}'}, "has no partition 7"),
+            )
+        ),
     ],
 )
 def test_unreadable_offsets_are_an_error(
@@ -222,7 +227,7 @@ def test_lost_records_fail_or_are_skipped(spark: Any, topics: Topics, topic_name
 
 
 async def fetching() -> int:
-    """Returns how many ranges this process fetches now."""
+    """Returns the number of ranges that this process is fetching."""
     running = [repr(task.get_coro()) for task in asyncio.all_tasks()]
     return sum("_RangeFetch._run" in each for each in running)
 
@@ -270,7 +275,7 @@ def test_closing_a_read_cancels_its_fetches(topics: Topics, topic_name: str) -> 
 def test_topic_recreated_during_the_read_is_data_loss(
     topics: Topics, topic_name: str, fail: bool
 ) -> None:
-    """No record of the recreated topic is read, although it has as many offsets."""
+    """No record of the new topic is read, although the new topic has as many offsets."""
     topics.fill(topic_name, numbered(2_000), batch_bytes=1_000)
     options = parse_read_options(
         {

@@ -1,4 +1,4 @@
-"""Tests the demo command: every count is correct, and a second run prints the same."""
+"""Tests the demo command: the counts of the stream and of `--batch`, and interrupts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_demo_prints_the_same_as_stream_and_batch(tmp_path: Path) -> None:
 
 
 def is_written(output: Path) -> bool:
-    """Returns whether tasks of the job are writing."""
+    """Returns True if tasks of the demo's Spark job are writing files."""
     return any(output.glob(".events-writing-*/_kproto/writing-*/_temporary/0/_temporary/*"))
 
 

@@ -19,7 +19,10 @@ DAY = 86_400.0
 def verdicts(
     spark: Any, events: list[tuple[str, str, int | None]], before: list[tuple[str, str, int | None]]
 ) -> list[str]:
-    """Returns the status of each event (source, id, seconds), ordered by offset."""
+    """Returns the status of each event, in order; `before` has the events written earlier.
+
+    An event is (source, id, seconds). Its index is its offset.
+    """
     rows = [(s, i, None, "t", 0, n, at) for n, (s, i, at) in enumerate(events)]
     seconds = EVENT.replace("timestamp timestamp", "timestamp bigint")
     frame = spark.createDataFrame(rows, seconds)
@@ -30,6 +33,7 @@ def verdicts(
     return [row["status"] for row in judged]
 
 
+@pytest.mark.exhaustive
 def test_event_written_within_the_window_is_a_duplicate(spark: Any) -> None:
     day = int(DAY)
     before = [("a", "1", 10 * day), ("a", "1", 12 * day), ("a", "2", None), ("b", "1", 0)]

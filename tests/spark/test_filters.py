@@ -1,4 +1,4 @@
-"""Tests that pushed filters narrow the ranges, and that rows are equal without pushdown."""
+"""Tests that pushed filters narrow the offset ranges, and change no row of the result."""
 
 from __future__ import annotations
 
@@ -26,13 +26,18 @@ def flagged(spark: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
 @pytest.mark.parametrize(
     ("filtered", "offsets", "tasks"),
     [
-        ("partition = 1", 30, 1),
         ("partition in (0, 2)", 60, 2),
         ("offset >= 10 and offset < 12", 6, 3),
-        ("partition = 0 and offset = 7", 1, 1),
         ("timestamp >= timestamp_millis(1700000020000)", 30, 3),
-        ("partition = 9", 0, 1),
-        ("value is not null", 90, 3),
+        *(
+            pytest.param(*each, marks=pytest.mark.exhaustive)
+            for each in (
+                ("partition = 1", 30, 1),
+                ("partition = 0 and offset = 7", 1, 1),
+                ("partition = 9", 0, 1),
+                ("value is not null", 90, 3),
+            )
+        ),
     ],
 )
 def test_rows_and_tasks(

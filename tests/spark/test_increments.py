@@ -1,4 +1,4 @@
-"""Tests incremental runs: new records, duplicates, data loss, streams, other formats."""
+"""Tests incremental runs: new records, duplicates, data loss, streams, a table format."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from kproto_pipeline.job import JobCounts, JobSettings, OutputExistsError, run
-from kproto_pipeline.job.settings import DeadLetters, Output
+from kproto_pipeline.job.settings import DeadLetterSettings, OutputSettings
 from kproto_pipeline.spark.planning.offset_ranges import DataLossError
 
 from kproto.client import Client, NewTopic, ProducerRecord
@@ -32,7 +32,7 @@ def settings(topics: Topics, topic: str, folder: Path, **source: str) -> JobSett
     given = {"kafka.bootstrap.servers": topics.bootstrap, **source}
     if "subscribePattern" not in source:
         given["subscribe"] = topic
-    return JobSettings(given, Output(str(folder / "lake")), mode="incremental")
+    return JobSettings(given, OutputSettings(str(folder / "lake")), mode="incremental")
 
 
 def test_run_continues_where_the_last_one_ended(
@@ -56,6 +56,7 @@ def test_run_continues_where_the_last_one_ended(
     assert ids(tmp_path / "lake") == {"1": 1, "2": 2, "3": 1}
 
 
+@pytest.mark.exhaustive
 def test_record_without_a_timestamp_is_compared_with_all_increments(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
@@ -130,7 +131,7 @@ def test_stream_reads_records_that_arrive_while_it_runs(
         settings(embedded_topics, topic_name, tmp_path),
         mode="stream",
         interval_s=0.01,
-        dead_letters=DeadLetters(str(tmp_path / "dead"), "json"),
+        dead_letters=DeadLetterSettings(str(tmp_path / "dead"), "json"),
     )
     coming = [[event(2), event(1)], [BROKEN[1]], [event(3)]]
 
@@ -151,7 +152,7 @@ def test_stream_reads_records_that_arrive_while_it_runs(
 def test_table_format_is_written_at_least_once(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
-    """Events of an unfinished increment are found in the database, and not written again."""
+    """The next run finds the events of an unfinished increment in the table, and repeats none."""
     embedded_topics.fill(topic_name, [event(1), event(2)])
     options = {
         "url": f"jdbc:derby:{tmp_path}/db;create=true",
@@ -162,7 +163,7 @@ def test_table_format_is_written_at_least_once(
     columns = ("source", "id", "timestamp", "status")
     wanted = replace(
         settings(embedded_topics, topic_name, tmp_path),
-        output=Output(None, "jdbc", (), False, columns, str(tmp_path / "state"), options),
+        output=OutputSettings(None, "jdbc", (), False, columns, str(tmp_path / "state"), options),
     )
     told: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Tests the job on the embedded and on a real broker: each record read has one outcome."""
+"""Tests the job on the embedded and on a real broker: each record read has one status."""
 
 from __future__ import annotations
 

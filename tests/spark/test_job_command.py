@@ -1,4 +1,4 @@
-"""Tests the job command: killed repeatedly and then finished, its output, one-line errors."""
+"""Tests the job command: repeated kills, the printed counts, and an error without a traceback."""
 
 from __future__ import annotations
 

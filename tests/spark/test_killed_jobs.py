@@ -22,7 +22,7 @@ from kproto_pipeline.job import (
     run,
 )
 from kproto_pipeline.job.output_lock import lock_output
-from kproto_pipeline.job.settings import DeadLetters, Output
+from kproto_pipeline.job.settings import DeadLetterSettings, OutputSettings
 
 from tests.spark.conftest import Topics
 from tests.spark.test_job import BROKEN, event
@@ -67,7 +67,9 @@ def ids(folder: Path) -> Counter[str]:
 
 def settings(topics: Topics, topic: str, folder: Path, mode: Any, **more: Any) -> JobSettings:
     source = {"kafka.bootstrap.servers": topics.bootstrap, "subscribe": topic}
-    return JobSettings(source, Output(str(folder / "lake")), mode=mode, max_records=2, **more)
+    return JobSettings(
+        source, OutputSettings(str(folder / "lake")), mode=mode, max_records=2, **more
+    )
 
 
 STEPS = [step for step in increment_writer.STEPS if step != "dead letters written"]
@@ -96,7 +98,7 @@ def test_restart_after_a_kill_at_each_step(
             topic_name,
             folder,
             "incremental",
-            dead_letters=DeadLetters(str(folder / "dead")) if letters else None,
+            dead_letters=DeadLetterSettings(str(folder / "dead")) if letters else None,
         )
         if not (step == "dead letters written" and times == 2):
             with pytest.raises(Killed):
@@ -136,7 +138,7 @@ def test_restart_after_a_kill_during_replacement(
             last("move")
 
         monkeypatch.setattr(output_files.OutputFiles, "move", killed)
-        again = JobSettings(wanted.source, Output(str(tmp_path / "lake"), overwrite=True))
+        again = JobSettings(wanted.source, OutputSettings(str(tmp_path / "lake"), overwrite=True))
         with pytest.raises(Killed):
             run(spark, again)
         monkeypatch.setattr(output_files.OutputFiles, "move", move)
@@ -146,6 +148,7 @@ def test_restart_after_a_kill_during_replacement(
         assert [path.name for path in tmp_path.iterdir()] == ["lake"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("no_undoing")
 def test_restart_after_a_kill_without_atomic_rename(
     spark: Any,
@@ -154,7 +157,7 @@ def test_restart_after_a_kill_without_atomic_rename(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As on an object store, the manifest is written last; without it there is no increment."""
+    """Without atomic renames, the manifest is written last; files without one do not count."""
     monkeypatch.setattr(output_files, "ATOMIC", frozenset())
     embedded_topics.fill(topic_name, RECORDS)
     wanted = settings(embedded_topics, topic_name, tmp_path, "incremental")
@@ -225,7 +228,7 @@ def test_damaged_output_is_refused(spark: Any, existing_output: tuple[JobSetting
     for damage, words in (
         (lambda: (lake / "mine.parquet").write_text("x"), "holds mine.parquet, which is no"),
         (lambda: manifest.write_text("{"), "is no manifest of an increment"),
-        (lambda: manifest.write_text('{"kproto_pipeline": 2}'), "is of version 2"),
+        (lambda: manifest.write_text('{"kproto_pipeline": 2}'), "has version 2"),
         (manifest.unlink, "_kproto.json is missing"),
         (lambda: shutil.rmtree(lake / "increment=000002"), "one is missing"),
     ):

@@ -13,9 +13,10 @@ from kproto_cloudevents import CloudEvent
 
 from kproto.client import ProducerRecord
 from tests.spark.conftest import Topics
+from tests.spark.streams import planned
 from tests.support.pages import blocks, page_text
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 
 (READ,) = blocks(page_text("docs/how-to/spark-read.md"), "python")
 STREAM, LAG = blocks(page_text("docs/how-to/spark-streams.md"), "python")
@@ -42,8 +43,12 @@ def test_programs_of_the_spark_pages_run(
 
     run(READ, "")
     assert "|departed|    3|" in capsys.readouterr().out
-    run(STREAM, "stream")
-    query = scope["query"]
+
+    def start() -> Any:
+        run(STREAM, "stream")
+        return scope["query"]
+
+    query = planned(start)
     try:
         scope["frame"] = spark.createDataFrame([("late", b"no event")], "key string, value binary")
         query.processAllAvailable()  # the first batch is empty, and stores the end offsets

@@ -29,7 +29,7 @@ def beside(spark_environment: None) -> Iterator[SparkPrograms]:
 
 
 def same(beside: SparkPrograms, topics: Topics, **options: str) -> int:
-    """Checks that both formats return the same rows; returns their number."""
+    """Checks that the formats `kafka` and `kproto` return the same rows; returns their number."""
     wanted = {"kafka.bootstrap.servers": topics.bootstrap, **options}
     found = beside.run("same_rows", {"options": wanted})
     theirs, ours = found.pop("types")
@@ -114,7 +114,7 @@ def test_a_time_that_no_record_has_reached_is_an_error_of_both(
     beside: SparkPrograms, topics: Topics, topic_name: str
 ) -> None:
     topics.fill(topic_name, timed(), partitions=3)
-    for engine, what in (("kafka", "No offset matched"), ("kproto", "no record is that late")):
+    for engine, what in (("kafka", "No offset matched"), ("kproto", "no record has the timestamp")):
         options = {
             "kafka.bootstrap.servers": topics.bootstrap,
             "subscribe": topic_name,
@@ -186,7 +186,7 @@ def test_log_append_time(beside: SparkPrograms, topics: Topics, topic_name: str)
 def test_transactions(
     beside: SparkPrograms, topics: Topics, topic_name: str, level: str, count: int
 ) -> None:
-    """One transaction stays open, so no later record is committed."""
+    """A transaction stays open, so with read_committed no later record is read."""
     topics.fill(topic_name, [], partitions=1)
     parts = [
         [[1, 2, 3], "commit"],
@@ -202,7 +202,7 @@ def test_transactions(
 
 
 def test_a_compacted_log(beside: SparkPrograms, topics: Topics, topic_name: str) -> None:
-    """Offsets are missing between records, at the ends of ranges, and of whole batches."""
+    """Compaction removes records inside batches and at the ends of ranges, and whole batches."""
     configs = {
         "cleanup.policy": "compact",
         "segment.ms": "100",
@@ -222,7 +222,7 @@ def test_a_compacted_log(beside: SparkPrograms, topics: Topics, topic_name: str)
                     )
                     await asyncio.sleep(0.3)  # the next records are in another segment
             async with asyncio.timeout(90):
-                while (left := await records_of(client)) > 60:  # noqa: ASYNC110 - it must be asked
+                while (left := await records_of(client)) > 60:  # noqa: ASYNC110 - no event
                     await asyncio.sleep(1)
             return left
 

@@ -42,14 +42,14 @@ JAAS = (
 
 @dataclass
 class Shown:
-    """Every text that a Spark session showed, by its source, and the secrets to search for."""
+    """Every text that Spark showed, by where it was shown, and the secrets to search for."""
 
     texts: dict[str, str]
     secrets: dict[str, str]
     registered: bool
 
     def leaks(self) -> dict[str, list[str]]:
-        """Returns the names of the secrets that are shown, by source."""
+        """Returns the names of the secrets that are shown, by where they are shown."""
         found = {
             where: [name for name, secret in self.secrets.items() if secret in text]
             for where, text in self.texts.items()
@@ -154,7 +154,7 @@ def test_no_secret_is_shown(shown: Shown) -> None:
 
 
 def test_every_inspected_text_is_shown_by_spark(shown: Shown) -> None:
-    """No inspected text is empty: each would contain a secret if Spark showed it."""
+    """Checks the content of the texts: in an empty text, the search would find no secret."""
     assert "kproto" in shown.texts["explain formatted"]
     assert [name for name in shown.texts if name.startswith("failing ")] == [
         f"failing {name}" for name in ("password", "quotes", "option", "key")

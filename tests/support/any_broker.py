@@ -40,7 +40,7 @@ def broker_version(request: pytest.FixtureRequest) -> str:
 
 @pytest_asyncio.fixture
 async def bootstrap(broker_version: str, kafka_brokers: Brokers) -> AsyncIterator[str]:
-    """Yields the address of this broker; an embedded broker is new for each test."""
+    """Yields the address of the test's broker; an embedded broker is new for each test."""
     if broker_version == EMBEDDED:
         async with Broker() as broker:
             yield broker.bootstrap
@@ -50,7 +50,7 @@ async def bootstrap(broker_version: str, kafka_brokers: Brokers) -> AsyncIterato
 
 @pytest.fixture
 def connection(broker_version: str, kafka_brokers: Brokers) -> Iterator[RawConnection]:
-    """Yields a blocking connection to this broker; an embedded broker is new for each test."""
+    """Yields a blocking connection to the test's broker; an embedded broker is new each time."""
     if broker_version == EMBEDDED:
         with threaded_broker() as embedded, RawConnection(embedded.bootstrap) as connection:
             yield connection
@@ -60,7 +60,10 @@ def connection(broker_version: str, kafka_brokers: Brokers) -> Iterator[RawConne
 
 
 def real_broker(version: str, kafka_brokers: Brokers) -> RunningKafka:
-    """Returns the running broker of that version; without one, skips the test or fails in CI."""
+    """Returns a running Kafka broker of `version`; if it cannot start, skips the test.
+
+    In CI the test fails instead.
+    """
     try:
         return kafka_brokers.get(version)
     except CANNOT_START as error:
@@ -69,7 +72,7 @@ def real_broker(version: str, kafka_brokers: Brokers) -> RunningKafka:
 
 @pytest_asyncio.fixture
 async def client(bootstrap: str) -> AsyncIterator[kproto.Client]:
-    """Yields a client of this broker with default settings."""
+    """Yields a client of the test's broker, with default settings."""
     async with kproto.Client(bootstrap) as client:
         yield client
 

@@ -82,7 +82,7 @@ class Ours:
         settings = BrokerSettings(authorizer=True, super_users=(str(ROOT),))
         cluster = ClusterState(settings)
         endpoint = Endpoint(1, HERE, 9092)
-        cluster.join(endpoint)
+        cluster.register_endpoint(endpoint)
         clock = ManualClock()
         kind, _, name = ALICE.partition(":")
         self.root = Context(cluster, settings, endpoint, {}, clock, HERE, None, ROOT)

@@ -71,7 +71,7 @@ def _reason(report: pytest.TestReport) -> str:
 def missing_lines(reasons: Iterable[str]) -> list[str]:
     """Returns one line per reason: the number of skipped tests, what they test, what to install.
 
-    Skips by other modules are omitted.
+    Omits reasons that are not from `skip_untested`.
     """
     counts: Counter[str] = Counter()
     parts: dict[str, set[str]] = {}

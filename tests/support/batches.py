@@ -50,7 +50,7 @@ def view(
     compression: str = "none",
     step_ms: int = 1,
 ) -> RecordBatch:
-    """Returns such a batch as a RecordBatch."""
+    """Returns a batch of `batch_bytes` as a RecordBatch."""
     batch = RecordBatch(
         batch_bytes(
             count,

@@ -86,7 +86,10 @@ class Brokers:
         self._docker: bool | None = None
 
     def get(self, version: str) -> RunningKafka:
-        """Returns the broker of this version; after a failed start, raises its error again."""
+        """Returns the broker of this version; after a failed start, raises its error again.
+
+        If `KPROTO_BOOTSTRAP` is set, returns the broker at this address, whatever the version.
+        """
         external = os.environ.get("KPROTO_BOOTSTRAP")
         if external:
             return RunningKafka(external, EXTERNAL, "external")

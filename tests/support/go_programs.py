@@ -12,9 +12,10 @@ __all__ = ["built"]
 
 
 def built(what: str, folder: Path, into: Path) -> Path:
-    """Builds the program in `folder` into the folder `into`; skips the test without Go.
+    """Builds the program in `folder` into the folder `into`; returns the path of the program.
 
-    The first build downloads Go modules from a proxy; later builds use Go's cache.
+    Skips the test if Go is missing or the build fails; in CI the test fails. The first build
+    downloads Go modules from a proxy; later builds use Go's cache.
     """
     go = shutil.which("go")
     if go is None:

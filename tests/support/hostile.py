@@ -1,4 +1,4 @@
-"""Runs a proxy before a correct broker that attacks its n-th response.
+"""Runs a proxy in front of a correct broker; the proxy attacks the n-th response.
 
 An attack is a function of the frame's content, the decoded response and a random generator. It
 returns the bytes to send instead, and what happens to the connection afterwards. Responses are
@@ -61,7 +61,7 @@ def mutated(content: bytes, response: ReceivedResponse, chance: random.Random) -
 
 
 def giant_inside(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
-    """Replaces a number, such as a length, time, offset or id, by the largest value."""
+    """Overwrites bytes of the body, perhaps a length or an offset, with the largest number."""
     body = bytearray(content[_ID:])
     giant = chance.choice([b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\x7f" + b"\xff" * 7])
     at = chance.randrange(max(1, len(body) - len(giant)))
@@ -97,7 +97,7 @@ def empty(content: bytes, response: ReceivedResponse, chance: random.Random) -> 
 
 
 def noise(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
-    """Sends random bytes."""
+    """Sends random bytes, and then nothing more."""
     return Reply(chance.randbytes(chance.randint(1, 200)), Then.SILENCE)
 
 

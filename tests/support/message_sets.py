@@ -22,7 +22,10 @@ def message_set(
     log_append_time: int | None = None,
     base_offset: int = 0,
 ) -> bytes:
-    """Returns a message set of `count` records, whose timestamps increase by 1 ms."""
+    """Returns a message set of `count` records.
+
+    With magic 1, the timestamps increase by 1 ms, unless `log_append_time` replaces them.
+    """
     return encode_message_set(
         [(b"k", value, (), timestamp + index) for index in range(count)],
         magic=magic,

@@ -1,8 +1,9 @@
-"""Runs a TCP proxy between a client and a broker that decodes the traffic and can spoil it.
+"""Runs a TCP proxy, between a client and a broker, which decodes the traffic and can spoil it.
 
-It rewrites every broker address in Metadata to its own, so the client always connects to it, and
-forwards everything else unchanged. A test chooses faults for the next responses of a type, and a
-type of request to hold: the client then loses its connection, and the broker gets the request late.
+The proxy replaces every broker address in Metadata by the proxy's address, so the client connects
+only to the proxy. Everything else passes unchanged. A test chooses faults for the next responses of
+a type, and a type of request to hold: the client then loses its connection, and the broker gets the
+request late.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from kproto.wire.errors import KprotoError
 
 __all__ = ["Middleman", "Spoil", "cut", "drop", "other_correlation_id", "scramble"]
 
-#: Iterations of the event loop: select, accept, create transport and streams, and a spare one.
+#: Event loop iterations until a new connection is accepted: select, accept, create transport and
+#: streams, and a spare one.
 _PASSES_TO_ACCEPT = 5
 
 #: Maps the content of a response frame to the bytes to send, and whether to close the connection.
@@ -48,11 +50,13 @@ def scramble(content: bytes) -> tuple[bytes, bool]:
 
 
 def other_correlation_id(content: bytes) -> tuple[bytes, bool]:
-    """Changes the correlation id to that of no request."""
+    """Replaces the correlation id by an id that no request has."""
     return frame(b"\x7f\xff\xff\xff", content[4:]), False
 
 
 class _Order(NamedTuple):
+    """A fault for the next response of a type."""
+
     response: type[Response]
     spoil: Spoil
 

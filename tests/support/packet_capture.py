@@ -31,8 +31,8 @@ PROGRAMS = ("tcpdump", "/usr/sbin/tcpdump")
 class Captured:
     """The result of a capture: why it is missing, or how many packets the kernel dropped.
 
-    `install` names what to install for a capture. `last` is the client id of the request that ended
-    the capture, which contains this request, too.
+    `install` names what to install for a capture. `last` is the client id of the last request that
+    the capture contains: this request ended it.
     """
 
     file: Path
@@ -44,7 +44,10 @@ class Captured:
 
 @contextlib.contextmanager
 def captured(bootstrap: str, file: Path) -> Iterator[Captured]:
-    """Captures the traffic of the broker at `bootstrap` during the block, in a pcap file."""
+    """Captures the traffic of the broker at `bootstrap` during the block, in a pcap file.
+
+    If it cannot capture, the block runs nevertheless, and `missing` of the yielded result says why.
+    """
     found = Captured(file)
     program = next((path for each in PROGRAMS if (path := shutil.which(each))), None)
     if program is None:

@@ -11,5 +11,5 @@ __all__ = ["until"]
 async def until(condition: Callable[[], object]) -> None:
     """Waits until `condition` holds; fails after a minute."""
     async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - what is waited for is the broker's own affair
+        while not condition():  # noqa: ASYNC110 - the broker has no event to wait for
             await asyncio.sleep(0.01)

@@ -18,7 +18,10 @@ __all__ = ["peers_python"]
 
 @pytest.fixture(scope="session")
 def peers_python() -> Path:
-    """Returns the path of the Python that can import the peers; mark the test `peers`."""
+    """Returns the path of a Python that can import the peers.
+
+    Tests that use this fixture need the mark `peers`.
+    """
     try:
         return peers.peers_python()
     except peers.PeersError as error:

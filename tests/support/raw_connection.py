@@ -75,13 +75,16 @@ class RawConnection:
         self._socket.sendall(data)
 
     def receive(self) -> Response:
-        """Returns the response to the oldest request. Raises ClosedByBrokerError."""
+        """Returns the response to the oldest pending request. Raises ClosedByBrokerError."""
         message = self._protocol.receive(self.receive_frame()).message
         assert message is not None
         return message
 
     def has_answer(self, timeout_s: float) -> bool:
-        """Returns whether response bytes arrive in time; earlier responses must have been read."""
+        """Returns whether bytes arrive within `timeout_s` seconds.
+
+        The caller must have read earlier responses.
+        """
         return bool(select.select([self._socket], [], [], timeout_s)[0])
 
     def receive_rest(self) -> bytes:

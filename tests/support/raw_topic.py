@@ -1,4 +1,6 @@
-"""Creates, writes and reads partition 0 of a topic over a blocking connection, at any version.
+"""Creates, writes and reads partition 0 of a topic over a blocking connection.
+
+Produce and Fetch may have any version that names topics, up to v12.
 
 It works with real brokers and the embedded one, and does not decode the records of a response.
 """

@@ -1,4 +1,4 @@
-"""Divides the tests between `make test`, `make exhaustive` and `make thorough`, and workers.
+"""Divides the tests between `make test`, `make exhaustive`, `make thorough`, and between workers.
 
 `make test-all` runs all three, so no test is omitted.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ __all__ = [
     "group_of",
     "longest_first",
     "mark_exhaustive",
+    "named_rows",
     "rest_slow",
     "seeds",
     "shuffle",
@@ -57,13 +58,16 @@ TOGETHER = (
     ("tests/unit/test_readme.py", "brokers"),
     ("tests/reference/", "reference"),
     ("tests/unit/codegen/releases/", "reference"),
+    ("tests/unit/codegen/", "definitions"),
+    ("tests/unit/schema/", "definitions"),
 )
 """Groups of tests that share servers, by path: the tests of a group run in the same process.
 
 The first matching row applies. Tests of clusters share no servers, but a small machine cannot run
-two clusters at once. Tests of Spark share a broker with other tests, but are two separate groups,
-because they take as long as all the others together: tests in the session of the process, and
-tests that start programs with a Spark of their own.
+two clusters at once. Tests of Spark share a broker with other tests, but are separate groups,
+because they take as long as all other tests together: the group "spark" uses the Spark session of
+the process, and the group "spark programs" starts programs that have a Spark of their own. Tests of
+the definitions share what `committed_release` has read.
 """
 
 THOROUGH = "thorough"
@@ -77,7 +81,10 @@ SHARED_BROKERS = frozenset({"kafka_brokers", "secured"})
 
 
 def mark_exhaustive(items: Iterable[pytest.Item]) -> None:
-    """Marks tests on older Kafka releases as exhaustive, and on clusters of them as thorough."""
+    """Marks tests on older Kafka releases as exhaustive; those in group "clusters" as thorough.
+
+    Every thorough test is also marked as exhaustive.
+    """
     for item in items:
         parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
         on_servers = item.get_closest_marker("kafka") or item.get_closest_marker("reference")
@@ -88,7 +95,7 @@ def mark_exhaustive(items: Iterable[pytest.Item]) -> None:
 
 
 def group_of(test: str) -> str:
-    """Returns the name of the servers that a test shares, or else its file."""
+    """Returns the group of a test: the group of its file in `TOGETHER`, or else the file itself."""
     path = test.partition("::")[0]
     return next((group for prefix, group in TOGETHER if path.startswith(prefix)), path)
 
@@ -100,7 +107,10 @@ def below(items: Iterable[pytest.Item], folder: Path) -> list[pytest.Item]:
 
 
 def seeds(few: int, more: int, most: int) -> list[Any]:
-    """Returns seeds up to `most` as parameters: from `few` on exhaustive, from `more` thorough."""
+    """Returns the seeds 0 to `most` - 1 as parameters.
+
+    Seeds from `few` on are exhaustive, and seeds from `more` on are thorough.
+    """
 
     def marks_of(seed: int) -> tuple[pytest.MarkDecorator, ...]:
         if seed < few:
@@ -123,8 +133,23 @@ def rest_slow(values: Iterable[Any], few: int, everyday: int | None = None) -> l
     return [pytest.param(value, marks=marks_of(at)) for at, value in enumerate(values)]
 
 
+def named_rows(
+    rows: Mapping[str, Iterable[Callable[..., object]]], nth: int, mark: pytest.MarkDecorator
+) -> list[Any]:
+    """Returns a pytest parameter for each function, with the id `KEY-FUNCTION`.
+
+    KEY is the key of the function in `rows`. All parameters have `mark`, except the first and every
+    `nth` one after it.
+    """
+    named = [(name, function) for name, functions in rows.items() for function in functions]
+    return [
+        pytest.param(function, id=f"{name}-{function.__name__}", marks=mark if at % nth else ())
+        for at, (name, function) in enumerate(named)
+    ]
+
+
 def longest_first(items: list[pytest.Item]) -> None:
-    """Moves the longest groups to the front; other tests keep their order."""
+    """Moves the tests of the groups in `LONGEST` to the front; other tests keep their order."""
     sort_key = {group: rank for rank, group in enumerate(LONGEST)}
     items.sort(key=lambda item: sort_key.get(group_of(item.nodeid), len(LONGEST)))
 
@@ -172,10 +197,10 @@ class ByServers(LoadScopeScheduling):  # type: ignore[misc]  # the base class ha
 
 
 def claim(folder: Path, group: str, worker: str) -> None:
-    """Records in a folder of all workers which worker runs a group.
+    """Writes the worker that runs a group to `folder`, which all workers share.
 
     Raises:
-        AssertionError: Two processes run tests of one group, and start its servers twice.
+        AssertionError: another worker runs the group, too, and starts the group's servers twice.
     """
     file_of_group = folder / f"group-{group.replace('/', '-')}"
     try:

@@ -30,7 +30,7 @@ QUIET = {
 
 
 class ProgramFailed(AssertionError):
-    """Raised with the text of the error that the program raised."""
+    """The program raised an error, whose text is the message, or its process ended."""
 
 
 class SparkPrograms:
@@ -58,7 +58,7 @@ class SparkPrograms:
 def spark_programs(
     python: Path, config: Mapping[str, str], *, errors: IO[bytes] | None = None
 ) -> Iterator[SparkPrograms]:
-    """Yields a Spark session of this interpreter, with `config` added to `QUIET`.
+    """Yields a Spark session that the interpreter `python` runs, with `QUIET` and `config`.
 
     The process ends with the block. It writes its standard error to `errors`, by default to that of
     this process.

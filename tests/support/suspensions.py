@@ -1,9 +1,10 @@
 """Cancels a coroutine at each point where it suspends, and checks that nothing is left.
 
-`points` runs a scene many times, each in a new event loop, and cancels it at the first, second, ...
-suspension of the coroutine under test, until the coroutine ends before that. Each suspension is
-tested in two ways. In the first, the coroutine is cancelled as it begins to wait. With `late`, the
-awaited result has arrived but the coroutine has not resumed: it must not lose the result.
+`points` runs a scene many times, each in a new event loop. The first run cancels the coroutine
+under test at its first suspension, the second run at its second suspension, and so on, until the
+coroutine has fewer suspensions. Without `late`, the coroutine is cancelled when it begins to wait.
+With `late`, it is cancelled when the awaited result has arrived but the coroutine has not resumed;
+it must not lose the result.
 
 `turns` cancels the coroutine after a number of event loop iterations. This reaches the states of
 other tasks while the coroutine waits at one point.
@@ -34,7 +35,10 @@ TURNS: Final = 10
 
 
 class Cancel(ABC):
-    """Runs a coroutine and cancels the current task at one point; then `reached` is true."""
+    """Runs a coroutine, and cancels the current task at one of its suspensions.
+
+    `reached` is True once the coroutine has reached that suspension.
+    """
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -44,7 +48,7 @@ class Cancel(ABC):
     async def _run(self, work: Awaitable[object]) -> None: ...
 
     async def run(self, work: Awaitable[object]) -> None:
-        """Awaits `work`, which must end as cancelled if the point is reached.
+        """Awaits `work`; if the task was cancelled meanwhile, checks that `work` ends as cancelled.
 
         A coroutine that swallows its cancellation would break `asyncio.timeout`.
         """
@@ -74,7 +78,10 @@ class CancelAt(Cancel):
         await _Steps(self, work)
 
     def suspends(self, on: asyncio.Future[Any] | None) -> None:
-        """Counts a suspension: the coroutine waits for `on`, or yields to the event loop."""
+        """Counts a suspension, and cancels the task at the one with the chosen number.
+
+        The coroutine waits for `on`, or yields to the event loop if `on` is None.
+        """
         self._count += 1
         if self._count != self.number:
             return
@@ -114,6 +121,8 @@ class _CancelAfter(Cancel):
 
 
 class _Steps:
+    """Awaits `work`, and reports each of its suspensions to `cancel`."""
+
     def __init__(self, cancel: CancelAt, work: Awaitable[object]) -> None:
         self._cancel = cancel
         self._work = work
@@ -135,7 +144,7 @@ class _Steps:
 
 
 def points(scene: Callable[[CancelAt], Coroutine[Any, Any, None]], *, late: bool) -> int:
-    """Runs `scene` for each suspension; returns the number of suspensions.
+    """Runs `scene` once for each suspension, and cancels it there; returns how many there are.
 
     Raises AssertionError, which names the suspension, if a task, a socket, a timer or an
     unretrieved exception is left.
@@ -144,7 +153,10 @@ def points(scene: Callable[[CancelAt], Coroutine[Any, Any, None]], *, late: bool
 
 
 def turns(scene: Callable[[Cancel], Coroutine[Any, Any, None]], *, step: int = 1) -> int:
-    """Runs `scene` for each event loop iteration, or every `step` iterations."""
+    """Runs `scene` and cancels it after 1, 1 + `step`, 1 + 2 * `step`, ... event loop iterations.
+
+    Returns the number of runs that were cancelled before they ended. Raises as `points` does.
+    """
     return _each(scene, (_CancelAfter(at) for at in range(1, MOST_TURNS, step)))
 
 

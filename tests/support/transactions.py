@@ -1,4 +1,4 @@
-"""Runs a transaction at a real broker, request by request: kproto's producer has none."""
+"""Runs a transaction at a real broker request by request, which kproto's producer cannot do."""
 
 from __future__ import annotations
 

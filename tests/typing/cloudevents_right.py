@@ -48,7 +48,7 @@ class Consumed(NamedTuple):
 
 
 class OfKafkaPython(NamedTuple):
-    """A record of a client without null headers; its `headers` may be None."""
+    """A record as kafka-python types it: `headers` may be None, the value of a header may not."""
 
     key: bytes | None
     value: bytes | None

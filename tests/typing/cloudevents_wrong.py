@@ -1,4 +1,7 @@
-"""Mistakes of users of CloudEvents that checkers must find, one a marked line. Never run."""
+"""Mistakes in uses of CloudEvents: one on each line marked `# error`, which checkers must report.
+
+Checkers read this file; it is never run.
+"""
 
 from __future__ import annotations
 
@@ -54,14 +57,14 @@ def wrong_records(event: CloudEvent, invalid: InvalidEvent) -> None:
     from_kafka(None, b"", {"ce_id": b"1"})  # error: headers are pairs
     from_kafka(None, b"", [("ce_id", "1")])  # error: a header's value is bytes
     from_kafka(None, b"", mode="batch")  # error: no such mode
-    from_kafka_many([(b"k", b"v")])  # error: without headers
+    from_kafka_many([(b"k", b"v")])  # error: a record has headers
     from_json({"id": "1"})  # error: a document is bytes or str
     to_kafka(event, "bianry")  # error: no such mode
     to_kafka(event, key="k")  # error: a key is bytes
     to_kafka(event, headers=[("trace", 1)])  # error: a header's value is bytes
     to_kafka(event, key_mapper=lambda each: each.id)  # error: a key is bytes
     to_kafka(event, key_mapper=partition_key(event))  # error: a mapper is wanted, no key
-    to_kafka(invalid)  # error: what is no event is not written
+    to_kafka(invalid)  # error: an invalid event is not written
 
 
 async def records_without_headers(records: AsyncIterator[tuple[bytes, bytes]]) -> None:

@@ -1,4 +1,4 @@
-"""Both type checkers accept correct code and report exactly the marked mistakes in wrong code."""
+"""Tests that both type checkers accept correct code and report exactly the marked mistakes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,11 @@ def pyright() -> Found:
 
 
 Checker = Callable[[], Found]
-CHECKERS = pytest.mark.parametrize("checker", [mypy, pyright], ids=["mypy", "pyright"])
+CHECKERS = pytest.mark.parametrize(
+    "checker",
+    [mypy, pytest.param(pyright, marks=pytest.mark.exhaustive)],
+    ids=["mypy", "pyright"],
+)
 
 
 @pytest.mark.slow

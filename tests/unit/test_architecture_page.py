@@ -15,7 +15,7 @@ SUFFIXES = (".py", ".js", ".toml", ".json", ".jsonl")
 
 @cache
 def known_names() -> frozenset[str]:
-    """Returns all files, folders and identifiers of the sources."""
+    """Returns the names of all files and folders in `SOURCES`, and all identifiers in them."""
     found: set[str] = set()
     for folder in SOURCES:
         for path in (ROOT / folder).rglob("*"):

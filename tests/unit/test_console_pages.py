@@ -1,4 +1,4 @@
-"""Tests that each command on the documentation pages prints the text below it.
+"""Tests that each command in docs/how-to/decode.md and tutorial.md prints the text below it.
 
 `python -m tests.unit.test_console_pages` writes the pages again.
 """

@@ -1,4 +1,7 @@
-"""Tests that programs on the pages run as printed if they need only kproto; so do their tests."""
+"""Tests that the programs on the listed pages run as printed, and that tests in them pass.
+
+These programs need only kproto.
+"""
 
 from __future__ import annotations
 

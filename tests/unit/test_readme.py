@@ -27,7 +27,7 @@ from tests.support.pages import blocks, page_text
 #: The program that sends and reads records.
 (FIRST,) = blocks(page_text("README.md"), "python")
 
-#: Complete programs, then the body of a coroutine, and a program for Spark.
+#: The programs of the start pages. GROUP is the body of a coroutine; PIPELINE needs Spark.
 (PRODUCER,) = blocks(page_text("docs/start/producer.md"), "python")
 (CONSUMER,) = blocks(page_text("docs/start/consumer.md"), "python")
 MEMBER, GROUP = blocks(page_text("docs/start/group.md"), "python")
@@ -122,7 +122,7 @@ async def test_the_start_pages_run_in_order(capsys: pytest.CaptureFixture[str]) 
 
 
 async def test_a_member_of_a_group_reads_and_commits() -> None:
-    """Runs the block for a service as the body of a coroutine until it is cancelled."""
+    """Runs the block for a service in a task, and cancels the task after three records."""
     body = "".join(f"    {line}\n" for line in GROUP.splitlines())
     scope: dict[str, Any] = {}
     exec(f"async def run(client, handle):\n{body}", scope)
@@ -147,7 +147,7 @@ async def test_a_member_of_a_group_reads_and_commits() -> None:
 
 
 async def test_any_request_can_be_sent(capsys: pytest.CaptureFixture[str]) -> None:
-    """Runs the block of requests as the body of a coroutine."""
+    """Runs the README's code block that sends requests, in a coroutine."""
     body = "".join(f"    {line}\n" for line in REQUEST.splitlines())
     scope: dict[str, Any] = {}
     exec(f"async def run(client):\n{body}", scope)
@@ -157,7 +157,7 @@ async def test_any_request_can_be_sent(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_clients_of_a_secured_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs the block of secured clients; the tests of TLS and SASL check their behaviour."""
+    """Runs the README's block of secured clients; tests of TLS and SASL check how they behave."""
     monkeypatch.chdir(tmp_path)
     properties = "bootstrap.servers=b:9093\nsecurity.protocol=SSL\n"
     Path("client.properties").write_text(properties, encoding="ascii")
@@ -190,7 +190,7 @@ async def test_the_first_pipeline_shows_the_events_of_the_first_program(tmp_path
             cwd=tmp_path,
             env=ENVIRONMENT,
         )
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(600):
             printed, _ = await process.communicate()
     assert process.returncode == 0
     text = printed.decode()

@@ -37,7 +37,7 @@ def texts(node: ast.expr) -> str:
 
 @cache
 def said() -> str:
-    """Returns all texts of the code, one per line."""
+    """Returns the string literals and f-strings in the code, one per line."""
 
     def of_file(path: Path) -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -1,1 +1,1 @@
-"""Benchmarks: each table compares kproto with a named peer, measured in the same run."""
+"""Benchmarks: in one run, each table compares kproto with a peer or with other code of its own."""

@@ -1,6 +1,6 @@
 """Prints all benchmark tables, or the named ones: `python -m tools.bench [NAME …]`.
 
-Each table is a module of this package with its own `main` and options.
+Each table is a module or a package in this package, with its own `main` and options.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> int:
     names = parser.parse_args().names or list(TABLES)
     unknown = [name for name in names if name not in TABLES]
     if unknown:
-        parser.error(f"no table is called {unknown[0]}; there are {', '.join(TABLES)}")
+        parser.error(f"there is no table {unknown[0]}; the tables are {', '.join(TABLES)}")
     failed = []
     for name in names:
         print(f"\n## {TABLES[name]}\n", flush=True)
@@ -44,7 +44,7 @@ def main() -> int:
             failed.append(name)
         print(f"\n({time.monotonic() - start:.0f} s)", flush=True)
     if failed:
-        print(f"no table from: {', '.join(failed)}", file=sys.stderr)
+        print(f"these benchmarks failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
 
 

@@ -2,11 +2,13 @@
 
     python -m tools.bench.client [--records 1000000] [--repeat 3] [--rows TEXT] [--clients NAMES]
 
-One broker, topics of one partition, 100-byte values. Each measurement is a separate process. It
-starts after the first acknowledgement, or after the first twentieth of the records read; separate
-rows measure the start-up. Each figure includes the CPU time of the client's process (all threads)
-per record. The clients alternate, in reverse order every other turn. A table has the medians of the
-turns, and of the ratios within a turn. Compare ratios between machines, not absolute rates.
+Uses one broker, topics of one partition unless a row names another number, and 100-byte values.
+Each measurement has its own process, and begins after the first acknowledgement, after a twentieth
+of the records is read, or, for single and concurrent sends, after unmeasured sends; separate rows
+measure the start-up. Each figure includes the CPU time of the client's process (all threads) per
+record. A turn measures each client once; every other turn has the reverse order. A table has the
+medians of the turns, and of the ratios within a turn. Compare ratios between machines, not absolute
+rates.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from typing import Final
 from tools.bench.clients.processes import run_task
 from tools.bench.clients.results import Results, lines_of_tables
 from tools.bench.clients.rows import CLIENTS, FEW, ROWS, SHARES, Row, clients_of, records_of
-from tools.bench.clients.task import Measured, Task
+from tools.bench.clients.task import Task, TimePerRecord
 from tools.bench.clients.topics import delete_topic, fill_topic, make_topic
 from tools.kafka import KafkaNode
 
@@ -33,7 +35,7 @@ BROKER: Final = "4.4.0"
 #: The records that a new broker receives and serves before the first measurement.
 WARMING: Final = 200_000
 
-#: The fewest records of a turn: more than a few fetches return.
+#: The minimum number of records of a turn: a few fetches must not return all of them.
 LEAST_RECORDS: Final = 50_000
 
 
@@ -66,16 +68,16 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--records",
         type=int,
         default=1_000_000,
-        help="of a turn, for each client; aiokafka gets half, kafka-python a tenth",
+        help="records of a turn for each client; aiokafka gets half, kafka-python a tenth",
     )
     parser.add_argument("--repeat", type=int, default=3, help="turns")
     parser.add_argument(
-        "--rows", default="", metavar="TEXT", help="only rows with this in their name"
+        "--rows", default="", metavar="TEXT", help="only rows whose name contains TEXT"
     )
     parser.add_argument(
         "--clients", default=",".join(CLIENTS), metavar="NAMES", help="kproto and some of its peers"
     )
-    parser.add_argument("--bootstrap", help="a broker that runs; default: one of our own")
+    parser.add_argument("--bootstrap", help="a running broker; default: starts one")
     options = parser.parse_args(arguments)
     wanted = options.clients.split(",")
     options.clients = [name for name in CLIENTS if name in wanted]
@@ -83,9 +85,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"--clients: kproto and some of {', '.join(CLIENTS[1:])}, joined by commas")
     if not any(options.rows in row.name for row in ROWS):
         names = "\n  ".join(row.name for row in ROWS)
-        parser.error(f"no row has {options.rows!r} in its name; there are\n  {names}")
+        parser.error(f"no row has {options.rows!r} in its name; the rows are\n  {names}")
     if options.records < LEAST_RECORDS or options.repeat < 1:
-        parser.error(f"--records is {LEAST_RECORDS} at least, --repeat 1")
+        parser.error(f"--records must be at least {LEAST_RECORDS}, --repeat at least 1")
     return options
 
 
@@ -116,7 +118,7 @@ class Bench:
                     run_task(Task(client, work, self._bootstrap, topic, records), self._byte_code)
 
     def measure(self, row: Row, turn: int) -> None:
-        """Measures one turn of a row, with each client."""
+        """Measures a row `row.times` times with each client, in alternating order."""
         clients = clients_of(row, self._clients)
         for number in range(row.times):
             for client in reversed(clients) if (turn + number) % 2 else clients:
@@ -132,18 +134,18 @@ class Bench:
             )
             result = run_task(task, self._byte_code)
         if "fault" in result:
-            self.faults.append(f"{row.name}: {client} could not do it:\n{result['fault']}")
+            self.faults.append(f"{row.name}: {client} failed:\n{result['fault']}")
         elif "skipped" in result:
             told = f"{row.name}: SKIPPED, {result['skipped']}"
             self.skipped[told] = None
             self._tell(told + "\n")
         else:
             self.results.versions[client] = result["version"]
-            self.results.add(row.name, client, Measured(result["seconds"], result["cpu"]))
+            self.results.add(row.name, client, TimePerRecord(result["seconds"], result["cpu"]))
 
     @contextmanager
     def _topic_for(self, row: Row, client: str) -> Iterator[str]:
-        """Yields the topic of a row: a shared filled one if the row reads, else a new one."""
+        """Yields a topic for the work in `row`: a shared filled one for reading, else a new one."""
         if row.reads:
             yield self._filled_topic(headers=row.headers)
             return

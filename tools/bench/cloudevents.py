@@ -3,8 +3,9 @@
     python -m tools.bench.cloudevents [--json FILE] [--rounds N]
 
 Runs itself in the peers' environment, which has the SDK. Both sides read and write the same 400
-different records, and alternate which side goes first. Prints one line per case: each side's median
-in microseconds per record, the median of the ratios of neighbouring rounds, and the target ratio.
+different records; the side that runs first alternates. Prints one line per case: each side's median
+CPU time in microseconds per record, the median of the rounds' ratios (the SDK's time divided by
+kproto's), and the target ratio.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Set in the environment of the run with the peers' interpreter.
+#: The environment variable that marks the run with the peers' interpreter.
 INNER = "KPROTO_BENCH_CLOUDEVENTS"
 
-#: The number of records. As in a topic, times, ids, keys and data differ, and a few sources and
-#: types repeat.
+#: The number of records. As in a topic, their times, ids, keys and data differ, and they share a
+#: few sources and types.
 COUNT = 400
 AIRPORTS = ("EWR", "JFK", "LGA", "IAH", "MIA", "ATL", "ORD", "FLL", "IAD", "MCO")
 TYPES = ("departed", "landed", "delayed", "cancelled")
@@ -61,7 +62,7 @@ def value_of(index: int) -> bytes:
     ).encode()
 
 
-class Side(NamedTuple):
+class LibraryFunction(NamedTuple):
     """The measured function of one library, and its inputs."""
 
     call: Callable[..., object]
@@ -73,16 +74,16 @@ class Side(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One comparison: the functions of both sides, and the target ratio."""
+    """A comparison: the functions of both sides, and the target ratio."""
 
     name: str
-    ours: Side
-    theirs: Side
+    ours: LibraryFunction
+    theirs: LibraryFunction
     wanted: float
 
 
 def cases() -> list[Case]:
-    """Returns the comparisons; imports both libraries."""
+    """Returns the comparisons of kproto_cloudevents with the official SDK; imports both."""
     import kproto_cloudevents as ours
 
     # Imported by name, because type checkers would find our folder with the SDK's name.
@@ -165,36 +166,41 @@ def cases() -> list[Case]:
     values = [value for value, _ in records]
     parsed = [json.loads(value) for value in values]
 
-    binary = Side(our_read, records)
-    structured = Side(our_structured, documents)
-    sdk_binary = Side(sdk_read, _each(messages))
-    sdk_structured = Side(sdk_structured_read, _each(sdk_documents))
+    binary = LibraryFunction(our_read, records)
+    structured = LibraryFunction(our_structured, documents)
+    sdk_binary = LibraryFunction(sdk_read, _each(messages))
+    sdk_structured = LibraryFunction(sdk_structured_read, _each(sdk_documents))
     return [
         Case("binary: decode, check, read every attribute", binary, sdk_binary, 4.5),
         Case(
             "binary: decode, check, read every attribute, parse the JSON data",
-            Side(our_read_with_json, records),
+            LibraryFunction(our_read_with_json, records),
             sdk_binary,
             1.0,
         ),
-        Case("binary: lazy decode, read type and id", Side(our_lazy, records), sdk_binary, 8.0),
+        Case(
+            "binary: lazy decode, read type and id",
+            LibraryFunction(our_lazy, records),
+            sdk_binary,
+            8.0,
+        ),
         Case("structured: decode, read id and type", structured, sdk_structured, 1.8),
         Case(
             "structured: decode, read id, type and data",
-            Side(our_structured_with_data, documents),
+            LibraryFunction(our_structured_with_data, documents),
             sdk_structured,
             1.45,
         ),
         Case(
             "binary: encode, data bytes",
-            Side(
+            LibraryFunction(
                 lambda event: ours.to_kafka(event, "binary", key=b"UA"),
                 [
                     (ours.CloudEvent(each, data=value),)
                     for each, value in zip(attributes, values, strict=True)
                 ],
             ),
-            Side(
+            LibraryFunction(
                 lambda event: sdk.to_binary(event, sdk_format),
                 [
                     (sdk_event(dict(each), value),)
@@ -205,23 +211,23 @@ def cases() -> list[Case]:
         ),
         Case(
             "structured: encode, JSON data",
-            Side(
+            LibraryFunction(
                 lambda event: ours.to_kafka(event, "structured", key=b"UA"),
                 [
                     (ours.CloudEvent(each, data=value),)
                     for each, value in zip(attributes, parsed, strict=True)
                 ],
             ),
-            Side(lambda event: sdk.to_structured(event, sdk_format), _each(read_by_sdk)),
+            LibraryFunction(lambda event: sdk.to_structured(event, sdk_format), _each(read_by_sdk)),
             3.0,
         ),
         Case(
             "create an event from attributes and bytes",
-            Side(
+            LibraryFunction(
                 lambda each, value: ours.CloudEvent(each, data=value),
                 list(zip(attributes, values, strict=True)),
             ),
-            Side(
+            LibraryFunction(
                 lambda each, value: sdk_event(dict(each), value),
                 list(zip(sdk_attributes, values, strict=True)),
             ),
@@ -229,11 +235,11 @@ def cases() -> list[Case]:
         ),
         Case(
             "create an event with JSON data, encode it binary",
-            Side(
+            LibraryFunction(
                 lambda each, value: ours.to_kafka(ours.CloudEvent(each, data=value), "binary"),
                 list(zip(attributes, parsed, strict=True)),
             ),
-            Side(
+            LibraryFunction(
                 lambda each, value: sdk.to_binary(sdk_event(dict(each), value), sdk_format),
                 list(zip(sdk_attributes, parsed, strict=True)),
             ),
@@ -247,7 +253,10 @@ def _each(inputs: list[Any]) -> list[tuple[Any, ...]]:
 
 
 def measure(case: Case, rounds: int) -> tuple[float, float, float]:
-    """Returns medians: microseconds per record of each side, and the ratios of the rounds."""
+    """Returns the median CPU µs per record of kproto and of the SDK, and the median ratio.
+
+    A ratio is the time of the SDK divided by the time of kproto in the same round.
+    """
     ours: list[float] = []
     theirs: list[float] = []
     sides = [(case.ours, ours), (case.theirs, theirs)]
@@ -264,11 +273,11 @@ def main() -> int:
     """Measures and prints every case."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
-    parser.add_argument("--rounds", type=int, default=101, help="rounds of each side a case")
+    parser.add_argument("--rounds", type=int, default=101, help="rounds of each side per case")
     arguments = parser.parse_args()
     if INNER not in os.environ:
         return run_in_peers()
-    print(f"{'case':54} {'ours µs':>8} {'SDK µs':>8} {'ratio':>6}  wanted")
+    print(f"{'case':54} {'ours µs':>8} {'SDK µs':>8} {'ratio':>6}  target")
     figures = {}
     for case in cases():
         ours, theirs, ratio = measure(case, arguments.rounds)
@@ -280,7 +289,10 @@ def main() -> int:
 
 
 def run_in_peers() -> int:
-    """Runs this file again with the peers' interpreter; `-P` keeps its folder off the path."""
+    """Runs this file again with the peers' interpreter.
+
+    `-P` keeps the folder of this file off the import path.
+    """
     from tools.setup.peers import peers_python
 
     environment = {**os.environ, INNER: "1", "PYTHONPATH": str(ROOT / "cloudevents")}

@@ -1,16 +1,16 @@
-"""Compares our columnar decoder with a plain loop, for a whole fetch response into Arrow arrays.
+"""Compares the columnar decoder with a plain loop: a whole fetch response into Arrow arrays.
 
     python -m tools.bench.columnar [--records 50000] [--rounds 9]
 
 The plain loop is the usual code: it reads the batches, decodes record by record with headers,
 collects one list per column, and passes the lists to `pa.array`. Both sides verify the CRC of each
 batch with the same function, and a check ensures that they produce the same Arrow record batch.
-Batches have 16 KB before compression, the default of Kafka's producer, unless the row says
-otherwise. The sides alternate, and the median of the ratios of neighbouring rounds counts.
+Batches have 16 KB before compression, the default of Kafka's producer, unless the table names
+another size. The sides alternate, and the median of the ratios of neighboring rounds counts.
 
-Decompression costs both sides the same library calls. For compressed batches, the table also has
-the time of these calls alone, measured in the same rounds with one output buffer, and the ratio of
-both sides without it.
+Both sides decompress by the same library calls. For compressed batches, the table also has the time
+of these calls alone, measured in the same rounds with one output buffer, and the ratio of both
+sides after this time is subtracted.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ PARTITION: Final = 3
 WANTED: Final = 8.0
 
 
-class Fetch(NamedTuple):
-    """A row of the table: a fetch response."""
+class EncodedFetchResponse(NamedTuple):
+    """A fetch response to decode, and the name of its row in the table."""
 
     name: str
     data: bytes
@@ -82,7 +82,7 @@ def event_records(count: int) -> Iterator[NewRecord]:
 
 
 def null_records(count: int) -> Iterator[NewRecord]:
-    """Yields records with null in every second key, third value and fourth header value."""
+    """Yields records; null are every second key, every third value and every fourth `trace`."""
     rng = random.Random(3)
     for number in range(count):
         key = None if number % 2 else b"%08d" % number
@@ -113,26 +113,28 @@ def fetch_bytes(
     return b"".join(parts)
 
 
-def fetches(count: int) -> Iterator[Fetch]:
-    """Yields the fetch responses of all rows."""
-    yield Fetch("no headers", fetch_bytes(plain_records(count)))
-    yield Fetch("six headers", fetch_bytes(event_records(count)))
+def fetches(count: int) -> Iterator[EncodedFetchResponse]:
+    """Yields the fetch response of each row of the table, with `count` records."""
+    yield EncodedFetchResponse("no headers", fetch_bytes(plain_records(count)))
+    yield EncodedFetchResponse("six headers", fetch_bytes(event_records(count)))
     large = fetch_bytes(event_records(count), batch_bytes=LARGE_BATCH_BYTES)
-    yield Fetch("six headers, 1 MB batches", large)
-    yield Fetch("two headers, nulls", fetch_bytes(null_records(count)))
-    yield Fetch("mixed header sets", fetch_bytes(mixed_records(count)))
+    yield EncodedFetchResponse("six headers, 1 MB batches", large)
+    yield EncodedFetchResponse("two headers, nulls", fetch_bytes(null_records(count)))
+    yield EncodedFetchResponse("mixed header sets", fetch_bytes(mixed_records(count)))
     for codec in ("gzip", "snappy", "lz4", "zstd"):
-        yield Fetch(f"six headers, {codec}", fetch_bytes(event_records(count), codec))
+        yield EncodedFetchResponse(
+            f"six headers, {codec}", fetch_bytes(event_records(count), codec)
+        )
 
 
 def by_columns(data: bytes) -> pa.Table:
-    """Decodes with the columnar decoder."""
+    """Returns the records as an Arrow table: decodes them with the columnar decoder."""
     convert = partial(records_as_arrow, topic=TOPIC, partition=PARTITION)
     return pa.Table.from_batches(arrow_batches(data, convert))
 
 
 def by_records(data: bytes) -> pa.Table:
-    """Decodes with the plain loop."""
+    """Returns the records as an Arrow table: decodes them one by one, as usual code does."""
     keys, values, offsets, timestamps, types, headers = [], [], [], [], [], []
     for batch in read_batches(data):
         for record in batch.records(eager_headers=True):
@@ -141,7 +143,7 @@ def by_records(data: bytes) -> pa.Table:
             offsets.append(record.offset)
             timestamps.append(record.timestamp * 1000)
             types.append(record.timestamp_type)
-            headers.append(record.headers or None)  # null without headers, as the connector
+            headers.append(record.headers or None)  # no headers are null, as in the connector
     columns = {
         "key": keys,
         "value": values,
@@ -185,10 +187,10 @@ def main() -> int:
     """Measures and prints every row."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--records", type=int, default=50_000)
-    parser.add_argument("--rounds", type=int, default=9, help="turns of each side a row")
+    parser.add_argument("--rounds", type=int, default=9, help="rounds of each side per row")
     options = parser.parse_args()
     pa.set_cpu_count(1)
-    print(f"{options.records} records; CRC-32C by {CRC32C_IMPLEMENTATION}; wanted: {WANTED:.0f}x")
+    print(f"{options.records} records; CRC-32C by {CRC32C_IMPLEMENTATION}; target: {WANTED:.0f}x")
     print(
         f"{'fetch response':30} {'MB':>6} {'columnar ns/record':>19} {'plain':>7} {'ratio':>7} "
         f"{'decompression':>14} {'ratio without':>14}"

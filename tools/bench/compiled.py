@@ -18,8 +18,10 @@ from tools.setup.compiled import CompiledError, compiled_package, run_record_tes
 def main() -> int:
     """Compiles the modules, runs their tests, and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rounds", type=int, default=15, help="rounds of each side a case")
-    parser.add_argument("--no-tests", action="store_true", help="measure alone")
+    parser.add_argument("--rounds", type=int, default=15, help="rounds of each side per case")
+    parser.add_argument(
+        "--no-tests", action="store_true", help="measure without running the tests first"
+    )
     arguments = parser.parse_args()
     try:
         package = compiled_package()

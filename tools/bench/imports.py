@@ -2,9 +2,9 @@
 
     python -m tools.bench.imports [--rounds N]
 
-Measures CPU time with cached byte code after `import asyncio`, which any client needs. The table
-also has the time of `import asyncio`, as a measure of the machine. The sides alternate and the
-medians count.
+Measures CPU time with cached byte code, after `import asyncio`, which any client needs. The table
+also has the time of `import asyncio`, as a measure of the machine. The rounds of kproto and kio
+alternate; the results are medians.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ for name in {names}:
 """
 OUR_CORE: Final = [f"{api}{kind}" for api in CORE for kind in ("Request", "Response")]
 
-#: kio has one class per version: the script imports one version; kproto's import gets all.
+#: kio has one class per version, so this script imports the newest version; kproto's classes have
+#: every version.
 KIO_CORE: Final = """
 import importlib
 for api in ("api_versions", "metadata", "produce", "fetch", "list_offsets", "find_coordinator"):
@@ -86,7 +87,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tools.bench.imports", description=__doc__)
     parser.add_argument("--rounds", type=int, default=11)
     rounds = parser.parse_args().rounds
-    print("| imported | kproto, ms | wanted | kio, ms | times kproto | asyncio, ms |")
+    print("| imported | kproto, ms | target | kio, ms | times kproto | asyncio, ms |")
     print("|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as cache:
         for row, (our_body, kio_body, most) in ROWS.items():

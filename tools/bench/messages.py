@@ -3,9 +3,9 @@
     python -m tools.bench.messages [--json FILE] [--rounds N] [CASE ...]
 
 Runs itself in the peers' environment. Each row is one message at one version, decoded to objects
-and encoded from them. The sides alternate, and the result is the median of the ratios of
-neighbouring rounds, so that a busy machine slows both sides alike. All checks of `kproto` are
-active; the run first asserts that all sides write the same bytes.
+and encoded from them. The libraries alternate, so that a busy machine slows them alike, and the
+result is the median of the ratios of neighboring rounds. All checks of `kproto` are active; the run
+first asserts that all libraries write the same bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kproto.messages.base import Message
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-#: Set in the environment of the run with the peers' interpreter.
+#: The environment variable that marks the run with the peers' interpreter.
 INNER: Final = "KPROTO_BENCH_MESSAGES"
 #: The target duration of one round of one side.
 ROUND_SECONDS: Final = 0.004
@@ -49,11 +49,11 @@ class Case(NamedTuple):
     name: str
     message: Message
     version: int
-    #: A function to measure together with decoding; it gets the decoded message.
+    #: A function that is measured together with decoding; its argument is the decoded message.
     read: Callable[[Any], object] | None = None
 
 
-class Side(NamedTuple):
+class LibraryCodec(NamedTuple):
     """The decoder and the encoder of one library for a message."""
 
     name: str
@@ -223,13 +223,13 @@ def _listed(topics: list[str]) -> Message:
     return ListOffsetsResponse(topics=entries)
 
 
-def sides(case: Case) -> list[Side]:
+def sides(case: Case) -> list[LibraryCodec]:
     """Returns each library's codec, after a check that all read and write the same bytes."""
     message, version = case.message, case.version
     data = message.encode(version)
     kind = type(message)
     made = [
-        Side(
+        LibraryCodec(
             "kproto",
             partial(kind.decode, data, version),
             partial(kind.decode(data, version).encode, version),
@@ -242,21 +242,21 @@ def sides(case: Case) -> list[Side]:
     return made
 
 
-def _kafka_python(name: str, data: bytes, version: int) -> Side:
+def _kafka_python(name: str, data: bytes, version: int) -> LibraryCodec:
     found = None
     for group in ("metadata", "consumer", "producer"):
         found = found or getattr(importlib.import_module(f"kafka.protocol.{group}"), name, None)
     assert found is not None, f"kafka-python has no {name}"
     decoded = found.decode(data, version=version)
     decoded._header = None  # otherwise kafka-python fails to encode a decoded message
-    return Side(
+    return LibraryCodec(
         "kafka-python",
         partial(found.decode, data, version=version),
         partial(decoded.encode, version=version),
     )
 
 
-def _kio(name: str, data: bytes, version: int) -> Side:
+def _kio(name: str, data: bytes, version: int) -> LibraryCodec:
     from io import BytesIO
 
     from kio.serial import entity_reader, entity_writer
@@ -272,7 +272,7 @@ def _kio(name: str, data: bytes, version: int) -> Side:
         return buffer.getvalue()
 
     entity, _ = read(data, 0)
-    return Side("kio", partial(read, data, 0), partial(encode, entity))
+    return LibraryCodec("kio", partial(read, data, 0), partial(encode, entity))
 
 
 def _then(decode: Callable[[], object], read: Callable[[Any], object]) -> None:
@@ -282,7 +282,7 @@ def _then(decode: Callable[[], object], read: Callable[[Any], object]) -> None:
 
 
 def measure(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Returns the CPU seconds per call of each side and round; the sides alternate."""
+    """Returns the CPU seconds per call by name, one value per round; the calls alternate."""
     counts = {}
     for name, call in calls.items():
         call()
@@ -303,7 +303,7 @@ def measure(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, li
 def run(rounds: int, wanted_cases: list[str]) -> dict[str, dict[str, float]]:
     """Measures the matching cases, prints a line for each, and returns the figures."""
     figures = {}
-    print(f"{'case':38} {'':6} {'kproto µs':>10} {'x kafka-python':>15} {'wanted':>7} {'x kio':>7}")
+    print(f"{'case':38} {'':6} {'kproto µs':>10} {'x kafka-python':>15} {'target':>7} {'x kio':>7}")
     for case in cases():
         name, *what = case.name.split(", ")
         title = ", ".join([f"{name} v{case.version}", *what])
@@ -337,9 +337,11 @@ def run(rounds: int, wanted_cases: list[str]) -> dict[str, dict[str, float]]:
 def main() -> int:
     """Measures and prints every case."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("cases", nargs="*", metavar="CASE", help="part of the name of a row")
+    parser.add_argument(
+        "cases", nargs="*", metavar="CASE", help="only rows whose name contains CASE"
+    )
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
-    parser.add_argument("--rounds", type=int, default=41, help="rounds of each side a case")
+    parser.add_argument("--rounds", type=int, default=41, help="rounds of each side per case")
     arguments = parser.parse_args()
     if INNER not in os.environ:
         return run_in_peers()

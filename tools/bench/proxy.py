@@ -3,8 +3,9 @@
     python -m tools.bench.proxy [--records 500000] [--repeat 3]
 
 One real broker, topics of one partition, 100-byte values. Every measurement is a separate process,
-and begins after start-up. The variants alternate, in reverse order every other turn. The medians of
-the turns count, and of the ratios within a turn.
+and begins after start-up. Each turn measures the direct connection and every variant of the proxy
+once; every second turn does so in reverse order. The results are medians of the turns, and medians
+of the ratios within a turn.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ BROKER: Final = "4.4.0"
 #: The records that a new broker receives before the first measurement.
 WARMING: Final = 200_000
 
-#: The fewest records of a turn: more than a few fetches return.
+#: The minimum number of records of a turn: a few fetches must not return all of them.
 LEAST_RECORDS: Final = 50_000
 
 START_TIMEOUT_S: Final = 30.0
@@ -54,7 +55,11 @@ WAYS: Final = {
 
 
 class Work(NamedTuple):
-    """A row: a client and its work; `reads` the filled topic, or `sends` one record at a time."""
+    """A row of the table: a client, and `work`, the name of the function that measures it.
+
+    With `reads`, the function reads the filled topic; with `sends`, it sends one record at a
+    time.
+    """
 
     name: str
     client: str
@@ -105,7 +110,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=3, help="turns")
     options = parser.parse_args(arguments)
     if options.records < LEAST_RECORDS or options.repeat < 1:
-        parser.error(f"--records is {LEAST_RECORDS} at least, --repeat 1")
+        parser.error(f"--records must be at least {LEAST_RECORDS}, --repeat at least 1")
     return options
 
 

@@ -2,11 +2,12 @@
 
     python -m tools.bench.records [--json FILE] [--rounds N]
 
-Runs itself in the peers' environment. The sides alternate, and the fastest round of each counts, so
-that a busy machine slows them alike. Prints three tables: CRC-32C compared with kafka-python's pure
-fallback; decoding and encoding of 1,000 records without checksums; and both with checksums in pure
-Python. Tables of records have a column for aiokafka's C extension, which shows the distance to
-compiled code.
+Runs itself in the peers' environment. The libraries alternate, so that a busy machine slows them
+alike, and the fastest round of each library counts. Prints three tables: CRC-32C compared with
+kafka-python's pure-Python fallback; decoding and encoding of 1,000 records without the checksums of
+kproto and kafka-python; decoding and encoding with checksums in pure Python. The second table also
+has columns for aiokafka's Python code and C extension; compare `tools.bench.compiled` with the C
+extension.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from kproto.records import NewRecord
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Set in the environment of the run with the peers' interpreter.
+#: The environment variable that marks the run with the peers' interpreter.
 INNER = "KPROTO_BENCH_RECORDS"
 
 RECORDS = 1000
@@ -37,7 +38,7 @@ ROUND_SECONDS = 0.02
 
 
 class Case(NamedTuple):
-    """One comparison: the function of each side, and the target ratio to kafka-python."""
+    """A comparison: a function for each library, and the target ratio to kafka-python."""
 
     name: str
     sides: dict[str, Callable[[], object]]
@@ -66,7 +67,7 @@ def new_records(header_count: int) -> list[NewRecord]:
 
 
 def crc_cases() -> list[Case]:
-    """Returns the cases of CRC-32C: kproto's and kafka-python's pure functions."""
+    """Returns the cases of CRC-32C: the pure-Python functions of kproto and kafka-python."""
     from kafka.record import _crc32c
 
     from kproto.records import crc32c_pure
@@ -90,7 +91,7 @@ def crc_cases() -> list[Case]:
 
 
 def decode_cases(header_count: int) -> list[Case]:
-    """Returns the cases of decoding a batch; no side verifies its checksum."""
+    """Returns the cases of decoding a batch; no library verifies the checksum."""
     from aiokafka.record import default_records as aiokafka
     from kafka.record.default_records import DefaultRecordBatch
 
@@ -118,7 +119,11 @@ def decode_cases(header_count: int) -> list[Case]:
 
 
 def encode_case(header_count: int) -> Case:
-    """Returns the case of encoding a batch; the caller disables the checksums of all sides."""
+    """Returns the case of encoding a batch.
+
+    `set_checksums` replaces the checksum functions of kproto and kafka-python only; aiokafka uses
+    its own.
+    """
     from aiokafka.record import default_records as aiokafka
     from kafka.record.default_records import DefaultRecordBatchBuilder
 
@@ -152,7 +157,7 @@ def encode_case(header_count: int) -> Case:
 
 
 def end_to_end_cases(header_count: int) -> list[Case]:
-    """Returns the cases of decoding and encoding with checksums; the caller sets the functions."""
+    """Returns the cases of decoding and encoding with checksums; see `set_checksums`."""
     from kafka.record.default_records import DefaultRecordBatch
 
     from kproto.records import encode_batch, read_batches, read_records
@@ -194,7 +199,7 @@ def end_to_end_cases(header_count: int) -> list[Case]:
 
 
 def set_checksums(ours: Callable[..., int], theirs: Callable[..., int]) -> None:
-    """Makes both libraries use these checksum functions from now on."""
+    """Replaces the checksum functions: kproto then uses `ours`, and kafka-python `theirs`."""
     from kafka.record import default_records
 
     from kproto.records.magic2 import batch_builder, record_batch
@@ -204,7 +209,10 @@ def set_checksums(ours: Callable[..., int], theirs: Callable[..., int]) -> None:
 
 
 def measure(case: Case, rounds: int) -> dict[str, float]:
-    """Returns the CPU seconds per call of each side's fastest round; the sides alternate."""
+    """Returns the CPU seconds per call in the fastest round of each function in `case.sides`.
+
+    The functions run in turn, so that a busy machine slows them alike.
+    """
     calls = {}
     for name, side in case.sides.items():
         started = time.perf_counter()
@@ -228,7 +236,7 @@ def run(rounds: int) -> dict[str, dict[str, float]]:
 
     no_checksum: Callable[..., int] = lambda data, crc=0: 0  # noqa: E731  # a one-off
     figures = {}
-    heading = f"{'case':58} {'kproto µs':>10} {'kafka-python':>13} {'wanted':>7}"
+    heading = f"{'case':58} {'kproto µs':>10} {'kafka-python':>13} {'target':>7}"
     print(f"{heading} {'aiokafka Py':>12} {'aiokafka C':>11}")
 
     def show(case: Case) -> None:
@@ -263,7 +271,7 @@ def main() -> int:
     """Measures and prints every case."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
-    parser.add_argument("--rounds", type=int, default=15, help="rounds of each side a case")
+    parser.add_argument("--rounds", type=int, default=15, help="rounds of each side per case")
     arguments = parser.parse_args()
     if INNER not in os.environ:
         return run_in_peers(sys.argv[1:], ROOT)

@@ -4,9 +4,9 @@
 
 The first table has the cost that each mechanism adds to a connection, without TLS and with it. Keys
 are derived before the measurement; separate rows have the cost of the derivation. The second table
-has the cost that TLS adds per MiB. It is compared with the cost that TLS adds in asyncio alone: to
-a client that reads each response whole from a stream, and to one that only fills a buffer. The
-broker is minimal; the median of the rounds counts.
+has the cost that TLS adds per MiB, in kproto and in two clients that use asyncio alone: the first
+reads each response whole from a stream, the second only fills a buffer. The broker is minimal; the
+results are medians of the rounds.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ MECHANISMS: Final[dict[str, Any]] = {
 
 
 def exchange_of(mechanism: str) -> ServerExchange:
-    """Returns the server's side of an exchange, with the credentials derived at the start."""
+    """Returns the server's side of a SASL exchange, with the credentials that `serve` derived."""
     if mechanism == "OAUTHBEARER":
         return OAuthBearerServer(lambda token: BearerIdentity(USER))
     return server_exchange(
@@ -144,7 +144,7 @@ async def serve() -> None:
     await asyncio.to_thread(sys.stdin.read)
 
 
-class Broker(NamedTuple):
+class BrokerListeners(NamedTuple):
     """The addresses of the broker's listeners, and the TLS contexts to connect to them."""
 
     clear: Address
@@ -158,18 +158,18 @@ class Broker(NamedTuple):
 
 
 @contextlib.contextmanager
-def running() -> Iterator[Broker]:
+def running() -> Iterator[BrokerListeners]:
     """Yields the broker, which runs in a separate process."""
     with served_by("tools.bench.security") as line:
         told = json.loads(line)
         clear, secured = (Address("127.0.0.1", port) for port in told["ports"])
-        yield Broker(clear, secured, TlsContexts(Tls(ca=told["ca"])), TlsContexts(False))
+        yield BrokerListeners(clear, secured, TlsContexts(Tls(ca=told["ca"])), TlsContexts(False))
 
 
 # The first table: opening connections
 
 
-async def opened(broker: Broker, sasl: Any, count: int, *, tls: bool) -> float:
+async def opened(broker: BrokerListeners, sasl: Any, count: int, *, tls: bool) -> float:
     """Returns the CPU seconds per connection, after opening `count` in a row."""
     address, contexts = broker.at(tls=tls)
     settings = ClientSettings(sasl=sasl)
@@ -180,7 +180,7 @@ async def opened(broker: Broker, sasl: Any, count: int, *, tls: bool) -> float:
     return (time.process_time() - began) / count
 
 
-async def authentication(broker: Broker, rounds: int, count: int) -> bool:
+async def authentication(broker: BrokerListeners, rounds: int, count: int) -> bool:
     """Prints the first table; returns False if a mechanism exceeds its limit."""
     print("| adds to a connection, ms of CPU | in the clear | with TLS |\n|---|---|---|")
     reached = True
@@ -210,7 +210,7 @@ async def authentication(broker: Broker, rounds: int, count: int) -> bool:
 # The second table: cost per MiB
 
 
-class Counting(asyncio.BufferedProtocol):
+class ByteCountingProtocol(asyncio.BufferedProtocol):
     """An asyncio protocol that reads into one buffer and only counts the bytes."""
 
     def __init__(self) -> None:
@@ -240,7 +240,7 @@ WORKS: Final[dict[str, Callable[[], Request[Any]]]] = {
 }
 
 
-async def ours(broker: Broker, request: Request[Any], count: int, *, tls: bool) -> float:
+async def ours(broker: BrokerListeners, request: Request[Any], count: int, *, tls: bool) -> float:
     """Returns the CPU seconds of kproto's connection for `count` requests in a row."""
     address, contexts = broker.at(tls=tls)
     connection = await BrokerConnection.open(address, ClientSettings(), tls=contexts)
@@ -253,8 +253,10 @@ async def ours(broker: Broker, request: Request[Any], count: int, *, tls: bool) 
     return spent
 
 
-async def streams(broker: Broker, request: Request[Any], count: int, *, tls: bool) -> float:
-    """Returns the CPU seconds of asyncio's streams for `count` requests, with whole responses."""
+async def streams(
+    broker: BrokerListeners, request: Request[Any], count: int, *, tls: bool
+) -> float:
+    """Returns the CPU seconds of asyncio's streams for `count` requests and their responses."""
     address, contexts = broker.at(tls=tls)
     reader, writer = await asyncio.open_connection(
         address.host, address.port, ssl=contexts.cached() if tls else None
@@ -270,12 +272,14 @@ async def streams(broker: Broker, request: Request[Any], count: int, *, tls: boo
     return spent
 
 
-async def one_buffer(broker: Broker, request: Request[Any], count: int, *, tls: bool) -> float:
+async def one_buffer(
+    broker: BrokerListeners, request: Request[Any], count: int, *, tls: bool
+) -> float:
     """Returns the CPU seconds of an asyncio protocol that only counts the response's bytes."""
     address, contexts = broker.at(tls=tls)
     context = contexts.cached() if tls else None
     transport, protocol = await asyncio.get_running_loop().create_connection(
-        Counting, address.host, address.port, ssl=context
+        ByteCountingProtocol, address.host, address.port, ssl=context
     )
     version = type(request).LATEST_STABLE
     _, data = ClientConnection("kproto").send(request, version)
@@ -304,14 +308,18 @@ async def _size_of_answer(
     return size + 4
 
 
-async def added(work: Work, broker: Broker, request: Request[Any], count: int) -> float:
-    """Returns the CPU seconds that TLS adds to a work."""
+async def added(work: Work, broker: BrokerListeners, request: Request[Any], count: int) -> float:
+    """Returns the CPU seconds that TLS adds to `count` requests by `work`, such as `ours`."""
     clear = await work(broker, request, count, tls=False)
     return await work(broker, request, count, tls=True) - clear
 
 
-async def bytes_through(broker: Broker, rounds: int, count: int) -> bool:
-    """Prints the second table; returns False if TLS exceeds its limit."""
+async def bytes_through(broker: BrokerListeners, rounds: int, count: int) -> bool:
+    """Prints the table of the CPU time that TLS adds per MiB.
+
+    Returns False if TLS costs kproto more than `WANTED_RATIO` times what it costs asyncio's
+    streams.
+    """
     print(
         "\n| TLS adds to a MiB, ms of CPU | kproto | asyncio's streams (ratio) "
         "| asyncio into one buffer (ratio) |\n|---|---|---|---|"

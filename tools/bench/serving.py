@@ -12,7 +12,10 @@ __all__ = ["served_by"]
 
 @contextlib.contextmanager
 def served_by(module: str) -> Iterator[str]:
-    """Yields the first line of `python -m MODULE --serve`; closes its input after the block."""
+    """Runs `python -m MODULE --serve`; yields the first line that the program prints.
+
+    Closes the program's standard input after the block.
+    """
     command = [sys.executable, "-m", module, "--serve"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

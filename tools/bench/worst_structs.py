@@ -1,8 +1,8 @@
-"""Test messages whose bytes take the longest to explain, relative to decoding.
+"""Test messages for which the explanation of an error takes longest, relative to decoding.
 
-Each is an array of structs in which nearly every byte is a null field, for which decoding creates
-no object. `tests/unit/messages/test_worst_structs.py` counts the steps whose time `python -m
-tools.bench explanations` measures.
+Each message is an array of structs in which nearly every byte is a null field, for which decoding
+creates no object. `python -m tools.bench explanations` measures the time of the explanation;
+`tests/unit/messages/test_worst_structs.py` counts its steps.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from kproto.wire.writing import uvarint
 if TYPE_CHECKING:
     from kproto.messages.base import Message
 
-__all__ = ["WORST", "Worst", "message_of", "worst_classes"]
+__all__ = ["WORST", "WorstStruct", "message_of", "worst_classes"]
 
 #: The name of the generated package, which exists only during `worst_classes`.
 _PACKAGE: Final = "worst_structs"
 
 
-class Worst(NamedTuple):
+class WorstStruct(NamedTuple):
     """A struct: the types of its fields, all nullable, and the bytes of its smallest value."""
 
     name: str
@@ -45,26 +45,31 @@ class Worst(NamedTuple):
 
 
 WORST: Final = (
-    Worst("twenty null strings", ("string",) * 20, bytes(21)),
-    Worst("twenty null bytes", ("bytes",) * 20, bytes(21)),
-    Worst("twenty null records", ("records",) * 20, bytes(21)),
-    Worst("twenty null arrays", ("[]int32",) * 20, bytes(21)),
-    Worst("twenty null arrays before flexible", ("[]int32",) * 20, b"\xff" * 80, flexible=False),
-    Worst("twenty null structs", ("Inner",) * 20, b"\xff" * 20 + b"\0"),
-    Worst("strings and structs in turns", ("string", "Inner") * 10, b"\0\xff" * 10 + b"\0"),
-    Worst("three nulls", ("string", "bytes", "[]int32"), bytes(4)),
+    WorstStruct("twenty null strings", ("string",) * 20, bytes(21)),
+    WorstStruct("twenty null bytes", ("bytes",) * 20, bytes(21)),
+    WorstStruct("twenty null records", ("records",) * 20, bytes(21)),
+    WorstStruct("twenty null arrays", ("[]int32",) * 20, bytes(21)),
+    WorstStruct(
+        "twenty null arrays before flexible", ("[]int32",) * 20, b"\xff" * 80, flexible=False
+    ),
+    WorstStruct("twenty null structs", ("Inner",) * 20, b"\xff" * 20 + b"\0"),
+    WorstStruct("strings and structs in turns", ("string", "Inner") * 10, b"\0\xff" * 10 + b"\0"),
+    WorstStruct("three nulls", ("string", "bytes", "[]int32"), bytes(4)),
 )
 
 
-def message_of(worst: Worst, size: int) -> bytes:
-    """Returns an encoded message of about `size` bytes."""
+def message_of(worst: WorstStruct, size: int) -> bytes:
+    """Returns an encoded message of about `size` bytes.
+
+    It is smaller if its array reaches `MAX_ARRAY_ELEMENTS` first.
+    """
     count = min(size // len(worst.element), MAX_ARRAY_ELEMENTS)
     length = uvarint(count + 1) if worst.flexible else count.to_bytes(4, "big")
     return length + worst.element * count + b"\0" * worst.flexible
 
 
 @contextmanager
-def worst_classes() -> Iterator[dict[Worst, type[Message]]]:
+def worst_classes() -> Iterator[dict[WorstStruct, type[Message]]]:
     """Yields the generated class of each message."""
     with TemporaryDirectory() as folder:
         out = Path(folder) / _PACKAGE
@@ -81,7 +86,7 @@ def worst_classes() -> Iterator[dict[Worst, type[Message]]]:
                 del sys.modules[name]
 
 
-def _definition(worst: Worst) -> dict[str, Any]:
+def _definition(worst: WorstStruct) -> dict[str, Any]:
     fields = [
         {"name": f"F{index}", "type": kind, "versions": "0", "nullableVersions": "0"}
         for index, kind in enumerate(worst.types)

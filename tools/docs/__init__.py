@@ -1,5 +1,6 @@
 """Builds the generated parts of the documentation, and checks its links.
 
 `filling` replaces the marks of a page by generated tables: settings, commands, messages, error
-codes. `links` finds broken links without any package. Only `hooks` imports mkdocs.
+codes. `modules` writes the list of all modules. `links` finds broken links with the standard
+library alone. Only `hooks` imports mkdocs.
 """

@@ -1,4 +1,4 @@
-"""Returns the help of every command, as the commands print it."""
+"""Runs `--help` of every command, and formats the output as Markdown."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def subcommands(program: str) -> list[str]:
 
 
 def help_of(program: str, *commands: str) -> str:
-    """Returns the output of `--help` for a terminal of fixed width without colours."""
+    """Returns the output of `--help` for a terminal of fixed width without colors."""
     out = io.StringIO()
     terminal = {"COLUMNS": _WIDTH, "NO_COLOR": "1", "PYTHON_COLORS": "0"}
     with (

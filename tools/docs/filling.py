@@ -23,7 +23,7 @@ _MAKERS: Final[dict[str, Callable[..., str]]] = {
 
 
 def fill(text: str) -> str:
-    """Returns the page with its tables. Raises LookupError for an unknown mark."""
+    """Replaces the marks of a page by tables. Raises LookupError for an unknown mark."""
     return MARK.sub(_made, text)
 
 

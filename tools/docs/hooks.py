@@ -1,7 +1,7 @@
 """Hooks that mkdocs calls while it builds the site (`hooks` of mkdocs.yml).
 
-Replaces the marks of pages by tables, adds the pages of the repository's root, and changes links
-out of `docs/` to links to the repository. Fails if a page of the site would load resources from
+Replaces the marks of pages by tables, and adds the pages of the repository's root. Changes links to
+files outside of `docs/` to links to the repository. Fails if a page would load resources from
 another host.
 """
 
@@ -23,7 +23,7 @@ _AT_THE_ROOT: Final = {
 }
 _PLACES: Final = {name: f"docs/{place}" for place, name in _AT_THE_ROOT.items()}
 
-#: Code with bars in a table row: GitHub needs them escaped, Python-Markdown unescaped.
+#: Inline code with bars in a table row: GitHub needs the bars escaped, Python-Markdown unescaped.
 _BARS: Final = re.compile(r"(?<=[^\n`])`[^`\n]*\\\|[^`\n]*`")
 
 #: Tags for which a browser fetches a resource from another host.
@@ -65,5 +65,7 @@ def on_post_page(output: str, page: Any, config: Any) -> str:
     """Raises PluginError if the page would load a resource from another host."""
     found = _FETCHED.search(output)
     if found:
-        raise PluginError(f"{page.file.src_uri}: {found[0]}: the site loads nothing from elsewhere")
+        raise PluginError(
+            f"{page.file.src_uri}: {found[0]}: the site may not load resources from another host"
+        )
     return output

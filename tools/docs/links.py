@@ -1,6 +1,6 @@
 """Finds the links of Markdown pages, and reports broken ones.
 
-Imports the standard library only and looks up files only: it does not check web addresses.
+Imports only the standard library. Checks links to files and headings, not to web addresses.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _ON_THE_WEB: Final = re.compile(r"[a-z][a-z+.-]*:", re.IGNORECASE)
 
 
 def pages() -> list[Path]:
-    """Returns all handwritten pages: those of `docs/` and those of the repository's root."""
+    """Returns all Markdown pages: those of `docs/` and those of the repository's root."""
     return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def broken_links(page: Path) -> list[str]:
-    """Returns a line for each link of a page whose file or heading does not exist."""
+    """Returns a line for each broken link of a page: its file or heading does not exist."""
     found = []
     name = page.relative_to(ROOT) if page.is_relative_to(ROOT) else page
     for target in _targets(page.read_text(encoding="utf-8")):
@@ -59,7 +59,7 @@ def anchors(page: Path) -> frozenset[str]:
 
 
 def rewrite_links(text: str, change: Callable[[str], str]) -> str:
-    """Returns the text with each link's target changed by `change`; code stays unchanged."""
+    """Returns the text with `change` applied to each link's target, except links in code."""
     kept: list[str] = []
 
     def put_away(match: re.Match[str]) -> str:
@@ -68,7 +68,7 @@ def rewrite_links(text: str, change: Callable[[str], str]) -> str:
 
     text = _CODE.sub(put_away, _FENCE.sub(put_away, text))
     text = _LINK.sub(lambda match: f"{match[1]}{change(match[2])}{match[3]}", text)
-    while "\0" in text:  # inline code within a fence was replaced inside it
+    while "\0" in text:  # repeated, because inline code may contain the mark of a fence
         text = re.sub("\0(\\d+)\0", lambda match: kept[int(match[1])], text)
     return text
 

@@ -1,4 +1,4 @@
-"""Tables of the protocol: every message with its versions, every error code with its handling."""
+"""Formats tables of the protocol: messages with versions, error codes with their handling."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REMEDIES: Final = {
 
 
 def message_index() -> str:
-    """Returns a table of all messages: first those with an API key, in its order, then by name."""
+    """Returns a table of all messages: those with an API key by key, then the others by name."""
     definitions = union()
     return table(
         ("class of `kproto.messages`", "type", "API key", "versions", "flexible from"),

@@ -1,7 +1,7 @@
-"""Tables of settings, from the classes and signatures that declare them.
+"""Formats tables of settings, from the classes and signatures that declare them.
 
-A row has the name, the type, the default, the unit, Kafka's names for it and the meaning. The
-meaning is the comment (`#:`) above the field, or an entry of `meanings.toml`, which has precedence.
+A row has the name, type, default and unit of a setting, Kafka's names for it, and its meaning. The
+meaning is an entry of `meanings.toml`, or else the comment (`#:`) above the field.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["TABLES", "Setting", "settings", "settings_table"]
 HEADS: Final = ("setting", "type", "default", "unit", "Kafka's name", "meaning")
 
 #: By suffix of a setting's name: its unit.
-_UNITS: Final = {"_ms": "ms", "_bytes": "bytes"}
+_UNITS: Final = {"_ms": "ms", "_seconds": "s", "_minutes": "min", "_bytes": "bytes"}
 
 #: Arguments that are not settings.
 _NO_SETTINGS: Final = frozenset({"self", "topics", "handler"})
@@ -67,7 +67,10 @@ def settings_table(of: str) -> str:
 
 
 def settings(of: str) -> list[Setting]:
-    """Returns the settings of a table in order. Raises LookupError if one has no meaning."""
+    """Returns the rows of the settings table `of`, in the table's order.
+
+    Raises LookupError if a setting has no meaning.
+    """
     return list(TABLES[of](of))
 
 
@@ -96,7 +99,17 @@ def _of_consumer(part: str) -> Iterator[Setting]:
 
 
 def _of_group(part: str) -> Iterator[Setting]:
-    shared = frozenset({"group", "max_partition_fetch_bytes", "max_wait_ms", "read_committed"})
+    shared = frozenset(
+        {
+            "group",
+            "max_partition_fetch_bytes",
+            "max_wait_ms",
+            "read_committed",
+            "fetch_min_bytes",
+            "fetch_max_bytes",
+            "queued_max_bytes",
+        }
+    )
     return _of_arguments(_overload("str"), part, shared, _comments(GroupSettings))
 
 
@@ -115,7 +128,7 @@ TABLES: Final[dict[str, Callable[[str], Iterator[Setting]]]] = {
 
 
 def _overload(group: str) -> Callable[..., Any]:
-    """Returns the overload of `Client.consumer` whose argument `group` has this type."""
+    """Returns the overload of `Client.consumer` whose `group` has the annotation `group`."""
     (found,) = [
         each
         for each in get_overloads(Client.consumer)

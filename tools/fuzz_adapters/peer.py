@@ -1,8 +1,9 @@
 """Answers the questions of `kproto fuzz` with kafka-python or kio, in the peers' environment.
 
-`python tools/fuzz_adapters/peer.py kafka-python|kio`. Both only rewrite messages: they lack Kafka's
-JSON form, so decode and encode are unsupported. Any exception counts as a refusal, except lack of
-memory and too deep recursion.
+    python tools/fuzz_adapters/peer.py kafka-python|kio
+
+Both libraries only rewrite messages: they lack Kafka's JSON form, so the operations decode and
+encode are unsupported. Every exception counts as a refusal, except MemoryError and RecursionError.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-#: Decodes bytes, and returns the encoded message and the number of bytes read, None if unknown.
+#: Decodes bytes; returns the message encoded again, and the number of bytes read (None if unknown).
 Rewrite = Callable[[bytes], "tuple[bytes, int | None]"]
 
 
@@ -44,7 +45,10 @@ def answer(find: Callable[[str, int], Rewrite | None], asked: dict[str, Any]) ->
 
 
 def kafka_python() -> Callable[[str, int], Rewrite | None]:
-    """Returns a finder of rewriters in kafka-python 3, whose classes come from Kafka's JSON."""
+    """Returns a function that finds the `Rewrite` of a message and version in kafka-python 3.
+
+    That function returns None if kafka-python lacks the message or the version.
+    """
     import kafka.protocol as protocol
 
     classes: dict[str, Any] = {}
@@ -81,7 +85,10 @@ def kafka_python() -> Callable[[str, int], Rewrite | None]:
 
 
 def kio() -> Callable[[str, int], Rewrite | None]:
-    """Returns a finder of rewriters in kio, which has one class per message and version."""
+    """Returns a function that finds the `Rewrite` of a message and version in kio.
+
+    That function returns None if kio lacks the message or the version.
+    """
     from kio.schema.index import schema_name_map
     from kio.serial import entity_reader, entity_writer
 

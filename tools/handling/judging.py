@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 
 from kproto.client.processing.settings import Order
 
-from .work import Fate, fate_of, key_of
+from .work import HandlerBehavior, fate_of, key_of
 
-__all__ = ["Attempt", "Commit", "Letter", "Member", "Verdict", "attempts_of", "judge"]
+__all__ = ["Attempt", "Commit", "DeadLetter", "Member", "Verdict", "attempts_of", "judge"]
 
 Key = tuple[int, int]
 
@@ -23,9 +23,10 @@ _NEVER: Final = 2**63
 
 
 class Attempt(NamedTuple):
-    """One call of a handler, from `begun` to `ended` (monotonic ns); `…_ms` are times of day.
+    """A call of a handler, from `begun` to `ended` (monotonic ns).
 
-    `end` is "e" if the handler returned, "x" if it raised, and "" if the log has no end.
+    `begun_ms` and `ended_ms` are the same times in ms since 1970. `end` is "e" if the handler
+    returned, and "x" if it raised. If the log has no end, `end` is "" and its times are None.
     """
 
     member: str
@@ -39,7 +40,10 @@ class Attempt(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """A commit of `offset` at `ms` in the broker's log; `ahead` are completed higher offsets."""
+    """A commit of `offset`, with its log append time `ms`.
+
+    `ahead` are higher offsets that the commit's metadata lists as processed.
+    """
 
     partition: int
     offset: int
@@ -47,8 +51,11 @@ class Commit(NamedTuple):
     ahead: frozenset[int] = frozenset()
 
 
-class Letter(NamedTuple):
-    """A dead letter, its source record, and its log append time."""
+class DeadLetter(NamedTuple):
+    """A dead letter: the partition and offset of its source record, and its log append time in ms.
+
+    `is_as_it_came` is True if key, value and headers are unchanged. `reason` is the error text.
+    """
 
     partition: int
     offset: int
@@ -67,7 +74,7 @@ class Member:
 
 @dataclass
 class Verdict:
-    """The result of the checks: `wrong` lists violations, `again` counts records handled again."""
+    """The result of the checks: `wrong` lists violations, `again` counts redeliveries."""
 
     records: int = 0
     dead_letters: int = 0
@@ -100,10 +107,13 @@ def judge(
     ends: Mapping[int, int],
     members: Mapping[str, Member],
     attempts: Iterable[Attempt],
-    letters: Iterable[Letter],
+    letters: Iterable[DeadLetter],
     commits: Iterable[Commit],
 ) -> Verdict:
-    """Checks all sources; `ends` has the number of records of each partition (offsets from 0)."""
+    """Checks the members' attempts, the dead letters and the commits against each other.
+
+    `ends` has the number of records of each partition, whose offsets start at 0.
+    """
     attempts, letters, commits = list(attempts), list(letters), list(commits)
     verdict = Verdict(sum(ends.values()), len(letters), len(commits))
     _all_is_handled(verdict, seed, ends, attempts, letters)
@@ -119,20 +129,22 @@ def _all_is_handled(
     seed: int,
     ends: Mapping[int, int],
     attempts: list[Attempt],
-    letters: list[Letter],
+    letters: list[DeadLetter],
 ) -> None:
     done = {(each.partition, each.offset) for each in attempts if each.end == "e"}
     dead = {(each.partition, each.offset) for each in letters}
     for partition, end in ends.items():
         for offset in range(end):
             key = (partition, offset)
-            is_dead = fate_of(seed, partition, offset) is Fate.DEAD
+            is_dead = fate_of(seed, partition, offset) is HandlerBehavior.DEAD
             if is_dead != (key in dead) or is_dead == (key in done):
-                verdict.wrong.append(f"{key} was not handled, or is no dead letter")
+                verdict.wrong.append(f"{key} was not processed, or is missing in the dead letters")
     for letter in letters:
         place = (letter.partition, letter.offset)
         if not letter.is_as_it_came or letter.reason != f"ValueError: never: {place}":
-            verdict.wrong.append(f"the dead letter of {place} is another, or says {letter.reason}")
+            verdict.wrong.append(
+                f"the dead letter of {place} has other content, or the reason {letter.reason}"
+            )
 
 
 def _nothing_comes_again(
@@ -141,7 +153,12 @@ def _nothing_comes_again(
     attempts: list[Attempt],
     commits: list[Commit],
 ) -> None:
-    """Checks that a completed record repeats only after a kill or stall of one of its members."""
+    """Checks that records are redelivered only after a fault.
+
+    A record may be redelivered if the member that processed it, or the member that receives it
+    again, was killed or stalled. Once the offset of the record is committed, the record may be
+    redelivered only to a member that was killed or stalled.
+    """
     finished: dict[Key, Attempt] = {}
     committed = _since_when(commits)
     for each in sorted(attempts, key=lambda each: each.begun):
@@ -150,16 +167,23 @@ def _nothing_comes_again(
         if before is not None:
             verdict.again += 1
             if members[before.member].harmed is None and members[each.member].harmed is None:
-                verdict.wrong.append(f"{key} comes again: {before.member}, {each.member}")
+                verdict.wrong.append(
+                    f"{key} is redelivered without a fault: {before.member}, {each.member}"
+                )
         is_committed = committed.get(key, _NEVER) < each.begun_ms  # before the attempt began
         if is_committed and members[each.member].harmed is None:
-            verdict.wrong.append(f"{key} comes again to {each.member}, and was committed")
+            verdict.wrong.append(
+                f"{key} is redelivered to {each.member}, although it was committed"
+            )
         if each.end == "e":
             finished[key] = each
 
 
 def _since_when(commits: list[Commit]) -> dict[Key, int]:
-    """Returns the time (ms) of each record's commit: by a higher offset, or in `ahead`."""
+    """Returns by record the time (ms) of the first commit that covers it.
+
+    A commit covers a record by a higher offset, or by listing it in `ahead`.
+    """
     since: dict[Key, int] = {}
     ends: dict[int, int] = defaultdict(int)
     for commit in sorted(commits, key=lambda each: each.ms):
@@ -171,9 +195,14 @@ def _since_when(commits: list[Commit]) -> dict[Key, int]:
 
 
 def _no_commit_is_ahead(
-    verdict: Verdict, attempts: list[Attempt], letters: list[Letter], commits: list[Commit]
+    verdict: Verdict, attempts: list[Attempt], letters: list[DeadLetter], commits: list[Commit]
 ) -> None:
-    """Checks that all records below a commit, and those in its `ahead`, were completed before."""
+    """Checks that each commit covers only records that were completed before the commit.
+
+    A record is completed when its handler returns, or when its dead letter is written. A commit
+    covers the records below its offset, and those in `ahead`. Commits of partitions without a
+    completed record are not checked.
+    """
     done: dict[int, dict[int, int]] = defaultdict(dict)  # by partition and offset: the time (ms)
     ends = [(each.partition, each.offset, each.ended_ms) for each in attempts if each.end == "e"]
     for partition, offset, ms in [*ends, *((each[0], each[1], each[2]) for each in letters)]:
@@ -188,10 +217,10 @@ def _no_commit_is_ahead(
             if commit.partition == partition:
                 behind = commit.offset >= len(latest)
                 if behind or latest[commit.offset] > commit.ms:
-                    verdict.wrong.append(f"{commit} is ahead of what was done")
+                    verdict.wrong.append(f"{commit} skips unprocessed records")
                 early = [at for at in commit.ahead if since.get(at, _NEVER) > commit.ms]
                 if early:
-                    verdict.wrong.append(f"{commit} says that {early[:9]} are done")
+                    verdict.wrong.append(f"{commit} lists unprocessed records: {early[:9]}")
 
 
 def _order_is_kept(
@@ -201,7 +230,10 @@ def _order_is_kept(
     members: Mapping[str, Member],
     attempts: list[Attempt],
 ) -> None:
-    """Checks that offsets are handled in order; a kill or stall of a member may repeat some."""
+    """Checks that the records of a partition, or of a key, are handled in order, one at a time.
+
+    A kill or stall of a member may repeat records.
+    """
     strands: dict[object, list[Attempt]] = defaultdict(list)
     for each in attempts:
         key = key_of(seed, each.partition, each.offset) if order == "key" else b""
@@ -214,5 +246,5 @@ def _order_is_kept(
                 is_behind = last.ended is not None and last.ended <= each.begun
                 is_next = each.offset >= last.offset
                 if not (is_behind and is_next) and members[each.member].harmed is None:
-                    verdict.wrong.append(f"out of order: {each} behind {last}")
+                    verdict.wrong.append(f"out of order: {each} after {last}")
             last = each

@@ -2,9 +2,9 @@
 
     python -m tools.handling.member BOOTSTRAP ORDER SEED FILE
 
-Each line has the step, the time (monotonic ns, and time of day in ms), and the record (partition,
-offset). The steps are: `b` the handler begins, `e` it returns, `x` it raises. SIGTERM ends the
-program.
+Each line of FILE has the step, the time (monotonic ns, and time of day in ms), and the record
+(partition, offset). The steps are: `b` the handler begins, `e` it returns, `x` it raises. SIGTERM
+ends the program.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import Any, cast
 import kproto
 from kproto.client.processing.settings import Order
 
-from .work import DEAD, GROUP, TOPIC, Fate, fate_of, stall_of
+from .work import DEAD, GROUP, TOPIC, HandlerBehavior, fate_of, stall_of
 
 __all__ = ["SESSION_MS"]
 
 #: The session timeout in ms, after which the group reassigns the partitions of a killed member.
-SESSION_MS = 1_000
+SESSION_MS = 3_000
 
 
 async def handle_records(bootstrap: str, order: Order, seed: int, file: int) -> None:
@@ -41,14 +41,14 @@ async def handle_records(bootstrap: str, order: Order, seed: int, file: int) -> 
         note("b", record)
         try:
             match fate_of(seed, *key):
-                case Fate.GIVES_WAY:
+                case HandlerBehavior.GIVES_WAY:
                     await asyncio.sleep(0)
-                case Fate.STALLS:
+                case HandlerBehavior.STALLS:
                     await asyncio.sleep(stall_of(seed, *key))
-                case Fate.FAILS_ONCE if not failed[key]:
+                case HandlerBehavior.FAILS_ONCE if not failed[key]:
                     failed[key] += 1
                     raise OSError("once")
-                case Fate.DEAD:
+                case HandlerBehavior.DEAD:
                     raise ValueError(f"never: {key}")
         except BaseException:
             note("x", record)

@@ -13,13 +13,13 @@ from typing import Final
 
 import kproto
 from kproto.broker import Broker, BrokerSettings
-from kproto.client.commits.incomplete_offsets import decode_bitmap
+from kproto.client.commits.processed_bitmap import decode_bitmap
 from kproto.client.commits.topic_labels import split_label
 from kproto.client.processing.settings import Order
 from kproto.messages import OffsetCommitKey, OffsetCommitValue
 from kproto.stored.coordinator_records import CoordinatorRecord, decode_coordinator_record
 
-from .judging import Attempt, Commit, Letter, Member, Verdict, attempts_of, judge
+from .judging import Attempt, Commit, DeadLetter, Member, Verdict, attempts_of, judge
 from .member import SESSION_MS
 from .work import DEAD, GROUP, TOPIC, key_of, value_of
 
@@ -39,7 +39,11 @@ _ENDS_WITHIN_S: Final = 20.0
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a run. The same seed chooses the same faults, at the same shares of the work."""
+    """The plan of a run. `harms` are its faults, in the order in which they happen.
+
+    The seed chooses the handlers' behavior, the keys, the member that each fault affects, and the
+    share of committed records at which the fault happens. `limit_s` limits the run.
+    """
 
     records: int = 200_000
     partitions: int = 8
@@ -51,7 +55,9 @@ class Plan:
 
 
 @dataclass
-class _Running:
+class _Members:
+    """The processes of the members of one run, and the faults that they suffered."""
+
     plan: Plan
     bootstrap: str
     folder: Path
@@ -68,7 +74,10 @@ class _Running:
         )
 
     async def harm(self, what: str, chance: random.Random) -> None:
-        """Stalls a random member, or kills or stops one and starts a new one, or starts one."""
+        """Applies the fault `what`: `stall`, `kill`, `stop` or `join`.
+
+        The first three affect a random member. After `kill` and `stop`, a new member starts.
+        """
         if what != "join":
             name = chance.choice(sorted(self.processes.keys() - self.stalled.keys()))
             process = self.processes[name]
@@ -119,13 +128,13 @@ class _Running:
 
 
 async def prove(plan: Plan, folder: Path) -> Verdict:
-    """Runs members on the records of an embedded broker, harms some of them, and checks the result.
+    """Runs members on the records of an embedded broker, harms some members, and checks the result.
 
     Raises TimeoutError if the records are not committed within the plan's limit.
     """
     async with Broker(SETTINGS) as broker, kproto.Client(broker.bootstrap) as client:
         ends = await _write(plan, client)
-        running = _Running(plan, broker.bootstrap, folder)
+        running = _Members(plan, broker.bootstrap, folder)
         try:
             async with asyncio.timeout(plan.limit_s):
                 for _ in range(plan.members):
@@ -168,8 +177,12 @@ async def _write(plan: Plan, client: kproto.Client) -> dict[int, int]:
     return ends
 
 
-async def _harm_until_the_end(plan: Plan, client: kproto.Client, running: _Running) -> None:
-    """Harms members at shares of the work that the seed varies; returns when all is committed."""
+async def _harm_until_the_end(plan: Plan, client: kproto.Client, running: _Members) -> None:
+    """Harms members as planned, and returns when all records are committed.
+
+    Each harm, such as a kill or a stall, comes when a certain share of the records is committed.
+    The plan's seed varies the shares.
+    """
     chance = random.Random(plan.seed)
     shares = [
         (at + 0.5 + chance.uniform(-0.3, 0.3)) / (len(plan.harms) + 1)
@@ -192,7 +205,7 @@ async def _harm_until_the_end(plan: Plan, client: kproto.Client, running: _Runni
             await asyncio.sleep(_STEP_S)
 
 
-async def _letters(plan: Plan, client: kproto.Client) -> list[Letter]:
+async def _letters(plan: Plan, client: kproto.Client) -> list[DeadLetter]:
     found = []
     async for record in client.consumer(DEAD, stop_at_end=True):
         failure = kproto.failure_of(record)
@@ -202,7 +215,7 @@ async def _letters(plan: Plan, client: kproto.Client) -> list[Letter]:
         sent = (key_of(plan.seed, *at), value_of(*at), (("at", b"%d" % failure.offset),))
         is_as_it_came = came == sent and failure.topic == TOPIC and failure.group == GROUP
         reason = f"{failure.error_type}: {failure.error_message}"
-        found.append(Letter(*at, record.timestamp, is_as_it_came, reason))
+        found.append(DeadLetter(*at, record.timestamp, is_as_it_came, reason))
     return found
 
 

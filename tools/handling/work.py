@@ -1,4 +1,4 @@
-"""The records to process, and the behaviour of each handler call, which a seed determines."""
+"""The records to process, and the behavior of each handler call, which a seed determines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final
 from zlib import crc32
 
-__all__ = ["DEAD", "GROUP", "TOPIC", "Fate", "fate_of", "key_of", "stall_of", "value_of"]
+__all__ = ["DEAD", "GROUP", "TOPIC", "HandlerBehavior", "fate_of", "key_of", "stall_of", "value_of"]
 
 TOPIC: Final = "handled"
 DEAD: Final = "handled.dead"
@@ -16,35 +16,40 @@ _KEYS: Final = 400
 _NO_KEY: Final = 10  # every tenth record has no key
 
 
-class Fate(Enum):
-    """The behaviour of the handler for a record, by the time at which it succeeds."""
+class HandlerBehavior(Enum):
+    """The behavior of the handler for a record; the value tells when the handler succeeds."""
 
     AT_ONCE = "at once"
-    GIVES_WAY = "after a turn of the loop"
+    GIVES_WAY = "after an iteration of the event loop"
     STALLS = "after a while"
     FAILS_ONCE = "at the second attempt"
     DEAD = "never"
 
 
 #: Per 10,000 records; for all others the handler returns at once.
-_SHARES: Final = {Fate.DEAD: 15, Fate.FAILS_ONCE: 100, Fate.STALLS: 40, Fate.GIVES_WAY: 2_000}
+_SHARES: Final = {
+    HandlerBehavior.DEAD: 15,
+    HandlerBehavior.FAILS_ONCE: 100,
+    HandlerBehavior.STALLS: 40,
+    HandlerBehavior.GIVES_WAY: 2_000,
+}
 
 
 def _draw(seed: int, partition: int, offset: int, what: str) -> int:
     return crc32(f"{seed}/{partition}/{offset}/{what}".encode())
 
 
-def fate_of(seed: int, partition: int, offset: int) -> Fate:
+def fate_of(seed: int, partition: int, offset: int) -> HandlerBehavior:
     drawn = _draw(seed, partition, offset, "fate") % 10_000
     for fate, share in _SHARES.items():
         if drawn < share:
             return fate
         drawn -= share
-    return Fate.AT_ONCE
+    return HandlerBehavior.AT_ONCE
 
 
 def stall_of(seed: int, partition: int, offset: int) -> float:
-    """Returns the seconds that the handler sleeps for the record, if it stalls."""
+    """Returns how many seconds a handler that stalls at this record sleeps."""
     return _draw(seed, partition, offset, "stall") % 40 / 1000
 
 

@@ -1,4 +1,4 @@
-"""Real Apache Kafka of a given version, from Maven's jars: a broker or a cluster on demand.
+"""Runs real Apache Kafka of a given version, from Maven's jars: a broker or a cluster.
 
     with KafkaNode("4.4.0") as node:
         connect_to(node.bootstrap)

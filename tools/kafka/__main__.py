@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
         type=lambda text: text.split(","),
         default=(),
         metavar="A,B,C",
-        help="the rack of each node; consumers are then sent to the replica in their rack",
+        help="the rack of each node; leaders then direct consumers to the replica in their rack",
     )
     start.add_argument("--heap", default="512m", help="a JVM's heap; default: %(default)s")
     start.add_argument(
@@ -89,9 +89,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 def _start(options: argparse.Namespace) -> int:
     if options.port is not None and (options.secured or options.nodes > 1 or options.racks):
-        raise KafkaStartError(
-            "the listeners of a secured broker, and of a cluster, take free ports: leave out --port"
-        )
+        raise KafkaStartError("a secured broker and a cluster choose free ports: leave out --port")
     if options.secured:
         return _start_secured(options)
     if options.nodes > 1 or options.racks:
@@ -156,7 +154,7 @@ def _stop(port: int | None) -> int:
 
 def _status() -> int:
     for node in running_nodes():
-        owner = "until stopped" if node.detached else "as long as the process that started it"
+        owner = "until stopped" if node.detached else "until the process that started it ends"
         print(f"{node.bootstrap}  Kafka {node.version}  pid {node.process_group}  runs {owner}")
     return 0
 

@@ -1,7 +1,7 @@
-"""Archives the loaded classes of a broker's JVM, which halves the work of a start.
+"""Archives the loaded classes of a broker's JVM, so that a start takes half the CPU time.
 
-This is Java's class data sharing (JEP 350): a file in `.cache/kafka/<version>/classes`, which a
-node that runs for this purpose writes once. A JVM ignores the file if the Java build or the jars
+This is Java's class data sharing (JEP 350). A node that runs for this purpose writes the archive
+once, into `.cache/kafka/<version>/classes`. A JVM ignores the file if the Java build or the jars
 differ.
 """
 
@@ -18,10 +18,10 @@ __all__ = ["class_archive"]
 
 
 def class_archive(version: str, java: Path, make: Callable[[Path], None]) -> Path | None:
-    """Returns the archive for a release and a `java` program; `make` writes it if it is missing.
+    """Returns the file with the loaded classes of a broker of release `version`, for `java`.
 
-    Returns None if it cannot be written; then tries again only after Java changes. Safe if several
-    processes call it at once.
+    If the file is missing, `make` writes it. Returns None if it cannot be written; later calls try
+    again only if Java has changed. Safe if several processes call it at once.
     """
     home = (CACHE / version).resolve()
     folder = home / "classes"

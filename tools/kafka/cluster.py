@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tools.setup.ports import free_ports
 
-from .in_block import InBlock
+from .in_block import ServerContextManager
 from .node import POLL_S, START_TIMEOUT_S, KafkaNode, KafkaStartError
 from .probe import known_brokers
 from .properties import HOST, Ports, cluster_properties
@@ -24,7 +24,7 @@ HEAP = "320m"
 """With this heap, three nodes and the tests fit in 4 GB; records are in files, not on the heap."""
 
 
-class KafkaCluster(InBlock):
+class KafkaCluster(ServerContextManager):
     """`nodes` brokers of one cluster, on free ports of the loopback address.
 
     `racks` has the rack of each node. `config` overrides settings of server.properties on all
@@ -32,9 +32,9 @@ class KafkaCluster(InBlock):
     too. As a context manager, the cluster runs during the block; its data is removed afterwards.
 
     Node ids count from 1. `cluster.node(2).kill()` kills a node, and its `start()` restarts it with
-    the same ports and data. One node of three does not answer alone: `start` starts all stopped
-    nodes in parallel. Raises the errors of `KafkaNode`, and `KafkaStartError` if the numbers of
-    racks and nodes differ.
+    the same ports and data. `start` starts all stopped nodes in parallel, because one node of three
+    answers only when a second node runs. Raises the errors of `KafkaNode`, and `KafkaStartError` if
+    the numbers of racks and nodes differ.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class KafkaCluster(InBlock):
         return self.nodes[number]
 
     def start(self) -> None:
-        """Starts all stopped nodes, and waits until each of them knows all others."""
+        """Starts all stopped nodes, and waits until each node has all others in its metadata."""
         try:
             self._each(KafkaNode.start)
             self.wait_for_all()
@@ -94,7 +94,7 @@ class KafkaCluster(InBlock):
             raise
 
     def wait_for_all(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Waits until each node knows all others as live brokers. Raises `KafkaStartError`."""
+        """Waits until each node has all others as live brokers. Raises `KafkaStartError`."""
         deadline = time.monotonic() + timeout_s
         while not all(
             known_brokers(HOST, node.ports.broker, timeout_s=1.0) == len(self.nodes)
@@ -117,6 +117,6 @@ class KafkaCluster(InBlock):
     def _each(self, action: Callable[[KafkaNode], None]) -> None:
         """Calls `action` on all nodes in parallel; when all have ended, raises the first error."""
         with ThreadPoolExecutor(len(self.nodes)) as threads:
-            under_way = [threads.submit(action, node) for node in self.nodes.values()]
-        for done in under_way:
+            pending = [threads.submit(action, node) for node in self.nodes.values()]
+        for done in pending:
             done.result()

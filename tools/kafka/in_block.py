@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
-__all__ = ["InBlock"]
+__all__ = ["ServerContextManager"]
 
 
-class InBlock(ABC):
-    """Starts at the beginning of the block, and closes at its end or after a failed start."""
+class ServerContextManager(ABC):
+    """Starts the server before the block, and closes it after the block or a failed start."""
 
     @abstractmethod
     def start(self) -> None:

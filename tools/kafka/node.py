@@ -24,7 +24,7 @@ from tools.setup.programs import supervised
 
 from . import folders
 from .class_archive import class_archive
-from .in_block import InBlock
+from .in_block import ServerContextManager
 from .jars import resolve_jars
 from .probe import accepts, answers_api_versions
 from .properties import HOST, VOTERS, Ports, render, server_properties
@@ -59,7 +59,7 @@ LOG_TAIL_LINES = 25
 
 
 class KafkaStartError(RuntimeError):
-    """The node did not start; the message includes the last lines of its log."""
+    """A node or cluster cannot run; if a node failed, the message has the last lines of its log."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class RunningNode:
 
     @property
     def voters(self) -> str:
-        """Returns the controllers of the node's cluster; the same str for all its nodes."""
+        """Returns a text that is equal for all nodes of a cluster: its controllers."""
         lines = (self.folder / "server.properties").read_text(encoding="utf-8").splitlines()
         return next((line for line in lines if line.startswith(VOTERS)), self.bootstrap)
 
@@ -105,14 +105,14 @@ def running_nodes() -> list[RunningNode]:
     return found
 
 
-class KafkaNode(InBlock):
+class KafkaNode(ServerContextManager):
     """A combined broker and controller on free ports of the loopback address.
 
     `config` overrides settings of server.properties; `format_arguments` are further arguments of
-    `kafka-storage format`. A node of a cluster gets its `ports` and the `cluster_id`. As a context
-    manager, the node runs during the block; its data is removed afterwards. Until `close`, `start`,
-    `stop` and `kill` may be called in any order, and keep ports and data. Raises `KafkaStartError`,
-    `KafkaJarsError` or `JavaNotFoundError` if the node cannot run.
+    `kafka-storage format`. For a node of a cluster, pass its `ports` and the `cluster_id`. As a
+    context manager, the node runs during the block; its data is removed afterwards. The methods
+    `start`, `stop` and `kill` keep ports and data, and may be called in any order before `close`.
+    Raises `KafkaStartError`, `KafkaJarsError` or `JavaNotFoundError` if the node cannot run.
     """
 
     def __init__(
@@ -153,11 +153,14 @@ class KafkaNode(InBlock):
 
     @property
     def running(self) -> bool:
-        """Returns whether the process runs; the node may still be starting."""
+        """Returns True if the process runs; the node may still be starting."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Starts the node, and waits until it answers. The first start formats its storage."""
+        """Starts the node unless it runs, and waits until it answers.
+
+        The first start formats the node's storage.
+        """
         if self.running:
             return
         folder = self._folder or self._format()
@@ -231,8 +234,8 @@ class KafkaNode(InBlock):
     def _format_another(self, folder: Path) -> None:
         """Formats `folder` with Kafka's tool, for a node of the same release that never runs.
 
-        Runs the tool without a class archive: writing the archive starts a node, which needs this
-        folder.
+        Runs the tool without the class archive: to write the archive, a node must start, and this
+        start needs `folder`.
         """
         node = KafkaNode(self.version, ports=self.ports)
         node._class_options = ()
@@ -294,7 +297,7 @@ class KafkaNode(InBlock):
             raise KafkaStartError(self._failure("ended, while another process answered"))
 
     def _answers(self) -> bool:
-        """Returns whether the node answers and all its listeners, which open in turn, are open."""
+        """Returns True if the node answers and all its listeners are open; they open one by one."""
         if not answers_api_versions(HOST, self.ports.broker, timeout_s=1.0):
             return False
         listeners = self._config.get("advertised.listeners", "")

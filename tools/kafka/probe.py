@@ -1,4 +1,4 @@
-"""Checks whether a Kafka broker answers at an address, and how many brokers it knows.
+"""Checks that a Kafka broker answers at an address, and counts the live brokers in its metadata.
 
 Uses a plain socket instead of kproto's client, so that a fault of the client cannot hide a fault of
 the broker.
@@ -25,13 +25,13 @@ LARGEST_ANSWER = 1 << 16
 
 
 def answers_api_versions(host: str, port: int, timeout_s: float) -> bool:
-    """Returns whether the server at this address answers ApiVersions without an error."""
+    """Returns True if the server at this address answers ApiVersions without an error."""
     answer = _answer(host, port, timeout_s, REQUEST)
     return answer is not None and struct.unpack_from(">h", answer) == (0,)
 
 
 def accepts(host: str, port: int, timeout_s: float) -> bool:
-    """Returns whether a server listens at this address."""
+    """Returns True if a server accepts a connection at this address."""
     try:
         socket.create_connection((host, port), timeout_s).close()
     except OSError:
@@ -40,13 +40,16 @@ def accepts(host: str, port: int, timeout_s: float) -> bool:
 
 
 def known_brokers(host: str, port: int, timeout_s: float) -> int:
-    """Returns the number of live brokers that the broker knows, including itself; 0 on failure."""
+    """Returns the number of live brokers in the broker's metadata; 0 if it does not answer."""
     answer = _answer(host, port, timeout_s, NO_TOPICS)
     return 0 if answer is None else int(struct.unpack_from(">i", answer)[0])
 
 
 def _answer(host: str, port: int, timeout_s: float, request: bytes) -> bytes | None:
-    """Returns the response after its correlation id; None if no Kafka broker responds."""
+    """Returns the bytes that follow the correlation id of the response.
+
+    Returns None if no Kafka broker responds.
+    """
     try:
         with socket.create_connection((host, port), timeout_s) as connection:
             connection.settimeout(timeout_s)

@@ -74,11 +74,11 @@ def server_properties(
 
 
 def cluster_properties(node: int, ports: Sequence[Ports], racks: Sequence[str]) -> dict[str, str]:
-    """Returns the settings of node `node` (from 1) of a cluster, in addition to those of each node.
+    """Returns the settings that a node of a cluster has besides `server_properties`.
 
-    `ports` are those of all nodes. Each partition has three replicas if there are as many nodes,
-    and two of them must be in sync. With `racks`, one per node, a leader directs a consumer to the
-    replica in its rack (KIP-392).
+    `node` is its number, from 1; `ports` are those of all nodes. If there are three nodes or more,
+    each partition has three replicas, and two of them must be in sync. With `racks`, one per node,
+    a leader directs a consumer to the replica in the consumer's rack (KIP-392).
     """
     voters = (f"{at}@{HOST}:{one.controller}" for at, one in enumerate(ports, 1))
     replicas = min(3, len(ports))
@@ -98,7 +98,10 @@ def cluster_properties(node: int, ports: Sequence[Ports], racks: Sequence[str]) 
 
 
 def render(properties: Mapping[str, str]) -> str:
-    """Returns the properties as text, escaped for java.util.Properties."""
+    """Returns the properties as text for java.util.Properties.
+
+    Escapes backslashes and line feeds in values, but nothing else.
+    """
     return "".join(f"{key}={_escaped(value)}\n" for key, value in properties.items())
 
 

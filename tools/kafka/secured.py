@@ -1,4 +1,4 @@
-"""Real Kafka nodes with all kinds of secure listeners: TLS, client certificates, SASL; and ACLs.
+"""Runs real Kafka nodes with listeners for TLS, client certificates and SASL, and with ACLs.
 
     with SecuredKafka("4.4.0") as kafka:
         connect_to(kafka.bootstrap["SASL_SSL"], ca=kafka.authority.pem, user=ALICE)
@@ -23,7 +23,7 @@ from tools.setup.ports import free_ports
 
 from .certificates import Authority, Certificate
 from .cluster import KafkaCluster
-from .in_block import InBlock
+from .in_block import ServerContextManager
 from .node import HEAP, KafkaNode
 from .properties import HOST, Ports, render
 
@@ -65,12 +65,12 @@ _JAAS: Final = {
 }
 
 
-class SecuredKafka(InBlock):
+class SecuredKafka(ServerContextManager):
     """Nodes of one release with every listener of `LISTENERS`; `passwords` are those of `USERS`.
 
-    `nodes` above 1 is a cluster; `racks` are as in `KafkaCluster`. With `authorizer`, only super
-    users have rights at first. `config` overrides settings of server.properties. Raises the errors
-    of `KafkaNode`.
+    If `nodes` is above 1, they are one cluster; `racks` are as in `KafkaCluster`. With `authorizer`
+    only super users have rights until ACLs are created. `config` overrides settings of
+    server.properties. Raises the errors of `KafkaNode`.
     """
 
     def __init__(

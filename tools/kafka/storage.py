@@ -1,8 +1,8 @@
 """Formats the storage of a new node like Kafka's tool, but without starting a JVM for each node.
 
 `kafka-storage format` writes the feature levels of a release, which are the same for every node
-with default settings. The result is cached in `.cache/kafka/<version>/storage`; a new node gets a
-copy with its own ids. The caller runs the tool.
+with default settings. The formatted folder is cached in `.cache/kafka/<version>/storage`; a new
+node gets a copy with its own ids. The caller runs the tool.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def new_id() -> str:
 
 
 def has_own_features(config: Iterable[str]) -> bool:
-    """Returns whether these settings may need another storage than the cached one."""
+    """Returns True if the cached storage may be wrong for a node with these settings."""
     return any(name.startswith(OF_THE_TOOL) for name in config)
 
 

@@ -7,7 +7,7 @@
 cluster, and `page` writes the result to docs/evidence/reliability.md.
 """
 
-from .account import Account, Sightings
+from .account import AcknowledgedOffsets, Sightings
 from .run import Plan, Result, kill_test
 
-__all__ = ["Account", "Plan", "Result", "Sightings", "kill_test"]
+__all__ = ["AcknowledgedOffsets", "Plan", "Result", "Sightings", "kill_test"]

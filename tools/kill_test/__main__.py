@@ -20,7 +20,10 @@ from .run import QUICK_SESSIONS, Plan, kill_test
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the test. The exit code is 1 if a record was lost, duplicated or out of order."""
+    """Runs the test. The exit code is 1 if a check fails, and 2 if the test cannot run.
+
+    The checks: every record is acknowledged, and both readers see each record once and in order.
+    """
     options = _parser().parse_args(arguments)
     plan = Plan(options.records, options.kills, options.partitions, options.seed, options.version)
     # Brokers are killed on purpose: the client's warnings would break the progress bar.

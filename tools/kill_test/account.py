@@ -6,11 +6,11 @@ import struct
 from array import array
 from dataclasses import dataclass, field
 
-__all__ = ["Account", "Sightings", "number_of", "record_value"]
+__all__ = ["AcknowledgedOffsets", "Sightings", "number_of", "record_value"]
 
 _NUMBER = struct.Struct(">IQ")
 
-#: The offset of an acknowledged record if the broker's response has none (a duplicate batch).
+#: Stored for an acknowledged record whose offset the broker did not return (a duplicate batch).
 UNTOLD = -1
 _NONE = -2
 
@@ -27,8 +27,11 @@ def number_of(value: bytes | None) -> tuple[int, int]:
 
 
 @dataclass
-class Account:
-    """The offsets of the acknowledged records of each partition, by record number."""
+class AcknowledgedOffsets:
+    """The offsets of the acknowledged records of each partition, by record number.
+
+    `failed` is the number of records that were not acknowledged.
+    """
 
     partitions: int
     failed: int = 0
@@ -44,7 +47,7 @@ class Account:
         offsets[sequence] = offset
 
     def offset(self, partition: int, sequence: int) -> int | None:
-        """Returns the offset of an acknowledged record; None if it is not acknowledged."""
+        """Returns the offset of record number `sequence`; None if it is not acknowledged."""
         offsets = self._offsets[partition]
         found = offsets[sequence] if sequence < len(offsets) else _NONE
         return None if found == _NONE else found
@@ -79,9 +82,16 @@ class Sightings:
         self._offsets = dict.fromkeys(range(self.partitions), -1)
 
     def saw(
-        self, place: int, offset: int, value: bytes | None, account: Account | None = None
+        self,
+        place: int,
+        offset: int,
+        value: bytes | None,
+        account: AcknowledgedOffsets | None = None,
     ) -> None:
-        """Counts a record that the reader saw at `offset` of partition `place`."""
+        """Counts a record that the reader saw at `offset` of partition `place`.
+
+        With `account`, also compares the offset with the acknowledged one.
+        """
         partition, sequence = number_of(value)
         bits = self._bits[partition]
         if len(bits) <= sequence:
@@ -99,7 +109,7 @@ class Sightings:
         if partition != place or (told is not None and told not in (UNTOLD, offset)):
             self.misplaced += 1
 
-    def lost(self, account: Account) -> list[tuple[int, int]]:
+    def lost(self, account: AcknowledgedOffsets) -> list[tuple[int, int]]:
         """Returns partition and number of each acknowledged record that the reader did not see."""
         return [
             (partition, sequence)

@@ -43,7 +43,7 @@ def facts(result: Result) -> dict[str, Any]:
 
 
 def table(result: Result) -> str:
-    """Returns the verdict, and a Markdown table of the numbers below it."""
+    """Returns the verdict, then a Markdown table of the numbers, then the notes."""
     found = facts(result)
     meanwhile = found["reader meanwhile"]
     killed = ", ".join(f"node {node} {times}x" for node, times in found["killed"].items())

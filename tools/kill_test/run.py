@@ -1,7 +1,7 @@
 """Runs the test on a real cluster: a producer and two readers, while nodes are killed.
 
-Before the next kill, the killed node is restarted and all replicas are in sync again: no client can
-keep records that two of three nodes lose at once.
+Before the next kill, the test restarts the killed node and waits until all replicas are in sync,
+because a record may be lost if two of three nodes are down at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import kproto
 from tools.kafka import KafkaCluster
 
-from .account import Account, Sightings, record_value
+from .account import AcknowledgedOffsets, Sightings, record_value
 
 __all__ = ["QUICK_SESSIONS", "Plan", "Result", "kill_test"]
 
@@ -35,7 +35,10 @@ READING_S = 120.0
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a run. The same seed chooses the same batch sizes, pauses and partitions."""
+    """The plan of a run.
+
+    The seed chooses batch sizes, pauses, and the partition whose leader each kill hits.
+    """
 
     records: int = 1_000_000
     kills: int = 20
@@ -46,10 +49,13 @@ class Plan:
 
 @dataclass
 class Result:
-    """The result of a run: `during` of the concurrent reader, `after` of the reader at the end."""
+    """The result of a run.
+
+    `during` has the records that the concurrent reader saw, `after` those of the reader at the end.
+    """
 
     plan: Plan
-    account: Account
+    account: AcknowledgedOffsets
     during: Sightings
     after: Sightings
     killed: list[int] = field(default_factory=list)
@@ -59,7 +65,7 @@ class Result:
 
     @property
     def lost(self) -> int:
-        """Returns the number of acknowledged records that the reader at the end did not see."""
+        """Returns the number of acknowledged records that the reader after the test did not see."""
         return len(self.after.lost(self.account))
 
     @property
@@ -69,7 +75,10 @@ class Result:
 
     @property
     def is_right(self) -> bool:
-        """Returns whether all records are acknowledged, and both readers saw each once in order."""
+        """Returns True if all records are acknowledged, and both readers saw each once in order.
+
+        Each record must have the acknowledged offset, and the test must have no notes.
+        """
         faults = [self.account.failed, self.lost, self.missed, len(self.notes)]
         for seen in (self.during, self.after):
             faults += [seen.doubled, seen.disordered, seen.misplaced]
@@ -82,7 +91,7 @@ Progress = Callable[[int, int], None]
 
 async def kill_test(plan: Plan, cluster: KafkaCluster, progress: Progress) -> Result:
     """Runs the plan on a running cluster of three nodes."""
-    account = Account(plan.partitions)
+    account = AcknowledgedOffsets(plan.partitions)
     result = Result(plan, account, Sightings(plan.partitions), Sightings(plan.partitions))
     begun = time.monotonic()
     # Separate clients, so that each must find a new leader by itself.
@@ -113,6 +122,8 @@ async def kill_test(plan: Plan, cluster: KafkaCluster, progress: Progress) -> Re
 
 
 class _Run:
+    """The producer, the kills and the reader of one kill test."""
+
     def __init__(
         self,
         plan: Plan,
@@ -192,7 +203,10 @@ class _Run:
     # Killing
 
     async def kill(self) -> None:
-        """Kills a partition's leader, restarts it, and waits until all replicas are in sync."""
+        """Kills the leaders of random partitions, one after the other.
+
+        Restarts each, and waits until all replicas are in sync.
+        """
         chance = random.Random(f"{self._plan.seed} kills")
         for _ in range(self._plan.kills):
             await asyncio.sleep(0.5 + chance.random())
@@ -210,7 +224,7 @@ class _Run:
     # Reading
 
     async def read_meanwhile(self, client: kproto.Client) -> None:
-        """Reads record by record until all records that are not failed have been seen."""
+        """Reads record by record until every acknowledged record has been seen."""
         seen = self._result.during
         async for record in client.consumer(TOPIC, max_wait_ms=200):
             seen.saw(record.partition, record.offset, record.value)

@@ -1,6 +1,7 @@
 """`python -m tools.language`: checks prose, names and commit subjects by rules.toml.
 
-The exit code is 1 if a rule is broken. `--list PATH …` checks only these files and folders.
+The exit code is 1 if a rule is broken, or if an exception matches no finding. `--list PATH …`
+checks only these files and folders; its exit code is 2 if they contain no Python or Markdown file.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from .commits import check_subjects, subjects_since
-from .exceptions import Exceptions, is_below, load_exceptions
+from .exceptions import RuleExemptions, is_below, load_exceptions
 from .rules import Finding, Rules, check_file, load_rules
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -39,8 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return check(rules, exceptions)
 
 
-def list_findings(rules: Rules, exceptions: Exceptions, places: Sequence[str]) -> int:
-    """Prints the findings of all files in `places`; returns 1 if any, 2 if there are no files."""
+def list_findings(rules: Rules, exceptions: RuleExemptions, places: Sequence[str]) -> int:
+    """Prints the findings of all files in `places`.
+
+    Returns 0 if there is no finding, 1 if there are findings, and 2 if there are no files.
+    """
     wanted = [os.path.relpath(Path(place).resolve(), ROOT) for place in places]
     paths = [path for path in files(rules) if any(is_below(path, place) for place in wanted)]
     if not paths:
@@ -53,7 +57,7 @@ def list_findings(rules: Rules, exceptions: Exceptions, places: Sequence[str]) -
     return 1 if findings else 0
 
 
-def check(rules: Rules, exceptions: Exceptions) -> int:
+def check(rules: Rules, exceptions: RuleExemptions) -> int:
     """Prints broken rules in files and commit subjects, and unused exceptions; returns 1 if any."""
     paths = files(rules)
     all_findings = _findings(rules, paths)

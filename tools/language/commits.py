@@ -27,7 +27,7 @@ def subjects_since(root: Path, base: str) -> list[tuple[str, str]] | None:
 def check_subjects(
     subjects: list[tuple[str, str]], rule: Mapping[str, Any], allowed: Mapping[str, str]
 ) -> list[str]:
-    """Returns a line per subject that breaks `rule`, except for the hashes in `allowed`."""
+    """Returns a line per subject that breaks `rule`; ignores commits whose hash is in `allowed`."""
     wrong = []
     for name, subject in subjects:
         if any(name.startswith(each) or each.startswith(name) for each in allowed):

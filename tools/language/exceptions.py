@@ -1,7 +1,8 @@
-"""Reads the exceptions from the rules, and removes the findings that they allow.
+"""Reads exceptions.toml, and removes the findings that its entries allow.
 
-An exception has a path, a rule, a part of the finding's text, and a reason. An exception that
-matches no finding is an error, so that the list has no obsolete entry.
+An allowed finding has a path, a rule, maybe a part of its text, and a reason. If no finding matches
+the entry, that is an error, so that the list has no obsolete entry. Exceptions of commit subjects
+have a hash and a reason.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from typing import Final
 
 from .rules import Finding
 
-__all__ = ["Exceptions", "is_below", "load_exceptions"]
+__all__ = ["RuleExemptions", "is_below", "load_exceptions"]
 
 EXCEPTIONS: Final = Path(__file__).with_name("exceptions.toml")
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class AllowedFinding:
     """Allows the findings of `rule` at `path` (a file or folder) whose text contains `text`."""
 
     path: str
@@ -29,7 +30,7 @@ class Allowed:
     reason: str
 
     def matches(self, finding: Finding) -> bool:
-        """Returns whether this exception allows `finding`."""
+        """Returns True if this exception allows `finding`."""
         return (
             is_below(finding.path, self.path)
             and finding.rule == self.rule
@@ -38,10 +39,10 @@ class Allowed:
 
 
 @dataclass(frozen=True, slots=True)
-class Exceptions:
+class RuleExemptions:
     """All exceptions: allowed findings, and allowed commits with their reasons."""
 
-    allowed: tuple[Allowed, ...]
+    allowed: tuple[AllowedFinding, ...]
     commits: Mapping[str, str]
 
     def remaining(self, findings: Iterable[Finding]) -> list[Finding]:
@@ -58,12 +59,12 @@ class Exceptions:
 
 
 def is_below(path: str, place: str) -> bool:
-    """Returns whether `path` is the file `place`, or is in the folder `place`."""
+    """Returns True if `path` is the file `place`, or is in the folder `place`."""
     place = place.rstrip("/")
     return place in ("", ".") or path == place or path.startswith(f"{place}/")
 
 
-def load_exceptions(path: Path = EXCEPTIONS) -> Exceptions:
+def load_exceptions(path: Path = EXCEPTIONS) -> RuleExemptions:
     """Returns the exceptions in the file at `path`. Raises ValueError if one has no reason."""
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     rows = table.get("exception", [])
@@ -71,9 +72,10 @@ def load_exceptions(path: Path = EXCEPTIONS) -> Exceptions:
     for row in (*rows, *commits):
         if not row.get("reason", "").strip():
             raise ValueError(f"{path}: an exception has no reason: {row}")
-    return Exceptions(
+    return RuleExemptions(
         allowed=tuple(
-            Allowed(row["path"], row["rule"], row.get("text", ""), row["reason"]) for row in rows
+            AllowedFinding(row["path"], row["rule"], row.get("text", ""), row["reason"])
+            for row in rows
         ),
         commits={row["hash"]: row["reason"] for row in commits},
     )

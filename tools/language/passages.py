@@ -1,6 +1,6 @@
 """Extracts prose from Python and Markdown files.
 
-A passage is a paragraph, list item, table cell or heading of Markdown; the same in a docstring; a
+A passage is a paragraph, list item, table cell or heading, of Markdown or of a docstring; or a
 block of comments; or a string of a program with at least three words. Inline code is masked, so
 that rules match only prose.
 """
@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-__all__ = ["Function", "Kind", "Passage", "of_markdown", "of_python"]
+__all__ = ["Function", "Passage", "PassageSource", "of_markdown", "of_python"]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class Kind(Enum):
-    """The source of a passage."""
+class PassageSource(Enum):
+    """The place of a passage: a docstring, a comment, another string, or a Markdown file."""
 
     DOCSTRING = "docstring"
     COMMENT = "comment"
@@ -37,7 +37,7 @@ class Passage:
     `text` has the length of `raw`, but its inline code and link targets are masked.
     """
 
-    kind: Kind
+    kind: PassageSource
     line: int
     text: str
     raw: str
@@ -74,7 +74,7 @@ def of_python(source: str) -> tuple[list[Passage], list[Function]]:
                 passages += _string(node.lineno, node.value)
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             if isinstance(node.value.value, str):
-                passages += _blocks(Kind.DOCSTRING, node.lineno, node.value.value)
+                passages += _blocks(PassageSource.DOCSTRING, node.lineno, node.value.value)
         else:
             if isinstance(node, Function):
                 functions.append(node)
@@ -89,7 +89,7 @@ def of_python(source: str) -> tuple[list[Passage], list[Function]]:
 
 def _string(line: int, text: str) -> Iterator[Passage]:
     if len(text.split()) >= 3:
-        yield _passage(Kind.STRING, line, text.replace("\n", " "))
+        yield _passage(PassageSource.STRING, line, text.replace("\n", " "))
 
 
 def _comments(source: str) -> Iterator[Passage]:
@@ -103,31 +103,33 @@ def _comments(source: str) -> Iterator[Passage]:
         row, start = token.start
         alone = not token.line[:start].strip()
         if block and not (alone and row == last + 1 and start == column):
-            yield from _blocks(Kind.COMMENT, first, "\n".join(block))
+            yield from _blocks(PassageSource.COMMENT, first, "\n".join(block))
             block = []
         if not block:
             first, column = row, start
         block.append(token.string.lstrip("#: "))
         last = row
     if block:
-        yield from _blocks(Kind.COMMENT, first, "\n".join(block))
+        yield from _blocks(PassageSource.COMMENT, first, "\n".join(block))
 
 
 def of_markdown(source: str) -> list[Passage]:
     """Returns the passages of Markdown `source`, except code blocks and HTML comments."""
-    return list(_blocks(Kind.MARKDOWN, 1, re.sub(r"<!--.*?-->", _blank, source, flags=re.DOTALL)))
+    return list(
+        _blocks(PassageSource.MARKDOWN, 1, re.sub(r"<!--.*?-->", _blank, source, flags=re.DOTALL))
+    )
 
 
 def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 
 
-def _blocks(kind: Kind, first: int, source: str) -> Iterator[Passage]:
+def _blocks(kind: PassageSource, first: int, source: str) -> Iterator[Passage]:
     """Yields the paragraphs, list items, headings and table cells of `source`."""
     block: list[str] = []
     began = first
     fenced = False
-    indented = kind is Kind.MARKDOWN  # whether an indented line would begin a code block
+    indented = kind is PassageSource.MARKDOWN  # True if an indented line would begin a code block
     listed = False
 
     def end() -> Iterator[Passage]:
@@ -144,21 +146,21 @@ def _blocks(kind: Kind, first: int, source: str) -> Iterator[Passage]:
             continue
         if not line.strip():
             yield from end()
-            indented = kind is Kind.MARKDOWN and not listed
+            indented = kind is PassageSource.MARKDOWN and not listed
             continue
         if indented and line.startswith("    "):
             continue
         indented = False
         item = _LIST_ITEM.match(line)
-        if kind is Kind.MARKDOWN and not line.startswith(" "):
+        if kind is PassageSource.MARKDOWN and not line.startswith(" "):
             listed = item is not None
-        if kind is Kind.MARKDOWN and line.lstrip().startswith("|"):
+        if kind is PassageSource.MARKDOWN and line.lstrip().startswith("|"):
             yield from end()
             if not _TABLE_RULE.match(line):
                 for cell in _cells(line):
                     yield _passage(kind, number, cell)
             continue
-        heading = _HEADING.match(line) if kind is Kind.MARKDOWN else None
+        heading = _HEADING.match(line) if kind is PassageSource.MARKDOWN else None
         if item or heading or not block:
             yield from end()
             began = number
@@ -178,7 +180,7 @@ def _cells(line: str) -> Iterator[str]:
         begin = bar.end()
 
 
-def _passage(kind: Kind, line: int, raw: str) -> Passage:
+def _passage(kind: PassageSource, line: int, raw: str) -> Passage:
     return Passage(kind, line, _masked(raw), raw)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from .passages import Function, Kind, Passage, of_markdown, of_python
+from .passages import Function, Passage, PassageSource, of_markdown, of_python
 
 __all__ = ["Finding", "Rules", "check_file", "load_rules"]
 
@@ -22,7 +22,10 @@ RULES: Final = Path(__file__).with_name("rules.toml")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A text that breaks a rule: `line` counts from 1, `text` is the text around the fault."""
+    """A text that breaks a rule: `text` has the faulty words and some words after them.
+
+    `line` is the line in the file, counted from 1. `advice` says what to write instead.
+    """
 
     path: str
     line: int
@@ -84,7 +87,7 @@ def check_file(rules: Rules, path: str, source: str) -> list[Finding]:
     else:
         passages, functions = of_python(source)
         if tests:  # strings in tests are data, not prose
-            passages = [each for each in passages if each.kind is not Kind.STRING]
+            passages = [each for each in passages if each.kind is not PassageSource.STRING]
         found = list(_check_passages(rules, path, passages))
         found += _check_functions(rules, path, functions, tests=tests)
     found += _check_retired(rules, path, source)

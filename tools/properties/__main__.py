@@ -23,9 +23,9 @@ RELEASES = ("3.9.2", "4.4.0")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes the lists, or compares them with --check; returns 1 on failure or difference."""
+    """Writes the lists; with --check, only compares. Returns 1 on failure or a difference."""
     parser = argparse.ArgumentParser(prog="python -m tools.properties", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="only say whether the file differs")
+    parser.add_argument("--check", action="store_true", help="compare, and do not write")
     options = parser.parse_args(arguments)
     try:
         java = names_of_java(RELEASES)
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def format_names(java: Iterable[str], version: str, librdkafka: Iterable[str]) -> str:
     """Returns the content of client_names.toml: both lists of names, sorted."""
     return (
-        "# The properties that Kafka's clients know; made by `python -m tools.properties`.\n"
+        "# The property names of Kafka's clients; made by `python -m tools.properties`.\n"
         + _list("java", ", ".join(RELEASES), java)
         + _list("librdkafka", version, librdkafka)
     )

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kproto.security.property_table import IGNORED_PREFIXES, ROWS, Row
+from kproto.security.property_table import IGNORED_PREFIXES, ROWS, PropertyMapping
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "client-properties.md"
@@ -26,7 +26,7 @@ PARTS = {
     "consumer": "`client.consumer({})`",
     "group": "`client.consumer({})`",
 }
-"""By part of the settings: how to write them. The rows of TLS and SASL have their own tables."""
+"""By `PropertyMapping.part`: the code that sets the setting. TLS and SASL have their own tables."""
 
 TLS = {
     "truststore": "ca", "truststore_pem": "ca", "ca": "ca", "ca_pem": "ca",
@@ -44,7 +44,7 @@ SASL = {
     "client_secret": "`ClientCredentials(client_secret)`",
     "scope": "`ClientCredentials(scope)`",
     "url_encoded": "`ClientCredentials(url_encoded)`",
-    "method": "`oidc`, or `default`; a token is asked for where the URL is set",
+    "method": "`oidc`, or `default`; if the URL is set, a token is requested there",
 }
 """By name of a SASL setting: the argument that it sets."""
 
@@ -52,7 +52,7 @@ SASL = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Writes the page. With --check, only compares it: the exit code is 1 if it differs."""
     parser = argparse.ArgumentParser(prog="python -m tools.properties.page", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="only say whether the page differs")
+    parser.add_argument("--check", action="store_true", help="compare, and do not write")
     options = parser.parse_args(arguments)
     before = PAGE.read_text(encoding="utf-8")
     after = with_table(before)
@@ -85,7 +85,7 @@ def table() -> str:
     )
 
 
-def _line(row: Row, java: set[str], librdkafka: set[str]) -> str:
+def _line(row: PropertyMapping, java: set[str], librdkafka: set[str]) -> str:
     columns = (
         _names(name for name in row.names if name in java),
         _names(name for name in row.names if name in librdkafka),
@@ -98,7 +98,7 @@ def _names(names: Iterator[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _here(row: Row) -> str:
+def _here(row: PropertyMapping) -> str:
     if row.part == "tls" and row.name in TLS:
         return f"`Tls({TLS[row.name]})`"
     if row.part == "sasl":

@@ -1,4 +1,4 @@
-"""A real Apache Pulsar, broker and storage in one process, from Maven's jars.
+"""Runs a real Apache Pulsar, broker and storage in one process, from Maven's jars.
 
 with PulsarNode() as node:
     connect_to(node.service_url)

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "pulsar"
 POM_TEMPLATE = Path(__file__).with_name("pom.xml.template")
 VERSION = "3.0.7"
-"""The long-term release of which Maven Central has all jars; it lacks some of 4.0."""
+"""A long-term release of which Maven Central has all jars; of 4.0, some jars are missing there."""
 
 START_TIMEOUT_S = 120.0
 """In seconds. A start takes about 15; a busy machine may need several times as long."""
@@ -141,7 +141,7 @@ def _answer(url: str) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Closes the supervisor's input, which ends the JVM, and waits for their end."""
+    """Closes the supervisor's input, which ends the JVM; waits until both have ended."""
     assert process.stdin is not None
     process.stdin.close()
     try:

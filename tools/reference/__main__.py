@@ -48,13 +48,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.reference", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     compare = commands.add_parser("compare", help="compare bytes and JSON of every message")
-    fuzz = commands.add_parser("fuzz", help="judge mutated encodings of every message")
+    fuzz = commands.add_parser(
+        "fuzz", help="decode mutated encodings of every message, and compare the outcomes"
+    )
     fuzz.add_argument("--mutations", type=int, default=MUTATIONS, help="default: %(default)s")
     fuzz.add_argument("--seed", type=int, default=SEED, help="default: %(default)s")
     commands.add_parser("vectors", help="rewrite tests/vectors")
     commands.add_parser("answer", help="answer the lines of `kproto fuzz` (docs/how-to/fuzzing.md)")
     written = commands.add_parser(
-        "conformance", help="run both, and write docs/evidence/conformance.md"
+        "conformance", help="run compare and fuzz, and write docs/evidence/conformance.md"
     )
     for command in (compare, fuzz, written):
         command.add_argument("--processes", type=int, help="default: one for each processor")

@@ -16,9 +16,15 @@ from kproto.client.groups.assignors.sticky_data import cooperative_user_data, st
 from kproto.client.groups.assignors.subscriptions import Assign, Assignment, Subscription
 from kproto.client.metadata.cluster import TopicPartition
 
-from .process import Operation, Outcome, Reference, ReferenceFailedError, records_question
+from .process import (
+    JavaProgramOperation,
+    KafkaJavaProgram,
+    Outcome,
+    ReferenceFailedError,
+    records_question,
+)
 
-__all__ = ["ASSIGNORS", "Group", "assigned", "groups"]
+__all__ = ["ASSIGNORS", "AssignorInput", "assigned", "groups"]
 
 ASSIGNORS: Final[dict[str, Assign]] = {
     "range": assign_ranges,
@@ -32,15 +38,18 @@ _ITS_FAULT: Final = "AbstractStickyAssignor$GeneralAssignmentBuilder.performReas
 _RACKS: Final = ("a", "b", "c")
 
 
-class Group(NamedTuple):
+class AssignorInput(NamedTuple):
     """The racks of each topic's partitions, and the members with their subscriptions."""
 
     topics: dict[str, list[frozenset[str]]]
     members: dict[str, Subscription]
 
 
-def groups(count: int, seed: int, assignor: str) -> Iterator[Group]:
-    """Yields random groups, equal for equal seeds: each first new, then after some changes."""
+def groups(count: int, seed: int, assignor: str) -> Iterator[AssignorInput]:
+    """Yields at least `count` random groups, equal for an equal seed and assignor.
+
+    After each new group, yields up to three later generations of it, each with random changes.
+    """
     chance = random.Random(f"{seed} {assignor}")
     made = 0
     while made < count:
@@ -54,16 +63,17 @@ def groups(count: int, seed: int, assignor: str) -> Iterator[Group]:
 
 
 def assigned(
-    judge: Reference, assignor: str, wanted: Iterable[Group]
+    judge: KafkaJavaProgram, assignor: str, wanted: Iterable[AssignorInput]
 ) -> Iterator[Assignment | None]:
     """Yields the assignment of Kafka's class for each group; None if a known bug makes it fail.
 
-    The class raises NullPointerException if a member no longer subscribes to the topic of a
-    partition that it owned, and has all partitions it can get. Raises ReferenceFailedError for any
-    other failure.
+    The bug: the class throws NullPointerException if a member no longer subscribes to the topic of
+    a partition that the member owned, and has all partitions that it can get. Raises
+    ReferenceFailedError for any other failure.
     """
     questions = (
-        records_question(Operation.ASSIGN, _lines(assignor, group).encode()) for group in wanted
+        records_question(JavaProgramOperation.ASSIGN, _lines(assignor, group).encode())
+        for group in wanted
     )
     for answer in judge.ask(questions):
         text = answer.data.decode()
@@ -75,7 +85,7 @@ def assigned(
             raise ReferenceFailedError(text)
 
 
-def _new_group(chance: random.Random) -> Group:
+def _new_group(chance: random.Random) -> AssignorInput:
     with_racks = chance.random() < 0.4
     topics = {
         f"t{number}": _partitions(chance, chance.choice((1, 2, 3, 4, 6, 9)), with_racks)
@@ -87,7 +97,7 @@ def _new_group(chance: random.Random) -> Group:
     for _ in range(chance.randint(1, 7)):
         its = wanted if alike else _some(chance, list(topics))
         members[_name(chance)] = _member(chance, its, with_racks)
-    return Group(topics, members)
+    return AssignorInput(topics, members)
 
 
 def _partitions(chance: random.Random, count: int, with_racks: bool) -> list[frozenset[str]]:
@@ -114,10 +124,10 @@ def _name(chance: random.Random) -> str:
 def _changed(
     chance: random.Random,
     assignor: str,
-    group: Group,
+    group: AssignorInput,
     read: dict[str, list[TopicPartition]],
     generation: int,
-) -> Group:
+) -> AssignorInput:
     """Returns the group of the next generation: members and topics changed at random."""
     topics = dict(group.topics)
     with_racks = any(racks for partitions in topics.values() for racks in partitions)
@@ -141,7 +151,7 @@ def _changed(
         member_id = chance.choice(list(members))
         some = _some(chance, list(group.topics))
         members[member_id] = members[member_id]._replace(topics=some)
-    return Group(topics, members)
+    return AssignorInput(topics, members)
 
 
 def _telling(
@@ -165,7 +175,7 @@ def _telling(
     return member
 
 
-def _lines(assignor: str, group: Group) -> str:
+def _lines(assignor: str, group: AssignorInput) -> str:
     lines = [f"assignor\t{assignor}"]
     for topic, partitions in group.topics.items():
         racks = [",".join(sorted(each)) or "-" for each in partitions]

@@ -16,15 +16,15 @@ from kproto.schema.definitions import union
 from kproto.schema.layout import layout
 from kproto.wire.errors import KprotoError
 
-from .pairs import Form, Pair
-from .process import Answer, Operation, Outcome, Reference, question
+from .pairs import KprotoMessageVersion, ReleaseMessageVersion
+from .process import Answer, JavaProgramOperation, KafkaJavaProgram, Outcome, question
 from .samples import samples
 
 __all__ = [
     "ADDED_LATER",
     "DIFFERENT",
     "RENAMED",
-    "Compared",
+    "ComparisonResult",
     "Difference",
     "compare",
 ]
@@ -39,7 +39,8 @@ DIFFERENT: Final[Mapping[tuple[str, str, int], str]] = {
     ),
 }
 
-#: By (release, name): JSON fields that the release names differently, from the newest name.
+#: By (release, name): the JSON fields that were renamed later, each with its newest name and the
+#: release's name.
 RENAMED: Final[Mapping[tuple[str, str], Mapping[str, str]]] = {
     ("3.9.2", "ListClientMetricsResourcesResponse"): {
         "configResources": "clientMetricsResources",
@@ -53,8 +54,8 @@ RENAMED: Final[Mapping[tuple[str, str], Mapping[str, str]]] = {
     },
 }
 
-#: By (release, name): JSON fields of tagged fields that were added later without a new version. The
-#: release keeps their bytes as unknown tagged fields, but its JSON lacks them.
+#: By (release, name): tagged fields that later releases added without a new version. The release
+#: keeps their bytes as unknown tagged fields, but its JSON lacks these fields.
 ADDED_LATER: Final[Mapping[tuple[str, str], frozenset[str]]] = {
     ("3.9.2", "ConsumerGroupCurrentMemberAssignmentValue"): frozenset({"assignmentEpochs"}),
     ("3.9.2", "ConsumerGroupMetadataValue"): frozenset({"metadataHash"}),
@@ -76,7 +77,7 @@ ADDED_LATER: Final[Mapping[tuple[str, str], frozenset[str]]] = {
 class Difference(NamedTuple):
     """A difference between kproto and Kafka's class; `check` is bytes, JSON or reading JSON."""
 
-    pair: Pair
+    pair: ReleaseMessageVersion
     check: str
     ours: str
     theirs: str
@@ -85,25 +86,31 @@ class Difference(NamedTuple):
         return f"{self.pair}, {self.check}: kproto {self.ours!r}, Kafka {self.theirs!r}"
 
 
-class Compared(NamedTuple):
+class ComparisonResult(NamedTuple):
     """The result for one pair: the number of samples, and the differences."""
 
-    pair: Pair
+    pair: ReleaseMessageVersion
     instances: int
     differences: tuple[Difference, ...]
 
 
 class _Sample(NamedTuple):
+    """A sample message, with its bytes and its JSON by kproto."""
+
     message: Message
     data: bytes
     json: dict[str, Any]
 
 
 SHOWN: Final = 300
-"""The most characters of each side that a difference shows."""
+"""The maximum number of characters of each side in the text of a difference."""
 
 
-def compare(form: Form, pairs: Sequence[Pair], judges: Mapping[str, Reference]) -> list[Compared]:
+def compare(
+    form: KprotoMessageVersion,
+    pairs: Sequence[ReleaseMessageVersion],
+    judges: Mapping[str, KafkaJavaProgram],
+) -> list[ComparisonResult]:
     """Compares the samples of `form` with the classes of each release that has it.
 
     For each sample, Kafka's class must do three things: decode kproto's bytes and encode the same
@@ -119,9 +126,11 @@ def compare(form: Form, pairs: Sequence[Pair], judges: Mapping[str, Reference]) 
 
 
 class _Comparison:
-    """Compares the samples of one pair; `read` caches kproto's bytes by JSON text."""
+    """Compares the samples of one pair; `read` caches kproto's encoded bytes by JSON text."""
 
-    def __init__(self, pair: Pair, judge: Reference, read: dict[str, str]) -> None:
+    def __init__(
+        self, pair: ReleaseMessageVersion, judge: KafkaJavaProgram, read: dict[str, str]
+    ) -> None:
         self.pair = pair
         self.judge = judge
         self.read = read
@@ -133,23 +142,23 @@ class _Comparison:
         self.unknown = ADDED_LATER.get((pair.release, pair.name), frozenset())
         self.differences: list[Difference] = []
 
-    def run(self, taken: list[_Sample]) -> Compared:
+    def run(self, taken: list[_Sample]) -> ComparisonResult:
         self.rewriting(taken)
         theirs = self.writing_json(taken)
         ours = [_dumps(self.as_release_names(sample.json)) for sample in taken]
         self.reading_json(list(dict.fromkeys([*ours, *theirs])))
-        return Compared(self.pair, len(taken), tuple(self.differences))
+        return ComparisonResult(self.pair, len(taken), tuple(self.differences))
 
     def rewriting(self, taken: list[_Sample]) -> None:
-        answers = self.ask(Operation.REWRITE, [sample.data for sample in taken])
+        answers = self.ask(JavaProgramOperation.REWRITE, [sample.data for sample in taken])
         for sample, answer in zip(taken, answers, strict=True):
             if answer != Answer(Outcome.DONE, sample.data, len(sample.data)):
                 self.differ("bytes", sample.data.hex(), _shown(answer, hexadecimal=True))
 
     def writing_json(self, taken: list[_Sample]) -> list[str]:
-        """Compares the JSON that Kafka's class writes with kproto's; returns all of its JSON."""
+        """Compares the JSON of Kafka's class with kproto's; returns the JSON of Kafka's class."""
         texts = []
-        answers = self.ask(Operation.TO_JSON, [sample.data for sample in taken])
+        answers = self.ask(JavaProgramOperation.TO_JSON, [sample.data for sample in taken])
         for sample, answer in zip(taken, answers, strict=True):
             if not answer.accepted:
                 self.differ("JSON", _dumps(sample.json), _shown(answer))
@@ -166,7 +175,7 @@ class _Comparison:
     def reading_json(self, texts: list[str]) -> None:
         """Checks that kproto and Kafka's class encode the same JSON to the same bytes."""
         contents = [text.encode() for text in texts]
-        answers = self.ask(Operation.FROM_JSON, contents)
+        answers = self.ask(JavaProgramOperation.FROM_JSON, contents)
         for text, content, answer in zip(texts, contents, answers, strict=True):
             ours = self.read.get(text) or self.bytes_of_json(text)
             self.read[text] = ours
@@ -181,7 +190,7 @@ class _Comparison:
         except KprotoError as error:
             return f"refused: {error}"
 
-    def ask(self, operation: Operation, contents: list[bytes]) -> Iterator[Answer]:
+    def ask(self, operation: JavaProgramOperation, contents: list[bytes]) -> Iterator[Answer]:
         name, version = self.pair.name, self.pair.version
         return self.judge.ask(question(operation, name, version, data) for data in contents)
 
@@ -189,7 +198,10 @@ class _Comparison:
         self.differences.append(Difference(self.pair, check, ours[:SHOWN], theirs[:SHOWN]))
 
     def as_release_names(self, node: Any) -> Any:
-        """Returns kproto's JSON with the release's field names, without fields that it lacks."""
+        """Returns kproto's JSON with the field names of the release.
+
+        Leaves out the fields that the release lacks.
+        """
         if not self.renamed and not self.unknown:
             return node
         return _rename(node, self.renamed, self.unknown)

@@ -1,7 +1,7 @@
 """Writes docs/evidence/conformance.md: every message, its versions, and the results for them.
 
-All content comes from a run, from the vectors or from the results of peers; the same code and
-definitions give the same text.
+All content comes from a run, from the vectors or from the results of peers. If code and definitions
+are unchanged, the text is unchanged.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from kproto.fuzz.lenient_reader import Deviation
+from kproto.fuzz.lenient_reader import DeviationFromKafka
 from kproto.schema.definitions import union
 from kproto.schema.versions import Versions
 
-from .comparison import ADDED_LATER, DIFFERENT, RENAMED, Compared, Difference
+from .comparison import ADDED_LATER, DIFFERENT, RENAMED, ComparisonResult, Difference
 from .findings import FuzzResult
 from .hostile import Agreement
-from .pairs import RELEASES, Pair, all_pairs
+from .pairs import RELEASES, ReleaseMessageVersion, all_pairs
 from .vectors import read
 
 __all__ = [
@@ -44,6 +44,11 @@ SECOND_OPINIONS: Final = ROOT / "tests" / "interop" / "second_opinions.json"
 MUTATIONS: Final = 1_000_000
 SEED: Final = 20260601
 
+_OPINIONS: Final = (
+    "; the last ones have the versions at which the peers agree with kproto, except for the "
+    "differences that tests/interop/test_second_opinions.py explains"
+)
+
 INTRODUCTION: Final = """\
 # Conformance
 
@@ -61,12 +66,12 @@ class
 
 - reads the bytes that kproto writes, and writes the same bytes;
 - writes the JSON that kproto writes (except `records`: base64 in kproto, an empty string in Kafka);
-- encodes kproto's JSON, and its own, to the bytes that kproto encodes it to.
+- encodes kproto's JSON, and its own JSON, to the bytes that kproto writes for the instance.
 
 """
 
 
-def render(compared: Mapping[Pair, Compared], fuzzed: FuzzResult) -> str:
+def render(compared: Mapping[ReleaseMessageVersion, ComparisonResult], fuzzed: FuzzResult) -> str:
     """Returns the page for the results of a comparison and a fuzz run."""
     releases = " and ".join(RELEASES)
     parts = [
@@ -78,7 +83,7 @@ def render(compared: Mapping[Pair, Compared], fuzzed: FuzzResult) -> str:
     return "".join(parts)
 
 
-def unexpected(compared: Mapping[Pair, Compared]) -> list[Difference]:
+def unexpected(compared: Mapping[ReleaseMessageVersion, ComparisonResult]) -> list[Difference]:
     """Returns the differences that the table DIFFERENT does not explain."""
     return [
         difference
@@ -88,8 +93,8 @@ def unexpected(compared: Mapping[Pair, Compared]) -> list[Difference]:
     ]
 
 
-def comparison_summary(compared: Mapping[Pair, Compared]) -> str:
-    """Summarises the comparison in two sentences."""
+def comparison_summary(compared: Mapping[ReleaseMessageVersion, ComparisonResult]) -> str:
+    """Returns the result of the comparison in two sentences."""
     names = {(pair.name, pair.version) for pair in compared}
     everything = {(pair.name, pair.version) for pair in all_pairs()}
     instances = sum(found.instances for found in compared.values())
@@ -108,11 +113,11 @@ def _definitional() -> str:
         for (release, name, version), reason in DIFFERENT.items()
     ]
     rows += [
-        (f"{name} of {release}", "other names: " + ", ".join(_renaming(names)))
+        (f"{name} of {release}", "renamed later: " + ", ".join(_renaming(names)))
         for (release, name), names in RENAMED.items()
     ]
     rows += [
-        (f"{name} of {release}", "later without a new version: " + ", ".join(sorted(fields)))
+        (f"{name} of {release}", "added later without a new version: " + ", ".join(sorted(fields)))
         for (release, name), fields in ADDED_LATER.items()
     ]
     return (
@@ -122,7 +127,7 @@ def _definitional() -> str:
 
 
 def _renaming(names: Mapping[str, str]) -> Iterable[str]:
-    return (f"`{old}` is `{new}`" for new, old in names.items())
+    return (f"`{old}` to `{new}`" for new, old in names.items())
 
 
 def _mutations(fuzzed: FuzzResult) -> str:
@@ -137,12 +142,14 @@ def _mutations(fuzzed: FuzzResult) -> str:
 
 def fuzz_table(fuzzed: FuzzResult) -> str:
     """Returns a table of the mutations by agreement or deviation of kproto and Kafka's classes."""
-    rows = [(case.value, f"{fuzzed.cases[case]:,}") for case in (*Agreement, *Deviation)]
-    rows.append(("they disagree, for no reason that is listed", f"{fuzzed.disagreed:,}"))
+    rows = [(case.value, f"{fuzzed.cases[case]:,}") for case in (*Agreement, *DeviationFromKafka)]
+    rows.append(("they disagree without a listed reason", f"{fuzzed.disagreed:,}"))
     return _table(("Case", "Mutations"), rows)
 
 
-def _messages(compared: Mapping[Pair, Compared], fuzzed: FuzzResult) -> str:
+def _messages(
+    compared: Mapping[ReleaseMessageVersion, ComparisonResult], fuzzed: FuzzResult
+) -> str:
     """Returns the table of all messages."""
     proven: dict[tuple[str, str], set[int]] = {}
     instances: Counter[str] = Counter()
@@ -166,9 +173,10 @@ def _messages(compared: Mapping[Pair, Compared], fuzzed: FuzzResult) -> str:
     return (
         "## Messages\n\n"
         "The column of a release has the versions for which kproto and the release's classes agree "
-        "in bytes and JSON. The next columns have the number of instances, mutated encodings and "
-        "golden vectors of the message that were compared with Kafka's classes"
-        f"{'; the last ones have the versions on which peers agree' if opinions else ''}.\n\n"
+        "in bytes and JSON, except for the renamed and later fields listed above. The next columns "
+        "have the number of instances, mutated encodings and golden vectors of the message that "
+        "were compared with Kafka's classes"
+        f"{_OPINIONS if opinions else ''}.\n\n"
         f"{_table((*heads, *opinions), rows)}"
     )
 

@@ -1,7 +1,7 @@
 """Asks a Java program for the assignments of Kafka's server-side assignors, for random groups.
 
 Encodes the questions; `coordinator/CoordinatorAssignors.java` decodes them. The assignors are those
-of 4.4, because those of earlier releases differ.
+of Kafka 4.4; earlier releases have other assignors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tools.setup.java import java_home
 
 from .classes import class_path
 
-__all__ = ["RELEASE", "Decision", "decided", "decisions", "known_class_path"]
+__all__ = ["RELEASE", "CoordinatorAssignorInput", "decided", "decisions", "known_class_path"]
 
 RELEASE: Final = "4.4.0"
 SOURCES: Final = Path(__file__).with_name("coordinator")
@@ -27,7 +27,7 @@ SOURCES: Final = Path(__file__).with_name("coordinator")
 _PATIENCE_S: Final = 120
 
 
-class Decision(NamedTuple):
+class CoordinatorAssignorInput(NamedTuple):
     """A group, and the assignor that must assign its partitions."""
 
     assignor: str
@@ -35,12 +35,18 @@ class Decision(NamedTuple):
 
 
 def known_class_path() -> str:
-    """Returns the class path of the program. Raises ReferenceUnavailableError."""
+    """Returns the class path of the Java program, compiled for Kafka `RELEASE`.
+
+    Raises ReferenceUnavailableError.
+    """
     return class_path(RELEASE, SOURCES)
 
 
-def decisions(count: int, seed: int) -> Iterator[Decision]:
-    """Yields random groups, equal for equal seeds: each first new, then after some changes."""
+def decisions(count: int, seed: int) -> Iterator[CoordinatorAssignorInput]:
+    """Yields at least `count` random groups, equal for equal seeds.
+
+    After each new group, yields up to four later generations of it, each with random changes.
+    """
     chance = random.Random(seed)
     made = 0
     while made < count:
@@ -49,7 +55,7 @@ def decisions(count: int, seed: int) -> Iterator[Decision]:
             made += 1
 
 
-def _generations(chance: random.Random) -> Iterator[Decision]:
+def _generations(chance: random.Random) -> Iterator[CoordinatorAssignorInput]:
     assignor = chance.choice(("uniform", "uniform", "range"))
     most = 20 if chance.random() < 0.2 else 6
     topics = {
@@ -64,7 +70,7 @@ def _generations(chance: random.Random) -> Iterator[Decision]:
     for _ in range(chance.randint(1, 5)):
         homogeneous = len({it.topics for it in members.values()}) == 1
         group = GroupSpec(dict(members), dict(topics), homogeneous)
-        yield Decision(assignor, group)
+        yield CoordinatorAssignorInput(assignor, group)
         found = assign(assignor, group)
         for member_id, member in tuple(members.items()):
             has = {it: frozenset(its) for it, its in found.get(member_id, {}).items()}
@@ -93,8 +99,8 @@ def _member(chance: random.Random, topics: list[Uuid], *, alike: bool) -> Member
     return MemberSpec(frozenset(wanted), instance_id)
 
 
-def decided(wanted: Sequence[Decision]) -> list[Assignment]:
-    """Returns the assignment of Kafka's class for each group, without members that get nothing.
+def decided(wanted: Sequence[CoordinatorAssignorInput]) -> list[Assignment]:
+    """Returns the assignment of Kafka's class for each group; omits members without partitions.
 
     Raises ReferenceUnavailableError or CalledProcessError.
     """
@@ -111,7 +117,7 @@ def decided(wanted: Sequence[Decision]) -> list[Assignment]:
     return [_assignment(line) for line in answer.stdout.split("\n")[:-1]]
 
 
-def _lines(decision: Decision) -> Iterator[str]:
+def _lines(decision: CoordinatorAssignorInput) -> Iterator[str]:
     group = decision.group
     yield f"group\t{decision.assignor}\t{group.is_homogeneous:d}"
     for topic_id, count in group.partitions.items():

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
-from .comparison import Compared, compare
+from .comparison import ComparisonResult, compare
 from .hostile import Case, Disagreement, judge, judged_pairs, mutations, seeds
-from .pairs import RELEASES, Form, Pair, forms
+from .pairs import RELEASES, KprotoMessageVersion, ReleaseMessageVersion, forms
 from .workers import in_parallel, reference
 
 __all__ = ["FuzzResult", "Progress", "compare_all", "fuzz"]
@@ -29,9 +29,9 @@ KEPT: Final = 3
 
 def compare_all(
     *, processes: int | None = None, progress: Progress | None = None
-) -> dict[Pair, Compared]:
+) -> dict[ReleaseMessageVersion, ComparisonResult]:
     """Compares the samples of every form with the classes of each release that has it."""
-    found: dict[Pair, Compared] = {}
+    found: dict[ReleaseMessageVersion, ComparisonResult] = {}
     tasks = list(forms().items())
     for done, part in enumerate(in_parallel(_compare, tasks, processes=processes), 1):
         found.update((compared.pair, compared) for compared in part)
@@ -40,19 +40,25 @@ def compare_all(
     return {pair: found[pair] for pair in sorted(found)}
 
 
-def _compare(task: tuple[Form, tuple[Pair, ...]]) -> list[Compared]:
+def _compare(
+    task: tuple[KprotoMessageVersion, tuple[ReleaseMessageVersion, ...]],
+) -> list[ComparisonResult]:
     form, pairs = task
     return compare(form, pairs, {release: reference(release) for release in RELEASES})
 
 
 class _FuzzTask(NamedTuple):
-    pair: Pair
+    """The number of mutations to compare for one pair."""
+
+    pair: ReleaseMessageVersion
     mutations: int
     seed: int
 
 
-class _FuzzPart(NamedTuple):
-    pair: Pair
+class _FuzzTaskResult(NamedTuple):
+    """The results of one `_FuzzTask`."""
+
+    pair: ReleaseMessageVersion
     cases: Counter[Case]
     disagreements: list[Disagreement]
     disagreed: int
@@ -60,13 +66,13 @@ class _FuzzPart(NamedTuple):
 
 @dataclass(slots=True)
 class FuzzResult:
-    """The results for the mutations: their number by pair, and by agreement.
+    """The results of `fuzz`: the number of mutations by pair, and by agreement (`cases`).
 
-    `disagreements` has some disagreements of each pair; `disagreed` is the number of all.
+    `disagreements` has up to KEPT disagreements of each pair; `disagreed` counts all of them.
     """
 
     seed: int
-    by_pair: dict[Pair, int] = field(default_factory=dict)
+    by_pair: dict[ReleaseMessageVersion, int] = field(default_factory=dict)
     cases: Counter[Case] = field(default_factory=Counter)
     disagreements: list[Disagreement] = field(default_factory=list)
     disagreed: int = 0
@@ -75,7 +81,10 @@ class FuzzResult:
 def fuzz(
     count: int, seed: int, *, processes: int | None = None, progress: Progress | None = None
 ) -> FuzzResult:
-    """Compares `count` mutations, spread evenly over all pairs; equal for equal seeds."""
+    """Compares Kafka's decoders with kproto's on `count` mutations, spread over `judged_pairs`.
+
+    The same `count` and `seed` give the same result.
+    """
     pairs = judged_pairs()
     share, rest = divmod(count, len(pairs))
     tasks = [_FuzzTask(pair, share + (at < rest), seed) for at, pair in enumerate(pairs)]
@@ -94,11 +103,11 @@ def fuzz(
     return result
 
 
-def _fuzz(task: _FuzzTask) -> _FuzzPart:
+def _fuzz(task: _FuzzTask) -> _FuzzTaskResult:
     pair = task.pair
     source = random.Random(f"{pair} {task.seed}")
     mutated = islice(mutations(seeds(pair.form), source), task.mutations)
-    part = _FuzzPart(pair, Counter(), [], 0)
+    part = _FuzzTaskResult(pair, Counter(), [], 0)
     disagreed = 0
     for case in judge(pair, mutated, reference(pair.release)):
         if not isinstance(case, Disagreement):

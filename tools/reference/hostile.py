@@ -2,8 +2,9 @@
 
 This module compares one mutation after the other; `fuzz` runs many, and `kproto.fuzz.mutations`
 creates them. If kproto refuses bytes that Kafka's class accepts, the lenient reader must find a
-documented deviation; otherwise they disagree. They also disagree if kproto accepts bytes that
-Kafka's class refuses.
+documented deviation; otherwise Kafka and kproto disagree. They also disagree if kproto accepts
+bytes that Kafka's class refuses, or if both accept the bytes but read different numbers of bytes
+or write different bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from enum import Enum
 from itertools import islice
 from typing import Final, NamedTuple
 
-from kproto.fuzz.lenient_reader import Deviation, UnreadableMessageError, read_leniently
+from kproto.fuzz.lenient_reader import DeviationFromKafka, UnreadableMessageError, read_leniently
 from kproto.fuzz.mutations import mutations
 from kproto.schema.definitions import union
 from kproto.schema.layout import layout
@@ -22,24 +23,24 @@ from kproto.testing.instances import instances, random_instances
 from kproto.wire.errors import DecodeError
 
 from .comparison import ADDED_LATER, DIFFERENT
-from .pairs import Form, Pair, all_pairs
-from .process import Answer, Operation, Outcome, Reference, question
+from .pairs import KprotoMessageVersion, ReleaseMessageVersion, all_pairs
+from .process import Answer, JavaProgramOperation, KafkaJavaProgram, Outcome, question
 
 __all__ = ["Agreement", "Case", "Disagreement", "judge", "judged_pairs", "mutations", "seeds"]
 
 
 class Agreement(Enum):
-    """The agreement of kproto and Kafka's class on bytes; the value describes it."""
+    """The ways in which kproto and Kafka's class agree on bytes; each value is a description."""
 
     SAME = "both read them whole, and write the same bytes"
-    MORE = "both read a message, write the same bytes, and leave the same bytes behind it"
+    MORE = "both read a message, write the same bytes, and leave the same bytes after it"
     NEITHER = "both refuse them"
 
 
 class Disagreement(NamedTuple):
     """Bytes on which kproto and Kafka's class disagree without a documented reason."""
 
-    pair: Pair
+    pair: ReleaseMessageVersion
     data: bytes
     ours: str
     theirs: str
@@ -48,14 +49,14 @@ class Disagreement(NamedTuple):
         return f"{self.pair}, {self.data.hex()}: kproto {self.ours}; Kafka {self.theirs}"
 
 
-Case = Agreement | Deviation | Disagreement
+Case = Agreement | DeviationFromKafka | Disagreement
 
 
-def judged_pairs() -> tuple[Pair, ...]:
-    """Returns the pairs whose mutations are compared: those with the newest release's definition.
+def judged_pairs() -> tuple[ReleaseMessageVersion, ...]:
+    """Returns the pairs of a release and a message version whose mutations are compared.
 
-    A release without a tagged field that was added later cannot check the field's bytes. Only the
-    newest release checks these messages.
+    Omits a pair if the newest release defines the message version differently. For example, an
+    older release cannot check the bytes of a tagged field that was added later.
     """
     return tuple(
         pair
@@ -66,13 +67,16 @@ def judged_pairs() -> tuple[Pair, ...]:
 
 
 SEED_BYTES: Final = 2000
-"""Longer encodings are excluded if there are shorter ones, because they make mutations slow."""
+"""In bytes. Longer encodings, which are slow to mutate, are used only if there are no shorter."""
 
 RANDOM_SEEDS: Final = 12
 
 
-def seeds(form: Form) -> list[bytes]:
-    """Returns valid encodings of `form` to mutate, the shortest first."""
+def seeds(form: KprotoMessageVersion) -> list[bytes]:
+    """Returns valid encodings of `form` to mutate, the shortest first.
+
+    Leaves out encodings above `SEED_BYTES`, unless all are longer: then returns the shortest one.
+    """
     built = [*instances(form.message, form.version)]
     built.extend(islice(random_instances(form.message, form.version), RANDOM_SEEDS))
     found = sorted(
@@ -81,20 +85,25 @@ def seeds(form: Form) -> list[bytes]:
     return [data for data in found if len(data) <= SEED_BYTES] or found[:1]
 
 
-def judge(pair: Pair, mutated: Iterable[bytes], reference: Reference) -> Iterator[Case]:
-    """Passes each of `mutated` to Kafka's class and to kproto; yields the case of each."""
+def judge(
+    pair: ReleaseMessageVersion, mutated: Iterable[bytes], reference: KafkaJavaProgram
+) -> Iterator[Case]:
+    """Decodes the bytes in `mutated` with Kafka's class and with kproto.
+
+    Yields for each an Agreement, a DeviationFromKafka (a documented difference) or a Disagreement.
+    """
     asked: deque[bytes] = deque()
 
     def questions() -> Iterator[bytes]:
         for data in mutated:
             asked.append(data)
-            yield question(Operation.REWRITE, pair.name, pair.version, data)
+            yield question(JavaProgramOperation.REWRITE, pair.name, pair.version, data)
 
     for answer in reference.ask(questions()):
         yield _case(pair, asked.popleft(), answer)
 
 
-def _case(pair: Pair, data: bytes, answer: Answer) -> Case:
+def _case(pair: ReleaseMessageVersion, data: bytes, answer: Answer) -> Case:
     form = pair.form
     message = form.message
     try:
@@ -117,8 +126,11 @@ def _case(pair: Pair, data: bytes, answer: Answer) -> Case:
     return _disagreement(pair, data, f"decode takes all, of which {end} are read", answer)
 
 
-def _deviation(form: Form, data: bytes, taken: int) -> Deviation | None:
-    """Returns the first documented deviation if the lenient reader accepts `taken` bytes."""
+def _deviation(form: KprotoMessageVersion, data: bytes, taken: int) -> DeviationFromKafka | None:
+    """Returns the first documented deviation in `data`; None if there is none.
+
+    Also returns None if the lenient reader does not read exactly `taken` bytes, as Kafka did.
+    """
     try:
         end, found = read_leniently(layout(union()[form.name], form.version), data)
     except UnreadableMessageError:
@@ -126,7 +138,9 @@ def _deviation(form: Form, data: bytes, taken: int) -> Deviation | None:
     return found[0] if found and end == taken else None
 
 
-def _disagreement(pair: Pair, data: bytes, ours: str, answer: Answer) -> Disagreement:
+def _disagreement(
+    pair: ReleaseMessageVersion, data: bytes, ours: str, answer: Answer
+) -> Disagreement:
     shown = answer.data.hex() if answer.accepted else answer.data.decode(errors="replace")
     theirs = f"{answer.outcome.name.lower()} after {answer.taken} bytes: {shown}"
     return Disagreement(pair, data, ours, theirs)

@@ -1,6 +1,7 @@
-"""Encodes and decodes the data that group members exchange with Kafka's ConsumerProtocol.
+"""Asks a Java program to encode and decode the data that group members exchange.
 
-Encodes the questions; `java/MemberData.java` decodes them.
+The program uses Kafka's ConsumerProtocol. This module encodes the questions;
+`java/MemberData.java` decodes them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from kproto.client.groups.assignors.subscriptions import Subscription
 from kproto.client.metadata.cluster import TopicPartition
 
-from .process import Operation, Outcome, Reference, ReferenceFailedError, records_question
+from .process import (
+    JavaProgramOperation,
+    KafkaJavaProgram,
+    Outcome,
+    ReferenceFailedError,
+    records_question,
+)
 
 __all__ = [
     "read_assignments",
@@ -21,9 +28,9 @@ __all__ = [
 
 
 def write_subscriptions(
-    judge: Reference, wanted: Iterable[Subscription], version: int | None = None
+    judge: KafkaJavaProgram, wanted: Iterable[Subscription], version: int | None = None
 ) -> Iterator[bytes]:
-    """Yields the bytes of Kafka's class for each subscription; `version` None is the newest."""
+    """Yields each subscription as Kafka's class encodes it; `version` None is the newest."""
     lines = (
         "\t".join(
             (
@@ -42,18 +49,20 @@ def write_subscriptions(
 
 
 def write_assignments(
-    judge: Reference,
+    judge: KafkaJavaProgram,
     wanted: Iterable[Sequence[TopicPartition]],
     version: int | None = None,
     user_data: bytes | None = None,
 ) -> Iterator[bytes]:
-    """Yields the bytes of Kafka's class for each assignment; `version` None is the newest."""
+    """Yields each assignment as Kafka's class encodes it; `version` None is the newest."""
     told = "-" if version is None else str(version)
     lines = (f"assignment\t{told}\t{_hex(user_data)}\t{_named(each)}" for each in wanted)
     return (_taken(answer) for answer in _ask(judge, lines))
 
 
-def read_subscriptions(judge: Reference, data: Iterable[bytes]) -> Iterator[Subscription | None]:
+def read_subscriptions(
+    judge: KafkaJavaProgram, data: Iterable[bytes]
+) -> Iterator[Subscription | None]:
     """Yields each subscription as Kafka's class decodes it; None if the class refuses its bytes."""
     for answer in _ask(judge, (f"read-subscription\t{each.hex()}" for each in data)):
         if answer is None:
@@ -71,15 +80,17 @@ def read_subscriptions(judge: Reference, data: Iterable[bytes]) -> Iterator[Subs
 
 
 def read_assignments(
-    judge: Reference, data: Iterable[bytes]
+    judge: KafkaJavaProgram, data: Iterable[bytes]
 ) -> Iterator[list[TopicPartition] | None]:
     """Yields each assignment as Kafka's class decodes it; None if the class refuses its bytes."""
     for answer in _ask(judge, (f"read-assignment\t{each.hex()}" for each in data)):
         yield None if answer is None else _places(answer.decode().split("\t")[1])
 
 
-def _ask(judge: Reference, lines: Iterable[str]) -> Iterator[bytes | None]:
-    questions = (records_question(Operation.MEMBER_DATA, line.encode()) for line in lines)
+def _ask(judge: KafkaJavaProgram, lines: Iterable[str]) -> Iterator[bytes | None]:
+    questions = (
+        records_question(JavaProgramOperation.MEMBER_DATA, line.encode()) for line in lines
+    )
     for answer in judge.ask(questions):
         if answer.outcome is Outcome.FAILED:
             raise ReferenceFailedError(answer.data.decode())

@@ -1,7 +1,7 @@
 """The messages and versions of each release, with kproto's class for each.
 
-A pair is a message and a version with the release's names. If a message was renamed or renumbered
-later, kproto has it under the new name or number.
+A pair is a message and a version in a release, under the release's name and version number. If the
+name or number changed later, kproto has the message under the new one.
 """
 
 from __future__ import annotations
@@ -17,15 +17,22 @@ from kproto.messages.base import Message
 from kproto.schema.definitions import union
 from kproto.schema.naming import class_name
 
-__all__ = ["RELEASES", "Form", "Pair", "all_pairs", "forms", "pairs"]
+__all__ = [
+    "RELEASES",
+    "KprotoMessageVersion",
+    "ReleaseMessageVersion",
+    "all_pairs",
+    "forms",
+    "pairs",
+]
 
 SCHEMAS: Final = Path(__file__).resolve().parents[2] / "schemas"
 
-#: The releases whose classes are used, oldest first.
+#: The releases whose classes are used, in order of version.
 RELEASES: Final = ("3.9.2", "4.4.0")
 
 
-class Form(NamedTuple):
+class KprotoMessageVersion(NamedTuple):
     """A message and version of kproto: one layout, and one codec."""
 
     name: str
@@ -41,37 +48,44 @@ class Form(NamedTuple):
         return f"{self.name} v{self.version}"
 
 
-class Pair(NamedTuple):
-    """A message and a version with one release's names, and the `Form` in kproto."""
+class ReleaseMessageVersion(NamedTuple):
+    """A message and version, as a release names and numbers them; `form` has kproto's."""
 
     release: str
     name: str
     version: int
-    form: Form
+    form: KprotoMessageVersion
 
     def __str__(self) -> str:
         return f"{self.name} v{self.version} of {self.release}"
 
 
 @cache
-def pairs(release: str) -> tuple[Pair, ...]:
-    """Returns every pair of `release`. Raises KeyError if kproto lacks one of its messages."""
+def pairs(release: str) -> tuple[ReleaseMessageVersion, ...]:
+    """Returns a `ReleaseMessageVersion` for each version of each message of `release`.
+
+    Raises KeyError if kproto lacks one of the messages.
+    """
     found = []
     for spec in load_release(SCHEMAS / release).messages:
         for version in spec.valid_versions:
             ours, our_version = union().resolve(spec.name, version)
-            found.append(Pair(release, spec.name, version, Form(ours.name, our_version)))
+            found.append(
+                ReleaseMessageVersion(
+                    release, spec.name, version, KprotoMessageVersion(ours.name, our_version)
+                )
+            )
     return tuple(found)
 
 
-def all_pairs() -> tuple[Pair, ...]:
+def all_pairs() -> tuple[ReleaseMessageVersion, ...]:
     """Returns the pairs of all releases."""
     return tuple(pair for release in RELEASES for pair in pairs(release))
 
 
-def forms() -> dict[Form, tuple[Pair, ...]]:
+def forms() -> dict[KprotoMessageVersion, tuple[ReleaseMessageVersion, ...]]:
     """Returns all forms, sorted by name and version, each with its pairs."""
-    found: dict[Form, list[Pair]] = {}
+    found: dict[KprotoMessageVersion, list[ReleaseMessageVersion]] = {}
     for pair in all_pairs():
         found.setdefault(pair.form, []).append(pair)
     return {form: tuple(found[form]) for form in sorted(found)}

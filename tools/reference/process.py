@@ -1,7 +1,7 @@
 """Runs the Java program, and sends it questions without waiting for each answer.
 
-Encodes questions and decodes answers (see `java/Reference.java`). `Operation` describes the input
-and output of each operation.
+Encodes questions and decodes answers (see `java/Reference.java`). `JavaProgramOperation` describes
+the input and output of each operation.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from .classes import class_path
 
 __all__ = [
     "Answer",
-    "Operation",
+    "JavaProgramOperation",
+    "KafkaJavaProgram",
     "Outcome",
-    "Reference",
     "ReferenceFailedError",
     "question",
     "records_question",
 ]
 
 
-class Operation(IntEnum):
+class JavaProgramOperation(IntEnum):
     """The operations of the Java program, by their numbers in it.
 
     REWRITE decodes a message and encodes it again. TO_JSON decodes bytes and writes JSON. FROM_JSON
@@ -72,9 +72,9 @@ class Outcome(IntEnum):
 class Answer(NamedTuple):
     """The answer of Kafka's class.
 
-    `data` is the output of the class if the outcome is DONE, otherwise the reason in UTF-8. `taken`
-    is the number of bytes that the class decoded, without bytes after the message; 0 if it refused
-    them.
+    `data` is the output of the class if the outcome is DONE, else the reason in UTF-8. `taken` is
+    the number of bytes that the class decoded, without bytes after the message; 0 if it refused the
+    bytes.
     """
 
     outcome: Outcome
@@ -83,18 +83,18 @@ class Answer(NamedTuple):
 
     @property
     def accepted(self) -> bool:
-        """Returns whether Kafka's class decoded the input and encoded it."""
+        """Returns True if Kafka's class decoded the input and encoded it."""
         return self.outcome is Outcome.DONE
 
 
 class ReferenceFailedError(RuntimeError):
-    """The Java program ended, or reports a failure that is no answer of Kafka's class."""
+    """The Java program ended, or reported a failure instead of an answer of Kafka's class."""
 
 
 QUESTIONS_AT_ONCE: Final = 256
-"""The number of questions in a batch; `BATCHES_UNDER_WAY` batches may lack answers."""
+"""The number of questions in a batch; up to `BATCHES_IN_FLIGHT` batches may await answers."""
 
-BATCHES_UNDER_WAY: Final = 3
+BATCHES_IN_FLIGHT: Final = 3
 
 PIPE_BYTES: Final = 1 << 18
 
@@ -102,13 +102,13 @@ MEMORY: Final = "512m"
 """The heap of the JVM; the longest question is about 10 MB."""
 
 END_TIMEOUT_S: Final = 30.0
-"""The longest wait for the program's end, which follows at once when its input ends."""
+"""The longest wait for the program's end, in seconds; it ends at once when its input ends."""
 
 _OUTCOMES: Final = tuple(Outcome)
 _SIZE: Final = struct.Struct(">i")
 
 
-def question(operation: Operation, message: str, version: int, content: bytes) -> bytes:
+def question(operation: JavaProgramOperation, message: str, version: int, content: bytes) -> bytes:
     """Returns an encoded question; `message` is a name in the release's own definitions."""
     name = message.encode("ascii")
     size = 4 + len(name) + len(content)
@@ -116,12 +116,12 @@ def question(operation: Operation, message: str, version: int, content: bytes) -
     return head + content
 
 
-def records_question(operation: Operation, content: bytes) -> bytes:
+def records_question(operation: JavaProgramOperation, content: bytes) -> bytes:
     """Returns an encoded question for an operation that needs no message name."""
     return struct.pack(">iB", 1 + len(content), operation) + content
 
 
-class Reference:
+class KafkaJavaProgram:
     """The Java program on the jars of one release; a context manager.
 
     The constructor starts the program. It raises ReferenceUnavailableError if Java, Maven or a
@@ -194,27 +194,30 @@ class Reference:
         If the caller stops early, reads and ignores the pending answers.
         """
         source = iter(questions)
-        under_way: deque[int] = deque()
+        in_flight: deque[int] = deque()
         try:
             while True:
                 batch = list(islice(source, QUESTIONS_AT_ONCE))
                 if batch:
                     self._outgoing.put(b"".join(batch))
-                    under_way.append(len(batch))
-                elif not under_way:
+                    in_flight.append(len(batch))
+                elif not in_flight:
                     return
-                if not batch or len(under_way) == BATCHES_UNDER_WAY:
-                    while under_way[0]:
-                        under_way[0] -= 1
+                if not batch or len(in_flight) == BATCHES_IN_FLIGHT:
+                    while in_flight[0]:
+                        in_flight[0] -= 1
                         yield self._answer()
-                    under_way.popleft()
+                    in_flight.popleft()
         finally:
             if self._process.poll() is None:
-                for _ in range(sum(under_way)):
+                for _ in range(sum(in_flight)):
                     self._frame()
 
     def _write(self) -> None:
-        """Writes the questions in a separate thread, because the program may wait for a reader."""
+        """Writes the questions in a separate thread, because a write may block.
+
+        The program reads no further question while its answers are not read.
+        """
         try:
             with self._input:
                 while (block := self._outgoing.get()) is not None:
@@ -243,4 +246,4 @@ class Reference:
         self._process.wait()
         self._errors.seek(0)
         said = self._errors.read().decode(errors="replace").strip()
-        raise ReferenceFailedError(f"the Java program ended early: {said or 'without a word'}")
+        raise ReferenceFailedError(f"the Java program ended early: {said or 'no output'}")

@@ -18,11 +18,11 @@ from zlib import crc32
 from kproto.records import Record, RecordBatch, crc32c, read_batches
 from kproto.wire.errors import KprotoError
 
-from .process import Operation, Reference, records_question
+from .process import JavaProgramOperation, KafkaJavaProgram, records_question
 
 __all__ = [
     "STRICTER",
-    "Description",
+    "BatchesDescription",
     "Verdict",
     "build",
     "describe",
@@ -52,30 +52,30 @@ FIELDS: Final = (
 FIELDS_OF_MAGIC_2: Final = ("base_offset", "record_count")
 
 
-class Description(NamedTuple):
-    """The result of one side: the valid batches, and the fault after them, or None."""
+class BatchesDescription(NamedTuple):
+    """The valid batches that kproto or Kafka reads, and the fault after them, or None."""
 
     batches: list[dict[str, Any]]
     error: str | None
 
 
 class Verdict(Enum):
-    """The agreement of kproto and Kafka's classes on a buffer; the value describes it."""
+    """The results of comparing kproto with Kafka's classes on one buffer, with descriptions."""
 
     SAME = "both read the same batches and records to the end"
     NEITHER = "both read the same valid batches, and refuse the next bytes"
-    STRICTER = "kproto refuses a batch that Kafka's classes read, for a reason that is listed"
-    DISAGREEMENT = "they differ otherwise"
+    STRICTER = "kproto refuses a batch that Kafka's classes read, for a listed reason"
+    DISAGREEMENT = "they differ without a listed reason"
 
 
-#: Bytes that kproto refuses and Kafka's classes accept. By pattern of kproto's error: the behaviour
-#: of Kafka's classes.
+#: The listed reasons: kproto refuses the bytes, Kafka's classes accept them. By pattern of kproto's
+#: error: the behavior of Kafka's classes.
 STRICTER: Final[Mapping[str, str]] = {
     r"negative length -\d+|negative value length": "Kafka's classes read negative lengths as null",
     r"name is not UTF-8": "Kafka's classes replace a wrong byte by U+FFFD",
     r"negative last offset delta": "Kafka's classes do not compare the offsets of a batch",
-    r"bytes behind the last of 0 records": "Kafka's classes read no records if the count is 0",
-    r"bytes behind the value": "Kafka's classes ignore the remaining bytes of a message",
+    r"bytes after the last of 0 records": "Kafka's classes read no records if the count is 0",
+    r"bytes after the value": "Kafka's classes ignore the remaining bytes of a message",
     r"message \d+ of the wrapper: (size \d+, but|\d+ bytes are too few)": (
         "Kafka's classes end a wrapper at a truncated message"
     ),
@@ -84,7 +84,7 @@ STRICTER: Final[Mapping[str, str]] = {
 }
 
 
-def build(judge: Reference, wanted: Iterable[Mapping[str, Any]]) -> list[bytes]:
+def build(judge: KafkaJavaProgram, wanted: Iterable[Mapping[str, Any]]) -> list[bytes]:
     """Returns the batches and message sets that Kafka's MemoryRecordsBuilder builds.
 
     Each of `wanted` has `magic`, `compression` and `records`: (offset, timestamp, key, value,
@@ -106,31 +106,33 @@ def build(judge: Reference, wanted: Iterable[Mapping[str, Any]]) -> list[bytes]:
                 for offset, timestamp, key, value, headers in spec["records"]
             ],
         }
-        questions.append(records_question(Operation.BUILD_RECORDS, json.dumps(described).encode()))
+        questions.append(
+            records_question(JavaProgramOperation.BUILD_RECORDS, json.dumps(described).encode())
+        )
     return [answer.data for answer in judge.ask(questions)]
 
 
-def read(judge: Reference, buffers: Iterable[bytes]) -> Iterator[Description]:
+def read(judge: KafkaJavaProgram, buffers: Iterable[bytes]) -> Iterator[BatchesDescription]:
     """Yields the description of each buffer by Kafka's MemoryRecords, with checksums verified."""
-    questions = (records_question(Operation.READ_RECORDS, data) for data in buffers)
+    questions = (records_question(JavaProgramOperation.READ_RECORDS, data) for data in buffers)
     for answer in judge.ask(questions):
         described = json.loads(answer.data)
-        yield Description(described["batches"], described["error"])
+        yield BatchesDescription(described["batches"], described["error"])
 
 
-def describe(data: bytes) -> Description:
-    """Returns the description of a buffer by kproto."""
+def describe(data: bytes) -> BatchesDescription:
+    """Reads the batches in `data` with kproto; returns their description, and the error if any."""
     batches: list[dict[str, Any]] = []
     try:
         for batch in read_batches(data):
             described = _described(batch)
             batches.append(described)
     except KprotoError as error:
-        return Description(batches, str(error))
-    return Description(batches, None)
+        return BatchesDescription(batches, str(error))
+    return BatchesDescription(batches, None)
 
 
-def judge(ours: Description, theirs: Description) -> tuple[Verdict, str]:
+def judge(ours: BatchesDescription, theirs: BatchesDescription) -> tuple[Verdict, str]:
     """Returns the verdict on one buffer; for STRICTER also the reason from the table, else ""."""
     common = min(len(ours.batches), len(theirs.batches))
     if ours.batches[:common] != theirs.batches[:common]:
@@ -147,8 +149,8 @@ def judge(ours: Description, theirs: Description) -> tuple[Verdict, str]:
 def mutations(seeds: Sequence[bytes], count: int, seed: int) -> Iterator[bytes]:
     """Yields `count` buffers with flipped, replaced, removed and inserted bytes.
 
-    Most have a valid checksum. The seeds are single batches or messages; some mutated ones follow a
-    valid one.
+    Most have a valid checksum. Each of `seeds` is one batch or message. In some buffers the mutated
+    batch follows a valid one.
     """
     rng = random.Random(seed)
     for _ in range(count):

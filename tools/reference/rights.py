@@ -18,10 +18,10 @@ from kproto.broker.authorizer import (
     ResourceType,
 )
 
-from .process import Operation as ReferenceOperation
-from .process import Outcome, Reference, ReferenceFailedError, records_question
+from .process import JavaProgramOperation as ReferenceOperation
+from .process import KafkaJavaProgram, Outcome, ReferenceFailedError, records_question
 
-__all__ = ["Case", "cases", "decide", "decided_here"]
+__all__ = ["AuthorizerCase", "cases", "decide", "decided_here"]
 
 #: Few and similar names, so that ACLs often match questions.
 PRINCIPALS: Final = ("User:a", "User:b", "User:*", "Group:a")
@@ -34,7 +34,10 @@ TYPES: Final = (ResourceType.TOPIC, ResourceType.GROUP)
 
 
 class Question(NamedTuple):
-    """Whether `principal` at `host` may do `operation` with the resource `name`, or any if None."""
+    """A question: may `principal` at `host` do `operation` with the resource `name`?
+
+    If `name` is None, the question is about at least one resource of the type.
+    """
 
     principal: str
     host: str
@@ -43,7 +46,7 @@ class Question(NamedTuple):
     name: str | None
 
 
-class Case(NamedTuple):
+class AuthorizerCase(NamedTuple):
     """The settings and the ACLs of an authorizer, and the questions to decide."""
 
     super_users: tuple[str, ...]
@@ -52,8 +55,8 @@ class Case(NamedTuple):
     questions: list[Question]
 
 
-def cases(count: int, seed: int) -> Iterator[Case]:
-    """Yields random cases, equal for equal seeds; about half of the questions are allowed."""
+def cases(count: int, seed: int) -> Iterator[AuthorizerCase]:
+    """Yields random cases, equal for equal seeds; about half of the answers are yes."""
     chance = random.Random(seed)
     few = (Operation.READ, Operation.WRITE, Operation.DESCRIBE, Operation.ALL)
     for _ in range(count):
@@ -80,10 +83,12 @@ def cases(count: int, seed: int) -> Iterator[Case]:
             for _ in range(12)
         ]
         super_users = ("User:c",) if chance.random() < 0.2 else ()
-        yield Case(super_users, chance.random() < 0.3, list(dict.fromkeys(acls)), questions)
+        yield AuthorizerCase(
+            super_users, chance.random() < 0.3, list(dict.fromkeys(acls)), questions
+        )
 
 
-def decided_here(case: Case) -> str:
+def decided_here(case: AuthorizerCase) -> str:
     """Returns kproto's decisions as a letter per question, Y or N."""
     authorizer = Authorizer(case.super_users, case.acls, allow_if_no_acl=case.allow_if_no_acl)
     answers = []
@@ -96,8 +101,8 @@ def decided_here(case: Case) -> str:
     return "".join(answers)
 
 
-def decide(judge: Reference, wanted: Iterable[Case]) -> Iterator[str]:
-    """Yields Kafka's decisions for each case, as letters. Raises ReferenceFailedError."""
+def decide(judge: KafkaJavaProgram, wanted: Iterable[AuthorizerCase]) -> Iterator[str]:
+    """Yields Kafka's decisions for each case: Y or N per question. Raises ReferenceFailedError."""
     questions = (
         records_question(ReferenceOperation.DECIDE_RIGHTS, _lines(case).encode()) for case in wanted
     )
@@ -107,7 +112,7 @@ def decide(judge: Reference, wanted: Iterable[Case]) -> Iterator[str]:
         yield answer.data.decode()
 
 
-def _lines(case: Case) -> str:
+def _lines(case: AuthorizerCase) -> str:
     lines: list[tuple[object, ...]] = [
         ("settings", ";".join(case.super_users), str(case.allow_if_no_acl).lower())
     ]

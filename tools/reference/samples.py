@@ -1,4 +1,4 @@
-"""Chooses the instances of a form to compare: constructed ones, then random ones."""
+"""Chooses the instances of a message and version to compare: constructed, then random ones."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from typing import Final
 from kproto.messages.base import Message
 from kproto.testing.instances import Fill, instance, instances, random_instances
 
-from .pairs import Form
+from .pairs import KprotoMessageVersion
 
 __all__ = ["SAMPLES", "samples"]
 
 #: The number of instances of each form to compare, if it has that many.
 SAMPLES: Final = 50
 
-#: The most random instances to create; few forms have fewer than 50 different values.
+#: The maximum number of random instances to create, for the few forms with fewer than 50 values.
 _DRAWS: Final = 500
 
 
-def samples(form: Form, count: int = SAMPLES, *, seed: int = 0) -> dict[bytes, Message]:
+def samples(
+    form: KprotoMessageVersion, count: int = SAMPLES, *, seed: int = 0
+) -> dict[bytes, Message]:
     """Returns up to `count` instances of `form`, keyed by their encodings, which all differ.
 
     The first are constructed: defaults, zeroes, distinct values, bounds, nulls at every depth,
@@ -34,10 +36,10 @@ def samples(form: Form, count: int = SAMPLES, *, seed: int = 0) -> dict[bytes, M
     return found
 
 
-def _built(form: Form) -> Iterator[Message]:
+def _built(form: KprotoMessageVersion) -> Iterator[Message]:
     yield from instances(form.message, form.version)
     yield instance(form.message, form.version, Fill.LONG)
 
 
-def _drawn(form: Form, seed: int) -> Iterator[Message]:
+def _drawn(form: KprotoMessageVersion, seed: int) -> Iterator[Message]:
     return islice(random_instances(form.message, form.version, seed=seed), _DRAWS)

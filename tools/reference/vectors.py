@@ -15,7 +15,7 @@ from kproto.fuzz.vectors import vector_line, vector_messages
 from kproto.messages.base import Message
 from kproto.schema.definitions import union
 
-from .pairs import Form, Pair, forms
+from .pairs import KprotoMessageVersion, ReleaseMessageVersion, forms
 
 __all__ = ["FOLDER", "Vector", "lines", "pair_of", "read", "vectors", "write"]
 
@@ -28,7 +28,7 @@ class Vector(NamedTuple):
     `releases` has, by release, the message's name and version in it.
     """
 
-    form: Form
+    form: KprotoMessageVersion
     api_key: int | None
     releases: dict[str, tuple[str, int]]
     json: dict[str, Any]
@@ -41,7 +41,10 @@ class Vector(NamedTuple):
 
 
 def vectors() -> Iterator[Vector]:
-    """Yields every vector, in order of message, version and values; no two have the same bytes."""
+    """Yields every vector, in order of message, version and values.
+
+    The vectors of a message version have different bytes.
+    """
     for form, pairs in forms().items():
         names = {pair.release: (pair.name, pair.version) for pair in pairs}
         found: dict[bytes, Message] = {}
@@ -83,14 +86,14 @@ def read() -> list[Vector]:
                 release: (entry["message"], entry["version"])
                 for release, entry in node["releases"].items()
             }
-            form = Form(node["message"], node["version"])
+            form = KprotoMessageVersion(node["message"], node["version"])
             data = bytes.fromhex(node["hex"])
             found.append(Vector(form, node["apiKey"], releases, node["json"], data))
     return found
 
 
-def pair_of(vector: Vector) -> Pair:
+def pair_of(vector: Vector) -> ReleaseMessageVersion:
     """Returns the pair of the newest release that has the vector's message."""
     release = max(vector.releases)
     name, version = vector.releases[release]
-    return Pair(release, name, version, vector.form)
+    return ReleaseMessageVersion(release, name, version, vector.form)

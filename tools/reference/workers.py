@@ -15,7 +15,7 @@ from functools import cache
 from multiprocessing.connection import wait
 from typing import TypeVar
 
-from .process import Reference
+from .process import KafkaJavaProgram
 
 __all__ = ["in_parallel", "reference"]
 
@@ -24,9 +24,9 @@ R = TypeVar("R")
 
 
 @cache
-def reference(release: str) -> Reference:
+def reference(release: str) -> KafkaJavaProgram:
     """Returns this process's Java program for `release`; it ends with the process."""
-    started = Reference(release)
+    started = KafkaJavaProgram(release)
     atexit.register(started.close)
     return started
 

@@ -1,4 +1,7 @@
-"""Reads every clients jar, and regenerates schemas/versions.json: `python -m tools.releases`."""
+"""Writes schemas/versions.json from the kafka-clients jar of every release.
+
+Run it with `python -m tools.releases`; with `--check` it only compares the file with the jars.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from tools.setup.maven import MavenError
 from tools.setup.programs import ProgramError
 
 from .classes import facts_of_classes
-from .facts import Facts, facts_of_definitions
+from .facts import ReleaseApi, facts_of_definitions
 from .jars import clients_jars
 from .names import DEFINITIONS_SINCE, RELEASES
 from .table import format_table
@@ -27,10 +30,13 @@ OUT = Path(__file__).resolve().parents[2] / "schemas" / "versions.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes the table, or compares it with --check; returns 1 if it fails or the file differs."""
+    """Writes the table; with --check, only compares it with the file.
+
+    Returns 1 on failure, or if --check finds a difference.
+    """
     parser = argparse.ArgumentParser(prog="python -m tools.releases", description=__doc__)
     parser.add_argument("--out", type=Path, default=OUT, help="default: schemas/versions.json")
-    parser.add_argument("--check", action="store_true", help="only say whether the file differs")
+    parser.add_argument("--check", action="store_true", help="compare, and do not write")
     options = parser.parse_args(arguments)
     try:
         with _bar() as show:
@@ -52,7 +58,7 @@ def read_all(show: Callable[[int, int], None] = lambda done, total: None) -> str
 
     Raises MavenError, JavaNotFoundError, CompilerError, ProgramError or DefinitionError.
     """
-    found: dict[str, dict[int, Facts]] = {}
+    found: dict[str, dict[int, ReleaseApi]] = {}
     old: dict[str, Path] = {}
     first = RELEASES.index(DEFINITIONS_SINCE)
     for number, (release, jar) in enumerate(zip(RELEASES, clients_jars(RELEASES), strict=True)):

@@ -1,4 +1,4 @@
-"""Reads ApiKeys of old clients jars, which have API versions in their classes only.
+"""Reads the class ApiKeys of old clients jars, which have no message definitions.
 
 Runs the program in `java/`.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from kproto.schema.versions import NO_VERSIONS, Versions
 from tools.setup.java_program import run_java_program
 
-from .facts import Facts
+from .facts import ReleaseApi
 from .jars import CACHE
 
 __all__ = ["facts_of_classes"]
@@ -27,13 +27,13 @@ LIBRARIES = (
 RUN_TIMEOUT_S = 300.0
 """In seconds. The program takes two for thirty jars; a busy machine may need more."""
 
-#: By release line: api keys with a schema that no broker of the line implemented. The clients of
-#: 0.8.2 have one for JoinGroup and Heartbeat, whose bytes differ from version 0 of 0.9.
+#: By release line: api keys that have a schema although no broker of the line implemented the API.
+#: In 0.8.2 these are JoinGroup and Heartbeat, whose bytes differ from those of version 0 in 0.9.
 PLACEHOLDERS = {"0.8.2": frozenset({11, 12})}
 
 
-def facts_of_classes(jars: Sequence[Path]) -> dict[str, dict[int, Facts]]:
-    """Returns the facts by jar name and api key.
+def facts_of_classes(jars: Sequence[Path]) -> dict[str, dict[int, ReleaseApi]]:
+    """Returns the `ReleaseApi` of each API, by jar name and api key.
 
     Raises JavaNotFoundError, CompilerError, MavenError or ProgramError.
     """
@@ -45,7 +45,7 @@ def facts_of_classes(jars: Sequence[Path]) -> dict[str, dict[int, Facts]]:
         cache=CACHE,
         timeout_s=RUN_TIMEOUT_S,
     )
-    found: dict[str, dict[int, Facts]] = {jar.name: {} for jar in jars}
+    found: dict[str, dict[int, ReleaseApi]] = {jar.name: {} for jar in jars}
     for line in said.splitlines():
         if line.count("\t") != 4:  # output of the logging library
             continue
@@ -55,12 +55,12 @@ def facts_of_classes(jars: Sequence[Path]) -> dict[str, dict[int, Facts]]:
     return found
 
 
-def _facts(jar: str, key: int, constant: str, lowest: int, highest: int) -> Facts:
+def _facts(jar: str, key: int, constant: str, lowest: int, highest: int) -> ReleaseApi:
     words = constant.removesuffix("_KEY").split("_")
     versions = Versions(lowest, highest) if highest >= lowest else NO_VERSIONS
     name = "".join(word.capitalize() for word in words)
     release = jar.removeprefix("kafka-clients-")
     for line, keys in PLACEHOLDERS.items():
         if release.startswith(f"{line}.") and key in keys:
-            return Facts(name, NO_VERSIONS, placeholder=versions)
-    return Facts(name, versions)
+            return ReleaseApi(name, NO_VERSIONS, placeholder=versions)
+    return ReleaseApi(name, versions)

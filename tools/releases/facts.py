@@ -14,13 +14,13 @@ from kproto_codegen.releases.importer import read_release_at
 from kproto.schema.specs import MessageSpec
 from kproto.schema.versions import NO_VERSIONS, Versions
 
-__all__ = ["Facts", "facts_of_definitions"]
+__all__ = ["ReleaseApi", "facts_of_definitions"]
 
 CLIENTS = "clients"
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ReleaseApi:
     """An API in one release. `versions` are those of its requests, including unstable ones.
 
     `placeholder` are versions with a schema that no broker of the release implemented. The other
@@ -36,7 +36,10 @@ class Facts:
     listeners: tuple[str, ...] = ()
 
     def to_json(self, known_as: str) -> dict[str, Any]:
-        """Returns a row without its release, and without empty values; `name` if not `known_as`."""
+        """Returns the row of the table of releases, without the release and empty values.
+
+        The row has `name` only if the name differs from `known_as`.
+        """
         row: dict[str, Any] = {"versions": str(self.versions)}
         for key in ("placeholder", "flexible", "unstable", "deprecated"):
             if getattr(self, key):
@@ -48,7 +51,7 @@ class Facts:
         return row
 
 
-def facts_of_definitions(jar: Path) -> dict[int, Facts]:
+def facts_of_definitions(jar: Path) -> dict[int, ReleaseApi]:
     """Returns the facts by api key from the definitions in a jar. Raises DefinitionError."""
     requests = (
         message
@@ -58,12 +61,12 @@ def facts_of_definitions(jar: Path) -> dict[int, Facts]:
     return {message.api_key: _facts(message) for message in requests if message.api_key is not None}
 
 
-def _facts(request: MessageSpec) -> Facts:
+def _facts(request: MessageSpec) -> ReleaseApi:
     versions = request.valid_versions
     unstable = NO_VERSIONS
     if request.latest_version_unstable and versions:
         unstable = Versions.single(versions.highest)
-    return Facts(
+    return ReleaseApi(
         request.name.removesuffix("Request"),
         versions,
         flexible=request.flexible_versions,

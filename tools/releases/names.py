@@ -1,4 +1,4 @@
-"""The releases to read: every kafka-clients jar on Maven Central, oldest first.
+"""The releases to read: every kafka-clients jar on Maven Central, in order of version.
 
 Betas and release candidates are left out. Add a new release to `RELEASES`.
 """

@@ -11,17 +11,17 @@ from typing import Any
 
 from kproto.schema.versions import NO_VERSIONS
 
-from .facts import Facts
+from .facts import ReleaseApi
 
 __all__ = ["format_table"]
 
 
-def format_table(releases: Sequence[str], found: Mapping[str, Mapping[int, Facts]]) -> str:
+def format_table(releases: Sequence[str], found: Mapping[str, Mapping[int, ReleaseApi]]) -> str:
     """Returns the content of the table of releases, as JSON.
 
     `releases` are in ascending order of version, not of date. `found` has the facts of each release
-    by api key. A row is valid from its release to the next row; an API has no row before its first
-    release. The name of an API is that of the newest release that has the API.
+    by api key. A row is valid from its release until the release of the next row; an API has no row
+    before its first release. The name of an API is the name in the newest release that has the API.
     """
     keys = sorted({key for facts in found.values() for key in facts})
     lines = [
@@ -43,7 +43,7 @@ def _wrapped(releases: Sequence[str]) -> str:
     return ",\n".join(", ".join(line) for line in lines.values())
 
 
-def _api(key: int, releases: Sequence[str], found: Mapping[str, Mapping[int, Facts]]) -> str:
+def _api(key: int, releases: Sequence[str], found: Mapping[str, Mapping[int, ReleaseApi]]) -> str:
     name = next(found[release][key].name for release in reversed(releases) if key in found[release])
     rows: list[str] = []
     before: dict[str, Any] | None = None
@@ -51,7 +51,7 @@ def _api(key: int, releases: Sequence[str], found: Mapping[str, Mapping[int, Fac
         facts = found[release].get(key)
         if facts is None and before is None:
             continue
-        row = (facts or Facts(name, NO_VERSIONS)).to_json(name)
+        row = (facts or ReleaseApi(name, NO_VERSIONS)).to_json(name)
         if row != before:
             rows.append(json.dumps({"since": release, **row}))
         before = row

@@ -45,10 +45,11 @@ class CompiledError(RuntimeError):
 
 
 def compiled_package() -> Path:
-    """Returns the folder with `kproto` and its compiled record modules; builds it if needed.
+    """Returns the folder with `kproto` and its compiled record modules.
 
-    Put it first on the import path of the Python that runs this. Safe if several processes call it
-    at once. Raises `CompiledError`, which names a missing requirement.
+    Builds the folder if it is missing or a source has changed. To use the modules, put the folder
+    first on the import path of the same Python. Safe if several processes call this at once. Raises
+    `CompiledError`, whose message names a missing requirement.
     """
     package = FOLDER / "package"
 
@@ -111,9 +112,8 @@ def what_is_missing() -> list[str]:
 def run_record_tests(package: Path) -> str:
     """Runs the everyday tests of tests/unit/records on the compiled modules.
 
-    Returns pytest's last line. The exhaustive tests of them run uncompiled only: they take minutes.
-
-    Raises `CompiledError` with the end of the output if a test fails.
+    Skips the exhaustive tests, which take minutes. Returns pytest's last line. Raises
+    `CompiledError` with the end of the output if a test fails.
     """
     for name in TEST_FOLDERS:
         shutil.rmtree(package / name, ignore_errors=True)

@@ -22,11 +22,12 @@ class InstallError(RuntimeError):
 def python_with(
     folder: Path, *, install: Sequence[str], wanted: str, base: str = sys.executable
 ) -> Path:
-    """Returns the interpreter of the environment in `folder`; creates it if needed.
+    """Returns the interpreter of the environment in `folder`.
 
-    `install` are the arguments of `pip install`. `wanted` describes the environment: if it has
-    changed, the environment is created again, with the Python `base`. Safe if several processes
-    call it at once. Raises InstallError.
+    `wanted` is a text that describes the environment, and `install` are the arguments of
+    `pip install`. Creates the environment with the Python `base` if it is missing, if its
+    interpreter was removed, or if `wanted` has changed. Safe if several processes call it at once.
+    Raises InstallError.
     """
     python = folder / "bin" / "python"
 

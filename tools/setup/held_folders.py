@@ -1,4 +1,4 @@
-"""Folders of servers: which of them a process uses, and which are left over.
+"""Creates folders of servers, and removes folders that no process uses any more.
 
 The starting process and the server lock a file in the folder. A folder with a free lock is unused,
 even if the processes were killed.
@@ -36,7 +36,7 @@ def reserve(home: Path) -> tuple[Path, int]:
 
 
 def is_held(folder: Path) -> bool:
-    """Returns whether a process still uses this folder."""
+    """Returns True if a process still uses this folder."""
     try:
         descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""An import contract that import-linter lacks: packages that import only the standard library.
+"""Checks that packages import only the standard library: a contract that import-linter lacks.
 
-import-linter's own contracts forbid packages by name, so a new dependency would pass until it is
+import-linter's own contracts forbid packages by name, so they allow a new dependency until it is
 listed. This contract checks each import.
 """
 
@@ -15,7 +15,7 @@ from importlinter import Contract, ContractCheck, fields, output
 __all__ = ["StandardLibraryOnly"]
 
 FIRST_IN_3_14 = frozenset({"annotationlib", "compression", "string.templatelib"})
-"""Modules of a newer standard library than that of the oldest Python that runs this check."""
+"""Modules of the standard library that the oldest Python which runs this check lacks."""
 
 STANDARD_LIBRARY = sys.stdlib_module_names | FIRST_IN_3_14
 
@@ -35,7 +35,7 @@ class StandardLibraryOnly(Contract):
     allowed: Any = fields.ListField(subfield=fields.StringField(), required=False)
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
-        """Finds every import from outside of the packages that is not allowed."""
+        """Finds the imports of installed packages in `packages`, except the `allowed` imports."""
         del verbose
         packages = tuple(self.packages)
         exceptions = [_parsed(line) for line in self.allowed or ()]

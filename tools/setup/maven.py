@@ -18,7 +18,7 @@ from .programs import FIRST, ProgramError, run_program
 __all__ = ["MavenError", "fetch_each", "fetch_jar", "fetch_jars"]
 
 DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
-"""Pinned, because Maven's default version depends on its own release."""
+"""Pinned, because Maven chooses another version of the plugin in each of its releases."""
 
 FETCH_TIMEOUT_S = 900.0
 """In seconds. Up to 260 jars of 176 MB in total, on a slow connection."""
@@ -46,11 +46,11 @@ class MavenError(RuntimeError):
 def fetch_jars(
     folder: Path, pom: Path, *, name: str, sign: str, otherwise: str, **filled: str
 ) -> Path:
-    """Returns the folder `jars` in `folder` with every jar of a pom; fetches them if it is missing.
+    """Returns the folder `jars` in `folder` with every jar of a pom; fetches it if it is missing.
 
-    `pom` is a template; `filled` has the values of its `$words`. `sign` is a pattern of a file name
-    that exists after a successful fetch; only then does the folder get its name. `name` names the
-    jars in messages, and `otherwise` is the alternative to installing Maven.
+    `pom` is a template; `filled` has the values of its `$words`. `sign` is a pattern of a file
+    name: the fetch is successful if such a file exists. `name` names the jars in error messages,
+    and `otherwise` is the alternative to installing Maven in these messages.
 
     Safe if several processes call it at once. Raises `MavenError`.
     """
@@ -77,17 +77,17 @@ def fetch_jars(
 
 
 def fetch_jar(folder: Path, coordinates: str, *, otherwise: str) -> Path:
-    """Returns the jar `group:artifact:version` in `folder`; fetches it if it is missing.
+    """Returns the path of the jar `group:artifact:version` in `folder`; fetches a missing jar.
 
-    Does not fetch its dependencies. `otherwise` is as in `fetch_jars`. Only one process at a time
-    may call it for a folder. Raises `MavenError`.
+    Does not fetch the dependencies of the jar. `otherwise` is as in `fetch_jars`. Only one process
+    at a time may call it for a folder. Raises `MavenError`.
     """
     (jar,) = fetch_each(folder, [coordinates], otherwise=otherwise)
     return jar
 
 
 def fetch_each(folder: Path, wanted: Sequence[str], *, otherwise: str) -> list[Path]:
-    """Returns the jar of each `group:artifact:version`, like `fetch_jar`.
+    """Returns the path of each jar `group:artifact:version` in `folder`, like `fetch_jar`.
 
     Calls Maven once for all missing jars, because its start takes longer than fetching a jar.
     """

@@ -1,6 +1,6 @@
-"""Builds the content of a cache once, in the first process that needs it, and atomically.
+"""Builds the content of a cache folder once, in the first process that needs it, and atomically.
 
-Manages the lock, the temporary folder, and the stamp with the inputs of the build.
+Manages the lock, the temporary folder, and the stamp: a file with the inputs of the build.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def finished_at_once(folder: Path) -> Iterator[Path]:
-    """Yields a temporary folder next to `folder`, and renames it to `folder` if the block succeeds.
+    """Yields the path of a temporary folder, which is renamed to `folder` if the block succeeds.
 
-    First removes the temporary folder of a failed block. Only one process at a time may call it.
+    The block must create the temporary folder. Before the block, a folder that a failed block left
+    is removed. Only one process at a time may call this.
     """
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -36,10 +37,11 @@ def finished_at_once(folder: Path) -> Iterator[Path]:
 
 
 def made_from(wanted: str, folder: Path, stamp: Path, make: Callable[[], None]) -> None:
-    """Calls `make` to fill `folder`, unless the file `stamp` contains `wanted`.
+    """Builds `folder` with `make`, unless the file `stamp` already has the text `wanted`.
 
-    For content that cannot be renamed after its build: a folder without its stamp is rebuilt. Only
-    one process at a time may call it.
+    Removes the old folder before the build, and writes `stamp` after it. This is for content that
+    must not be renamed after its build, such as a virtual environment. If a build is interrupted,
+    the next call repeats it. Only one process at a time may call this.
     """
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
         return

@@ -8,7 +8,10 @@ __all__ = ["with_part", "write_part"]
 
 
 def with_part(page: str, name: str, text: str) -> str:
-    """Returns the page with `text` as its part `name`. Raises ValueError if it lacks the part."""
+    """Returns the page with `text` between the marks of part `name`.
+
+    Raises ValueError if the page lacks the part.
+    """
     begin, end = f"<!-- {name}: written by its command -->\n", f"<!-- {name}: up to here -->\n"
     before, found, rest = page.partition(begin)
     _, closed, after = rest.partition(end)

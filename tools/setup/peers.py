@@ -25,7 +25,7 @@ class PeersError(RuntimeError):
 
 
 def peers_python() -> Path:
-    """Returns the interpreter of the peers' environment; builds it if needed.
+    """Returns the interpreter of the peers' environment; builds it if missing or out of date.
 
     Safe if several processes call it at once. Raises `PeersError`.
     """
@@ -33,7 +33,11 @@ def peers_python() -> Path:
 
 
 def opentelemetry_python() -> Path:
-    """Returns the interpreter of the environment with OpenTelemetry's SDK, like `peers_python`."""
+    """Returns the interpreter of the environment with OpenTelemetry's SDK.
+
+    Builds the environment if it is missing or out of date. Safe if several processes call it at
+    once. Raises `PeersError`.
+    """
     return _python("opentelemetry", PINNED / "opentelemetry.txt")
 
 

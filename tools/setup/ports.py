@@ -24,8 +24,8 @@ _ATTEMPTS: Final = 100
 def ports_to_choose() -> range:
     """Returns the ports that the system never assigns by itself.
 
-    Another listener or connection might get an assigned port before the program that was given the
-    port has started.
+    Between the choice of a port and the start of the program, the system could assign any other
+    port to another listener or connection.
     """
     given = _GIVEN
     with suppress(OSError, ValueError):
@@ -42,7 +42,7 @@ def free_ports(count: int, *, host: str = LOOPBACK, first: int = 0) -> list[int]
         found = []
         for wanted in [first, *[0] * (count - 1)]:
             chooser = open_sockets.enter_context(socket.socket())
-            if wanted:  # the option allows a port that was just released
+            if wanted:  # SO_REUSEADDR allows binding a port that was just released
                 chooser.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 chooser.bind((host, wanted))
             else:

@@ -1,4 +1,4 @@
-"""Runs a program to its end or under supervision, and prints a program's single result."""
+"""Runs a program to its end or under supervision, and prints the result of a set-up command."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["FIRST", "LAST", "ProgramError", "print_found", "run_program", "super
 SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
 
 FIRST: Final = slice(5)
-"""The lines of output to show in an error, if the program reports the fault first."""
+"""The lines of output that an error shows, if the program reports a fault at the beginning."""
 
 LAST: Final = slice(-60, None)
-"""The lines of output to show if it reports the fault last; enough for a few failed tests."""
+"""The lines of output that an error shows, if the program reports a fault at the end."""
 
 
 class ProgramError(RuntimeError):
-    """A program did not start, took too long or failed; the message has its output."""
+    """A program did not start, took too long, or failed (then the message has its output)."""
 
 
 def run_program(
@@ -33,7 +33,8 @@ def run_program(
 ) -> str:
     """Runs a program in `folder` with `environment` (default: this process's); returns its stdout.
 
-    Raises `ProgramError`. Its message has the lines `shown` of stdout and stderr.
+    Raises `ProgramError`; if the program failed, the error has the lines `shown` of stdout and
+    stderr.
     """
     name = Path(command[0]).name
     try:
@@ -67,7 +68,7 @@ def supervised(command: Sequence[str], *, grace_s: float) -> list[str]:
 
 
 def print_found(name: str, find: Callable[[], object], failure: type[Exception]) -> None:
-    """Prints the result of `find`; on `failure`, ends with the message after `name`."""
+    """Prints the result of `find`; on `failure`, exits with a message that begins with `name`."""
     try:
         print(find())
     except failure as error:

@@ -35,9 +35,9 @@ def _stop_at_end_of_input(process: subprocess.Popen[bytes], grace_s: float) -> N
 
 def main(grace_s: float, command: list[str]) -> int:
     """Runs `command` to its end, and returns its exit code."""
-    # SIGTERM reaches the whole process group. This process ignores it and ends after the command,
-    # so that a process which waits for it knows that the command has ended. It sets a handler,
-    # because the command would inherit SIG_IGN.
+    # SIGTERM reaches the whole process group. This process ignores the signal and ends after the
+    # command, so that a process which waits for this one knows that the command has ended. The
+    # handler is a function, because the command would inherit SIG_IGN.
     signal.signal(signal.SIGTERM, lambda _number, _frame: None)
     process = subprocess.Popen(
         command,

@@ -27,7 +27,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("seconds", type=float, nargs="?", default=600.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--svg", type=Path, help="draw the samples into this file")
-    parser.add_argument("--write", action="store_true", help="into docs/evidence/reliability.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write the result into docs/evidence/reliability.md"
+    )
     options = parser.parse_args(arguments)
     # The client logs every fault of a broker, which is not part of the result.
     logging.getLogger("kproto").setLevel(logging.CRITICAL)
@@ -49,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def table(outcome: Outcome) -> tuple[str, bool]:
-    """Returns the numbers as a Markdown table, and whether all are as expected."""
+    """Returns the numbers as a Markdown table, and True if all are as expected."""
     found = verdicts(outcome.samples)
     is_right = all(flat for _, _, flat in found.values()) and not outcome.wrong
     faults = ", ".join(f"{name} {times}x" for name, times in sorted(outcome.faults.items()))
@@ -62,7 +64,7 @@ def table(outcome: Outcome) -> tuple[str, bool]:
         "",
         (
             f"{outcome.seconds:.0f} s, seed {outcome.seed}; {outcome.acknowledged:,} records "
-            f"acknowledged, {outcome.seen:,} read; {outcome.visits:,} clients came and went, "
+            f"acknowledged, {outcome.seen:,} read; {outcome.visits:,} short-lived clients, "
             f"{outcome.cancelled:,} of them cancelled; faults: {faults}."
         ),
         *(f"\n{each}" for each in outcome.wrong[:20]),

@@ -1,8 +1,9 @@
 """Runs clients on the embedded cluster while random faults of all kinds occur.
 
 A producer and a consumer run as long as the test. Other clients, one after the other, create a
-topic, write, read and close; half of them are cancelled at a random time. The records of the
-long-running clients are checked: the consumer must read each once and in order.
+topic, write, read and close. Half of them, drawn at random, are cancelled if they still run after a
+random time of at most 0.2 s. The records of the long-running clients are checked: the consumer must
+read each once and in order.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ LONGEST_AWAY_S = 1.0
 SAMPLES = 400
 _NUMBER = struct.Struct(">Q")
 
-#: Retries end soon after a fault, so that a run can have many faults.
+#: Short backoffs, so that clients recover soon after a fault and a run can have many faults.
 SETTINGS = kproto.ClientSettings(
     connect_timeout_ms=1_000,
     request_timeout_ms=3_000,
@@ -45,7 +46,7 @@ SETTINGS = kproto.ClientSettings(
 )
 
 
-#: The number of checks, within 30 seconds, whether the consumer has read all records.
+#: How often the end of the run checks, within 30 seconds, that the consumer has read all records.
 LOOKS = 600
 
 
@@ -77,6 +78,8 @@ async def soak(seconds: float, seed: int, progress: Callable[[float], None]) -> 
 
 
 class _Run:
+    """The clients and faults of one soak test."""
+
     def __init__(
         self, outcome: Outcome, cluster: Cluster, progress: Callable[[float], None]
     ) -> None:
@@ -152,7 +155,7 @@ class _Run:
             if number != self._read[record.partition] and len(outcome.wrong) < 20:
                 expected = self._read[record.partition]
                 outcome.wrong.append(
-                    f"{record.partition}: {number} came where {expected} was expected"
+                    f"{record.partition}: {number} came, but {expected} was expected"
                 )
             self._read[record.partition] = number + 1
             outcome.seen += 1
@@ -189,12 +192,12 @@ class _Run:
 
     async def _fails(self) -> None:
         faults = {
-            "a broker stopped, started again": self._away,
+            "a broker restarted": self._away,
             "a leader moved": self._move,
             "the controller moved": self._move_controller,
             "a connection closed": self._close,
-            "an answer lost": self._lose,
-            "an answer late": self._delay,
+            "a response lost": self._lose,
+            "a response late": self._delay,
         }
         while not self._is_over:
             await asyncio.sleep(self._chance.random() * 2 * FAULT_EVERY_S)

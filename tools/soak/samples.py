@@ -1,4 +1,4 @@
-"""Measures this process, and checks whether its memory, open files and tasks stay flat."""
+"""Measures this process, and checks that its memory, open files and tasks stay flat."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Measure:
-    """A field of samples: its title, its unit, and its allowed growth between thirds of a run."""
+    """A measured field of `Sample`: `scale` converts a value to the unit of `title`.
+
+    The median may grow by `may_grow` units from the second to the last third of a run.
+    """
 
     field: str
     title: str
@@ -45,7 +48,7 @@ MEASURES = (
     Measure("files", "open files", 1, 4.0),
     Measure("tasks", "tasks", 1, 4.0),
 )
-"""The numbers of files and tasks vary with the work; a leak would add some in each round."""
+"""The fields that must stay flat. Files and tasks vary a little; a leak would add more and more."""
 
 
 def measure(at: float, records: int) -> Sample:
@@ -56,9 +59,10 @@ def measure(at: float, records: int) -> Sample:
 
 
 def verdicts(samples: Sequence[Sample]) -> dict[str, tuple[float, float, bool]]:
-    """Returns each measure's medians in the second and last third, and whether it stayed flat.
+    """Returns, by title of the measure, two medians, and True if the measure is flat.
 
-    The first third is the warm-up, in which modules are imported, and pools and caches fill.
+    The medians are those of the second and of the last third of the samples. The first third is the
+    warm-up, in which modules are imported, and pools and caches fill.
     """
     third = len(samples) // 3
     found = {}

@@ -31,14 +31,12 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--workers", type=int, default=2, help="default: %(default)s")
     start.add_argument("--cores", type=int, default=1, help="of a worker; default: %(default)s")
     start.add_argument("--memory", default="1g", help="of a worker; default: %(default)s")
-    start.add_argument(
-        "--connect", action="store_true", help="with a server of Spark Connect on it"
-    )
+    start.add_argument("--connect", action="store_true", help="also start a Spark Connect server")
     stop = commands.add_parser("stop", help="stop a cluster that `start` started")
     # Not all by default: other processes of the same checkout may use the clusters.
     which = stop.add_mutually_exclusive_group(required=True)
-    which.add_argument("--master", help="the one with this address, spark://host:port")
-    which.add_argument("--all", action="store_true", help="every one that was started by hand")
+    which.add_argument("--master", help="the cluster with this address, spark://host:port")
+    which.add_argument("--all", action="store_true", help="every cluster that `start` started")
     commands.add_parser("status", help="list the clusters that run")
     return parser
 
@@ -81,7 +79,7 @@ def _stop(options: argparse.Namespace) -> int:
 
 def _status(_options: argparse.Namespace) -> int:
     for cluster in running_clusters():
-        owner = "until stopped" if cluster.detached else "as long as the process that started it"
+        owner = "until stopped" if cluster.detached else "until the process that started it ends"
         connect = f"  {cluster.connect}" if cluster.connect else ""
         print(f"{cluster.master}  {cluster.web}{connect}  runs {owner}")
     return 0

@@ -32,7 +32,7 @@ __all__ = ["RunningCluster", "SparkCluster", "SparkStartError", "as_options", "r
 CLUSTERS: Final = CACHE / "clusters"
 
 START_TIMEOUT_S: Final = 120.0
-"""In seconds. Master and workers need six, Connect ten; a busy machine needs ten times that."""
+"""In seconds. Master and workers need 6, Connect 10; on a busy machine, ten times as long."""
 
 STOP_TIMEOUT_S: Final = 20.0
 """The longest wait for each process to stop, in seconds; then it is killed."""
@@ -86,7 +86,7 @@ def running_clusters() -> list[RunningCluster]:
 
 
 class SparkCluster:
-    """A master and `workers`, each with `cores` and `memory`, whose tasks run the Python `python`.
+    """A master and `workers` workers, each with `cores` and `memory`; tasks run `python`.
 
     `variables` are environment variables of all processes, in addition to those for Java and
     Python; PYTHONPATH is unset unless `variables` has it. As a context manager, the cluster runs
@@ -130,7 +130,7 @@ class SparkCluster:
 
     @property
     def folder(self) -> Path:
-        """Returns the folder of logs and work folders, such as `worker-0/app-…/0/stderr`."""
+        """Returns the folder with logs and work folders, such as `worker-0/app-…/0/stderr`."""
         assert self._folder is not None
         return self._folder
 
@@ -284,7 +284,11 @@ class SparkCluster:
         (self.folder / "cluster.json").write_text(json.dumps(described), encoding="utf-8")
 
     def let_go(self) -> None:
-        """Detaches from the cluster, which keeps running; `running_clusters` finds it again."""
+        """Detaches from the cluster; `running_clusters` still finds the cluster.
+
+        Call this only if the cluster was started detached: any other cluster ends with this
+        process.
+        """
         self._processes.clear()
         self._release()
 

@@ -1,7 +1,8 @@
 """Installs releases of PySpark in separate environments, and fetches the JVM connector.
 
-The connector is the newest release whose jars are available, with the PySpark for which it was
-built. The environments lack our packages; `environment` puts this checkout on their import path.
+The connector is the newest release whose jars are available; its environment has the PySpark for
+which it was built. kproto is not installed in the environments: `environment` puts this checkout on
+their import path.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ CONNECTOR: Final = (
 #: The packages that the data source needs, and optional ones that it uses if installed.
 BESIDE: Final = ("cramjam", "google-crc32c", "numpy", "pandas", "pyarrow", "zlib-ng", "zstandard")
 
-#: The packages of PySpark's extra `connect`, except pandas, of which it would install the newest.
+#: The packages of PySpark's extra `connect`, except pandas, whose newest release it would install.
 FOR_CONNECT: Final = ("grpcio", "grpcio-status", "googleapis-common-protos")
 
 

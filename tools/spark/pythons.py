@@ -23,7 +23,10 @@ print(*sys.version_info[:2], sys.version_info.releaselevel)
 
 
 def ends_of_pythons() -> tuple[str, str]:
-    """Returns the oldest and the newest released Python from 3.11 on; prefers this interpreter."""
+    """Returns the paths of the oldest and the newest Python on this machine, from 3.11 on.
+
+    Ignores pre-releases. Prefers this interpreter to others of its version.
+    """
     found = {sys.version_info[:2]: sys.executable}
     for path in _candidates():
         version = _version(path)
@@ -42,7 +45,7 @@ def _candidates() -> list[Path]:
 
 
 def _version(path: Path) -> tuple[int, int] | None:
-    """Returns the version of an interpreter; None if it is no release or cannot make a venv."""
+    """Returns the version of an interpreter; None for a pre-release, or if it creates no venv."""
     try:
         said = run_program([str(path), "-c", ASKED], timeout_s=30)
     except (

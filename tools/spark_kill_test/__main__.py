@@ -22,7 +22,7 @@ from .run import QUICK_SESSIONS, Plan, Result, spark_kill_test
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the test. The exit code is 1 if kproto lost records, or duplicated any in Parquet."""
+    """Runs the test. The exit code is 1 if a check of kproto fails, 2 if the test cannot run."""
     options = _parser().parse_args(arguments)
     logging.getLogger("kproto").setLevel(logging.ERROR)
     results = []
@@ -63,7 +63,7 @@ def _run(plan: Plan) -> Result:
     if result.is_right:
         shutil.rmtree(folder)
     else:
-        print(f"kept for who looks into it: {folder}", file=sys.stderr)
+        print(f"the files of the failed run stay in {folder}", file=sys.stderr)
     return result
 
 

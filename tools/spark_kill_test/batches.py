@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Again", "Checkpoint", "again_of"]
+__all__ = ["Checkpoint", "Duplicates", "count_duplicates"]
 
 #: The number of batches that Spark retains; high, so that none is purged before it is counted.
 KEPT_BATCHES: Final = "100000"
@@ -23,23 +23,26 @@ KEPT_BATCHES: Final = "100000"
 class Checkpoint:
     """The checkpoint of a query with one source of one topic.
 
-    `under_way` are the batches that were unfinished at a kill.
+    `unfinished` are the batches that were unfinished at a kill.
     """
 
     folder: Path
-    under_way: set[int] = field(default_factory=set)
+    unfinished: set[int] = field(default_factory=set)
 
     def planned(self) -> int:
-        """Returns the last batch whose offsets are written; -1 without one."""
+        """Returns the last batch whose offsets are written; -1 if there is none."""
         return _last(self.folder / "offsets")
 
     def finished(self) -> int:
-        """Returns the last committed batch; -1 without one."""
+        """Returns the last committed batch; -1 if there is none."""
         return _last(self.folder / "commits")
 
     def disturbed(self, finished_before: int) -> None:
-        """Adds the batches that a kill disturbed: those after `finished_before`."""
-        self.under_way |= set(range(finished_before + 1, self.planned() + 1))
+        """Adds the batches that were unfinished at a kill to `unfinished`.
+
+        These are the planned batches after `finished_before`, the last one committed at the kill.
+        """
+        self.unfinished |= set(range(finished_before + 1, self.planned() + 1))
 
     def ends(self) -> dict[int, dict[int, int]]:
         """Returns the end offsets of each batch, by partition."""
@@ -57,22 +60,26 @@ def _last(folder: Path) -> int:
 
 
 @dataclass(frozen=True)
-class Again:
-    """The numbers of duplicates from unfinished batches and from others, and of these batches."""
+class Duplicates:
+    """The numbers of duplicates from unfinished batches and from other batches.
 
-    of_batches_under_way: int
+    `batches` is the number of batches that have duplicates.
+    """
+
+    of_unfinished_batches: int
     of_others: int
     batches: int
 
 
-def again_of(
+def count_duplicates(
     extra: Iterable[tuple[int, int, int]],
     ends: Mapping[int, Mapping[int, int]],
-    under_way: set[int],
-) -> Again:
+    unfinished: set[int],
+) -> Duplicates:
     """Counts duplicates by batch.
 
     `extra` has the source partition, the source offset and the number of duplicates of each record.
+    `ends` has the end offsets by batch and partition.
     """
     counts: Counter[int] = Counter()
     ordered = sorted(ends)
@@ -82,5 +89,5 @@ def again_of(
             -1,
         )
         counts[batch] += surplus
-    inside = sum(count for batch, count in counts.items() if batch in under_way)
-    return Again(inside, sum(counts.values()) - inside, len(counts))
+    inside = sum(count for batch, count in counts.items() if batch in unfinished)
+    return Duplicates(inside, sum(counts.values()) - inside, len(counts))

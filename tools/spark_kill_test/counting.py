@@ -11,9 +11,10 @@ __all__ = ["Count", "counted"]
 
 @dataclass(frozen=True)
 class Count:
-    """The numbers of records found, lost, duplicated, out of order, and never sent (`foreign`).
+    """The numbers of records: found (duplicates included), lost, extra copies, out of order.
 
-    A record is out of order if it first appears after a record that was sent later in its lane.
+    `foreign` counts found numbers that were never sent. A record is out of order if it first
+    appears after a record of its lane (partition) that was sent later.
     """
 
     found: int
@@ -24,14 +25,15 @@ class Count:
 
     @property
     def is_complete(self) -> bool:
-        """Returns whether no record is lost, foreign or out of order; duplicates are allowed."""
+        """Returns True if no record is lost, foreign or out of order; duplicates are allowed."""
         return not (self.lost or self.disordered or self.foreign)
 
 
 def counted(sent: Iterable[int], lanes: Iterable[Iterable[int]], *, lane_count: int) -> Count:
-    """Compares sent with found records, lane by lane in the order found.
+    """Compares the numbers that were sent with those that were found.
 
-    A number was sent in lane `number % lane_count`, in ascending order.
+    `lanes` has the found numbers of each partition, in offset order. The numbers were sent in
+    ascending order, each to partition `number % lane_count`.
     """
     wanted = set(sent)
     seen: Counter[int] = Counter()

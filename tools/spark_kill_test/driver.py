@@ -1,4 +1,4 @@
-"""The driver: runs two queries on the same topic until a file tells it to end.
+"""The driver: runs two queries on the same topic until a file ends it.
 
     python -m tools.spark_kill_test.driver TASK
 

@@ -24,8 +24,11 @@ def table(results: Sequence[Result]) -> str:
         ("Parquet: doubled", [each.parquet.doubled for each in results]),
         ("topic: lost", [each.topic.lost for each in results]),
         ("topic: doubled", [each.topic.doubled for each in results]),
-        ("of batches that were running", [each.again.of_batches_under_way for each in results]),
-        ("of other batches", [each.again.of_others for each in results]),
+        (
+            "topic: doubled, of batches that a kill interrupted",
+            [each.duplicates.of_unfinished_batches for each in results],
+        ),
+        ("topic: doubled, of other batches", [each.duplicates.of_others for each in results]),
         ("topic: out of order", [each.topic.disordered for each in results]),
         ("driver started again", [each.restarts for each in results]),
         ("took, s", [round(each.took_s) for each in results]),

@@ -22,7 +22,7 @@ from tools.kafka import KafkaCluster
 from tools.processes import below, command_of
 from tools.spark.environments import connector_jars, environment, python_with_connector
 
-from .batches import KEPT_BATCHES, Again, Checkpoint, again_of
+from .batches import KEPT_BATCHES, Checkpoint, Duplicates, count_duplicates
 from .counting import Count, counted
 
 __all__ = ["QUICK_SESSIONS", "Plan", "Result", "spark_kill_test"]
@@ -37,12 +37,12 @@ PARTITIONS: Final = 6
 #: The records per call of the writer, and the pause after it in seconds.
 TOGETHER: Final = 200
 PAUSE_S: Final = 0.25
-#: The range of seconds between two kills: some during a start, some long after it.
+#: The range of seconds between two kills: some happen during a start, some long after it.
 BETWEEN_S: Final = (1.0, 7.0)
 DRAIN_S: Final = 300.0
 
-#: Parts of the command lines of processes. The second excludes the daemons of the driver's
-#: planners.
+#: By victim: a part of its command line. The part for workers excludes the daemons that plan the
+#: driver's queries.
 _WORDS: Final = {
     "executor": "CoarseGrainedExecutorBackend",
     "worker": "pyspark.daemon pyspark.worker",
@@ -53,7 +53,7 @@ VICTIMS: Final = ("driver", "executor", "worker", "broker")
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a run. The same seed chooses the same victims and pauses."""
+    """The plan of a run: `rounds` kills. The same seed chooses the same victims and pauses."""
 
     engine: str = "kproto"
     rounds: int = 30
@@ -69,7 +69,7 @@ class Result:
     sent: int
     parquet: Count
     topic: Count
-    again: Again
+    duplicates: Duplicates
     killed: Counter[str]
     restarts: int
     took_s: float
@@ -77,12 +77,15 @@ class Result:
 
     @property
     def is_right(self) -> bool:
-        """Whether no record is lost, and all duplicates are of unfinished batches in the topic."""
+        """True if no record is lost or out of order, and all duplicates are explained.
+
+        Only the topic may have duplicates, and only of unfinished batches.
+        """
         return (
             self.parquet.is_complete
             and not self.parquet.doubled
             and self.topic.is_complete
-            and not self.again.of_others
+            and not self.duplicates.of_others
         )
 
 
@@ -158,8 +161,8 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-class Writer:
-    """Sends numbered records until `ending` is set, in ascending order within each lane."""
+class SourceTopicProducer:
+    """Sends numbered records until `ending` is set; the numbers ascend in each partition."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
@@ -190,7 +193,7 @@ async def spark_kill_test(
         for topic in ("source", "target"):
             await client.create_topics(NewTopic(topic, PARTITIONS, 3, {"min.insync.replicas": "2"}))
     dice = random.Random(plan.seed)
-    writer = Writer(bootstrap)
+    writer = SourceTopicProducer(bootstrap)
     driver = Driver(plan, bootstrap, folder)
     queries = [Checkpoint(folder / name) for name in ("parquet-checkpoint", "topic-checkpoint")]
     driver.start()
@@ -219,17 +222,22 @@ async def spark_kill_test(
     lanes, places = await _in_topic(bootstrap)
     written = counted(range(writer.sent), lanes, lane_count=PARTITIONS)
     surplus = Counter(number for lane in lanes for number in lane) - Counter(places.keys())
-    again = again_of(
+    duplicates = count_duplicates(
         ((*places[number], extra) for number, extra in surplus.items() if number in places),
         queries[1].ends(),
-        queries[1].under_way,
+        queries[1].unfinished,
     )
     took = time.monotonic() - began
-    return Result(plan, writer.sent, parquet, written, again, killed, driver.restarts, took, notes)
+    return Result(
+        plan, writer.sent, parquet, written, duplicates, killed, driver.restarts, took, notes
+    )
 
 
 async def _next_batches(driver: Driver, queries: list[Checkpoint], notes: list[str]) -> None:
-    """Waits until both queries have finished another batch; restarts a driver that ended."""
+    """Waits until both queries have finished another batch; restarts a driver that ended.
+
+    Raises TimeoutError after `DRAIN_S`.
+    """
     before = [each.finished() for each in queries]
     deadline = time.monotonic() + DRAIN_S
     while not all(now.finished() > then for now, then in zip(queries, before, strict=True)):
@@ -244,7 +252,10 @@ async def _next_batches(driver: Driver, queries: list[Checkpoint], notes: list[s
 
 
 async def _strike(victim: str, driver: Driver, cluster: KafkaCluster, dice: random.Random) -> str:
-    """Kills a victim, restarts it if Spark does not, and returns the kind that was killed."""
+    """Kills a process, restarts it if Spark does not, and returns its kind, one of `VICTIMS`.
+
+    Kills a process of the kind `victim`; if none runs, kills the driver.
+    """
     if victim == "broker":
         node = cluster.node(dice.randrange(1, 4))
         await asyncio.to_thread(node.kill)
@@ -307,7 +318,10 @@ def _files_of(rows: Path) -> list[Path]:
 
 
 async def _in_topic(bootstrap: str) -> tuple[list[list[int]], dict[int, tuple[int, int]]]:
-    """Returns the numbers in each target partition, and the source offsets by number."""
+    """Returns the numbers in each partition of the target topic, in the order of the offsets.
+
+    Also returns the partition and the offset of each number in the source topic.
+    """
     lanes: dict[int, list[int]] = {}
     places = {}
     async with Client(bootstrap) as client:

@@ -22,7 +22,7 @@ from rich.progress import Progress
 
 from tools.setup.java import java_home
 
-from .compare import MODES, Compared, round_trip, write_events
+from .compare import MODES, RoundTripResult, round_trip, write_events
 
 BROKER = "4.4.0"
 
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if right else 1
 
 
-def _in_spark(bootstrap: str, folder: Path, mode: str) -> Compared:
+def _in_spark(bootstrap: str, folder: Path, mode: str) -> RoundTripResult:
     from kproto_pipeline import register
     from pyspark.sql import SparkSession
 
@@ -81,10 +81,10 @@ def _in_spark(bootstrap: str, folder: Path, mode: str) -> Compared:
     return round_trip(spark, bootstrap, folder, mode)
 
 
-def _line(result: Compared, seed: int, took_s: float) -> str:
+def _line(result: RoundTripResult, seed: int, took_s: float) -> str:
     told = (
         f"{result.mode}: {result.sent:,} sent, {result.read:,} read, {result.differing:,} differ, "
-        f"{result.no_events:,} are no events; seed {seed}, {took_s:.0f} s"
+        f"{result.invalid:,} are no events; seed {seed}, {took_s:.0f} s"
     )
     return "\n".join([told, *(f"  {example}" for example in result.examples)])
 

@@ -17,7 +17,7 @@ from .events import SCHEMA, random_events
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["MODES", "Compared", "round_trip", "write_events"]
+__all__ = ["MODES", "RoundTripResult", "round_trip", "write_events"]
 
 MODES: Final = ("binary", "structured")
 PARTITIONS: Final = 4
@@ -25,20 +25,24 @@ _ROWS_OF_A_FILE: Final = 50_000
 
 
 @dataclass(frozen=True)
-class Compared:
-    """The result of one mode: numbers of events, and examples of those that differ."""
+class RoundTripResult:
+    """The result of one mode, as numbers of events; `differing` includes events that were not read.
+
+    `invalid` counts the rows that the source returned without an event. `examples` describe up to
+    three events that differ and up to three of these rows.
+    """
 
     mode: str
     sent: int
     read: int
     differing: int
-    no_events: int
+    invalid: int
     examples: list[str]
 
     @property
     def is_right(self) -> bool:
-        """Returns whether every event was read exactly once and unchanged."""
-        return self.sent == self.read and not self.differing and not self.no_events
+        """Returns True if every event was read exactly once and unchanged."""
+        return self.sent == self.read and not self.differing and not self.invalid
 
 
 def write_events(
@@ -54,7 +58,7 @@ def write_events(
         progress(first + count)
 
 
-def round_trip(spark: SparkSession, bootstrap: str, folder: Path, mode: str) -> Compared:
+def round_trip(spark: SparkSession, bootstrap: str, folder: Path, mode: str) -> RoundTripResult:
     """Writes the events in `folder` to a new topic in this mode, reads them, and compares both."""
     topic = f"round-trip-{mode}-{os.getpid()}-{time.time_ns()}"
 
@@ -89,7 +93,7 @@ def round_trip(spark: SparkSession, bootstrap: str, folder: Path, mode: str) -> 
         asyncio.run(remove())
 
 
-def _compared(events: DataFrame, found: DataFrame, mode: str) -> Compared:
+def _compared(events: DataFrame, found: DataFrame, mode: str) -> RoundTripResult:
     from pyspark.sql import functions as sf
 
     both = _comparable(events, "sent").join(_comparable(found, "read"), "number", "full_outer")
@@ -100,14 +104,16 @@ def _compared(events: DataFrame, found: DataFrame, mode: str) -> Compared:
         sf.count_if(differs).alias("differing"),
     ).first()
     assert row is not None
-    no_events = found.where("error is not null")
+    invalid = found.where("error is not null")
     examples = [str(each) for each in both.where(differs).limit(3).collect()]
-    examples += [f"{each['error']}: {each['value']!r}" for each in no_events.limit(3).collect()]
-    return Compared(mode, row["sent"], row["read"], row["differing"], no_events.count(), examples)
+    examples += [f"{each['error']}: {each['value']!r}" for each in invalid.limit(3).collect()]
+    return RoundTripResult(
+        mode, row["sent"], row["read"], row["differing"], invalid.count(), examples
+    )
 
 
 def _comparable(frame: DataFrame, name: str) -> DataFrame:
-    """Returns each event's number, and the event as a column; maps as arrays, to compare them."""
+    """Returns each event's number, and the event as a column; maps become comparable arrays."""
     from pyspark.sql import functions as sf
 
     columns: list[Any] = [sf.col(each) for each in SCHEMA.names if each != "extensions"]

@@ -100,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--assignor",
         default=plan.assignor,
-        help=f"uniform is the broker's, {MIXED} uses both protocols; default: %(default)s",
+        help=f"uniform: the consumer protocol; {MIXED}: both protocols; default: %(default)s",
     )
     add("--version", default=plan.version, choices=VERSIONS, help="of Kafka; default: %(default)s")
     add("--gentle", action="store_true", help="no member is killed, stalled or slow")

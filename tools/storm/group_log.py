@@ -28,7 +28,7 @@ from .sightings import Commit
 __all__ = [
     "OFFSETS_TOPIC",
     "Conversions",
-    "Written",
+    "GroupRecord",
     "commits_of",
     "conversions_of",
     "left_behind",
@@ -42,7 +42,7 @@ OFFSETS_TOPIC: Final = "__consumer_offsets"
 _OF_A_GROUP: Final = (GroupMetadataKey, ConsumerGroupMetadataKey)
 
 
-class Written(NamedTuple):
+class GroupRecord(NamedTuple):
     """A record of the group, with its offset and its append time in seconds."""
 
     offset: int
@@ -60,34 +60,34 @@ class Conversions:
 
     @property
     def of_members(self) -> int:
-        """Returns the number of changes while the group had members."""
+        """Returns the number of protocol changes while the group had members."""
         return self.to_consumer + self.to_classic
 
 
-async def read_group_log(client: kproto.Client, group: str) -> list[Written]:
+async def read_group_log(client: kproto.Client, group: str) -> list[GroupRecord]:
     """Returns all records of the group, in order."""
     records = [record async for record in client.consumer(OFFSETS_TOPIC, stop_at_end=True)]
     return written_of(records, group)
 
 
-def written_of(records: Iterable[Record], group: str) -> list[Written]:
+def written_of(records: Iterable[Record], group: str) -> list[GroupRecord]:
     """Returns the group's records among the records of `__consumer_offsets`."""
     found = []
     for record in records:
         read = decode_coordinator_record(record, topic=OFFSETS_TOPIC)
         if isinstance(read, CoordinatorRecord) and _group_of(read) == group:
-            found.append(Written(record.offset, record.timestamp / 1000, read))
+            found.append(GroupRecord(record.offset, record.timestamp / 1000, read))
     return found
 
 
 def _group_of(record: CoordinatorRecord) -> str | None:
-    """Returns the group id in a record's key: its field `group` or `group_id`; else None."""
+    """Returns the group id in a record's key (`group` or `group_id`); None if there is none."""
     key = record.key
     return getattr(key, "group", None) or getattr(key, "group_id", None)
 
 
-def commits_of(written: Iterable[Written], topic: str) -> Iterator[Commit]:
-    """Yields the commits for a topic, in order."""
+def commits_of(written: Iterable[GroupRecord], topic: str) -> Iterator[Commit]:
+    """Yields the commits for a topic, in the order of the records in `written`."""
     for _, _, (key, value, _) in written:
         if not (isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue)):
             continue
@@ -95,7 +95,7 @@ def commits_of(written: Iterable[Written], topic: str) -> Iterator[Commit]:
             yield Commit(key.partition, value.offset, value.commit_timestamp / 1000)
 
 
-def conversions_of(written: Iterable[Written], until: float = float("inf")) -> Conversions:
+def conversions_of(written: Iterable[GroupRecord], until: float = float("inf")) -> Conversions:
     """Counts the changes of the group's protocol, up to the time `until`.
 
     A classic group has one record that lists its members; a group of the consumer protocol has
@@ -122,7 +122,7 @@ def conversions_of(written: Iterable[Written], until: float = float("inf")) -> C
     return found
 
 
-def left_behind(written: Iterable[Written]) -> dict[str, list[float]]:
+def left_behind(written: Iterable[GroupRecord]) -> dict[str, list[float]]:
     """Returns, by client id, the times at which a conversion to classic left a member behind.
 
     The classic generation is the group epoch at the conversion. A member that has not reached this

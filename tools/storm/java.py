@@ -1,4 +1,7 @@
-"""Runs Java's VerifiableConsumer as a member: jars, command, and output as log lines."""
+"""Makes Java's VerifiableConsumer a member: fetches its jars, and converts its output to log lines.
+
+The caller runs the command.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,10 @@ def resolve_tools() -> Path:
 
 
 def command(bootstrap: str, topic: str, group: str, assignor: str, config: Path) -> list[str]:
-    """Returns the command, and writes `config`. Raises MavenError and JavaNotFoundError."""
+    """Returns the command of a member, and writes its client properties to the file `config`.
+
+    Raises MavenError and JavaNotFoundError.
+    """
     if assignor in BROKERS_OWN:
         lines = ["max.poll.records=50"]
         protocol = ["--group-protocol", "consumer", "--group-remote-assignor", assignor]

@@ -15,7 +15,10 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "reliability.
 
 
 def part_of(plan: Plan) -> str:
-    """Returns the part's name in the page: "storm" for classic groups, else with the assignor."""
+    """Returns the name of the part of the page that has the plan's result.
+
+    It is "storm" for classic groups; for other groups it also has the assignor.
+    """
     return f"storm, {plan.assignor}" if plan.assignor in (*BROKERS_OWN, MIXED) else "storm"
 
 
@@ -35,34 +38,37 @@ def facts(result: Result) -> dict[str, Any]:
 
 
 def table(result: Result) -> str:
-    """Returns the verdict, and a Markdown table of the numbers below it."""
+    """Returns the verdict, followed by a Markdown table of the numbers."""
     plan, verdict = result.plan, result.verdict
     actions = ", ".join(f"{name.replace('_', ' ')} {n}x" for name, n in result.actions.items())
     rows = [
         ("Kafka, assignor", f"{plan.version}, {plan.assignor}"),
-        ("members", f"{result.members}: up to {plan.ours} of ours beside {plan.others} others"),
+        (
+            "members",
+            f"{result.members}: up to {plan.ours} kproto and {plan.others} other at a time",
+        ),
         ("actions", actions),
         ("records", f"{verdict.records:,} in {plan.partitions} partitions"),
         ("seen by no member", verdict.lost),
         ("seen twice without a reason", verdict.doubled),
         ("seen again after a kill, a stall or a slow handler", verdict.again),
-        ("of these committed before", verdict.again_committed),
+        ("seen again although already committed", verdict.again_committed),
         ("out of order", verdict.out_of_order),
         ("partitions with two owners at once", verdict.two_owners),
-        ("committed before it was seen", verdict.early_commits),
-        ("not committed at the end", verdict.uncommitted),
+        ("commits of a record that was not seen yet", verdict.early_commits),
+        ("partitions with uncommitted records at the end", verdict.uncommitted),
         ("took", f"{result.took_s:,.0f} s, seed {plan.seed}"),
     ]
     if plan.assignor == MIXED:
         found = result.conversions
         text = f"{found.to_consumer}x to the consumer protocol, {found.to_classic}x back"
-        rows.insert(3, ("converted with members in it", text))
-        text = "seen again, or not committed, because a conversion left its member behind"
+        rows.insert(3, ("conversions of the group with members", text))
+        text = "seen again, or not committed, because of a conversion (member in an old generation)"
         rows.insert(-1, (text, verdict.left_behind))
     for kind, count in (+result.known_ends).items():
-        rows.insert(-1, (f"members of {kind} that ended by a fault among the findings", count))
+        rows.insert(-1, (f"members of {kind} that a known bug ended", count))
     if plan.others:
         rows.insert(-1, ("seen twice, first by a member of another client", verdict.by_peers))
-    lines = ["Right." if result.is_right else "NOT RIGHT.", "", "| | |", "|---|---|"]
+    lines = ["All checks passed." if result.is_right else "NOT RIGHT.", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {value} |" for name, value in rows]
     return "\n".join([*lines, *(f"\n{note}" for note in [*verdict.named, *result.notes])]) + "\n"

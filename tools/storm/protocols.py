@@ -18,10 +18,10 @@ __all__ = [
 #: Server-side assignors; their members use the consumer protocol (KIP-848).
 BROKERS_OWN: Final = ("uniform",)
 
-#: Members of both protocols: the group changes its protocol as they join and leave.
+#: Members of both protocols: the group changes its protocol when members join or leave.
 MIXED: Final = "mixed"
 
-#: kproto's default: a member uses the present protocol of the group.
+#: kproto's default: a member uses the protocol that the group has at the join.
 AUTO: Final = "auto"
 
 #: Clients that lack the consumer protocol.
@@ -44,12 +44,18 @@ BROKER_CONFIG: Final = {
 
 
 def is_classic(kind: str, version: str) -> bool:
-    """Returns whether members of a client are always classic with brokers of this release."""
+    """Returns True if members of the client `kind` only use the classic protocol.
+
+    `version` is the release of the broker.
+    """
     return kind in _CLASSIC or (kind in _SINCE_4 and version.startswith("3."))
 
 
 def assignor_of(storm: str, kind: str, number: int, version: str) -> str:
-    """Returns the assignor of a member (its client and number) in a storm with assignor `storm`."""
+    """Returns the assignor of a member in a storm with assignor `storm`.
+
+    `kind` is the member's client, `number` the member's number, and `version` Kafka's release.
+    """
     if storm != MIXED:
         return storm
     if is_classic(kind, version):
@@ -69,7 +75,11 @@ def of_ours(assignor: str, session_ms: int, heartbeat_ms: int) -> dict[str, Any]
 
 
 def timed(protocol: dict[str, Any], session_ms: int, heartbeat_ms: int) -> dict[str, Any]:
-    """Adds the session to a classic member's settings; otherwise the broker sets it."""
+    """Returns the settings `protocol` with session timeout and heartbeat interval.
+
+    If the member can only use the consumer protocol, in which the broker sets both, returns
+    `protocol` unchanged.
+    """
     if protocol["group_protocol"] == "consumer":
         return protocol
     return protocol | {"session_timeout_ms": session_ms, "heartbeat_interval_ms": heartbeat_ms}

@@ -1,4 +1,4 @@
-"""Runs one storm: a seed chooses the actions; at the end checks the members' log lines."""
+"""Runs one storm: chooses the actions by a seed, then checks the members' log lines."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ import kproto
 
 from .group_log import (
     Conversions,
-    Written,
+    GroupRecord,
     commits_of,
     conversions_of,
     left_behind,
     read_group_log,
 )
 from .protocols import AUTO, BROKERS_OWN, MIXED, is_classic
-from .running import Group, Running
+from .running import Group, MemberProcess
 from .sightings import Verdict, judge
 
 __all__ = ["Plan", "Result", "storm"]
@@ -44,7 +44,8 @@ class Plan:
     """The plan of a storm. The same seed chooses the same actions.
 
     `ours` and `others` are the maximum numbers of kproto's and other members at a time; `kinds` are
-    the clients of the others. Raises ValueError if a client lacks the assignor's group protocol.
+    the clients of the others. `rate` is in records per second. Without `harms`, no member is
+    killed, stalled or slow. Raises ValueError if a client lacks the assignor's group protocol.
     """
 
     minutes: float = 10.0
@@ -63,7 +64,7 @@ class Plan:
         if self.others and cannot and self.assignor in BROKERS_OWN:
             raise ValueError(
                 f"{', '.join(cannot)} cannot be a member of the consumer protocol with Kafka "
-                f"{self.version}: leave it out, or take the assignor {MIXED}"
+                f"{self.version}: leave it out, or use the assignor {MIXED}"
             )
 
 
@@ -83,7 +84,7 @@ class Result:
 
     @property
     def is_right(self) -> bool:
-        """Returns whether all checks pass, and every member ended as planned."""
+        """Returns True if all checks pass, and every member ended as planned."""
         return self.verdict.is_right and not self.notes
 
 
@@ -92,7 +93,7 @@ Progress = Callable[[str, float, int], None]
 
 
 async def storm(plan: Plan, bootstrap: str, progress: Progress, keep: Path | None = None) -> Result:
-    """Runs the plan on a running broker; with `keep`, the logs of members and group stay there."""
+    """Runs the plan on a running broker; keeps the logs in the new folder `keep`, if given."""
     result = Result(plan)
     begun = time.monotonic()
     with ExitStack() as stack:
@@ -110,6 +111,8 @@ async def storm(plan: Plan, bootstrap: str, progress: Progress, keep: Path | Non
 
 
 class _Storm:
+    """A storm: its members, and the actions that the seed chooses."""
+
     def __init__(
         self, plan: Plan, group: Group, client: kproto.Client, result: Result, progress: Progress
     ) -> None:
@@ -120,8 +123,8 @@ class _Storm:
         self._progress = progress
         self._chance = random.Random(plan.seed)
         self._begun = time.monotonic()
-        self._members: list[Running] = []
-        self._gone: list[Running] = []
+        self._members: list[MemberProcess] = []
+        self._gone: list[MemberProcess] = []
         self._is_over = False
 
     async def run(self) -> None:
@@ -211,16 +214,16 @@ class _Storm:
 
     def _join(self, kind: str) -> None:
         number = len(self._members) + len(self._gone)
-        self._members.append(Running(kind, number, self._group))
+        self._members.append(MemberProcess(kind, number, self._group))
 
-    def _one(self, *, ours: bool = False) -> Running:
+    def _one(self, *, ours: bool = False) -> MemberProcess:
         able = [each for each in self._members if not each.is_stalled]
         return self._chance.choice([each for each in able if not ours or each.kind == "kproto"])
 
     async def _leave(self) -> None:
         await self._leaves([self._one()])
 
-    def _maybe_consumers(self) -> list[Running]:
+    def _maybe_consumers(self) -> list[MemberProcess]:
         its = [each for each in self._members if each.assignor in (*BROKERS_OWN, AUTO)]
         return [each for each in its if not each.is_stalled]
 
@@ -228,7 +231,7 @@ class _Storm:
         """Stops the members that may use the consumer protocol; the group becomes classic."""
         await self._leaves(self._maybe_consumers())
 
-    async def _leaves(self, leaving: Sequence[Running]) -> None:
+    async def _leaves(self, leaving: Sequence[MemberProcess]) -> None:
         for each in leaving:
             each.ask_to_leave()
         deadline = time.monotonic() + _LEAVES_WITHIN_S
@@ -249,7 +252,7 @@ class _Storm:
                 text = f"{each.name} failed ({each.exit_code}):\n{each.last_words()}"
                 self._result.notes.append(text)
 
-    def _is_known_end(self, ended: Running) -> bool:
+    def _is_known_end(self, ended: MemberProcess) -> bool:
         is_known = ended.ended_by_known_fault()
         self._result.known_ends[ended.kind] += is_known
         return is_known
@@ -266,7 +269,7 @@ class _Storm:
         seconds = self._chance.uniform(*_STALLS_S)
         asyncio.get_running_loop().call_later(seconds, self._wake_if_stalled, each)
 
-    def _wake_if_stalled(self, each: Running) -> None:
+    def _wake_if_stalled(self, each: MemberProcess) -> None:
         if each.is_stalled and each.is_there:
             each.wake()
 
@@ -315,7 +318,7 @@ class _Storm:
     async def _all_leave(self) -> None:
         await self._leaves(list(self._members))
 
-    def _keep(self, written: Iterable[Written]) -> None:
+    def _keep(self, written: Iterable[GroupRecord]) -> None:
         with (self._group.folder / "group.log").open("w", encoding="utf-8") as log:
             for offset, at, (key, value, _) in written:
                 log.write(f"{offset} {at:.3f} {key!r} {value!r}\n")

@@ -17,7 +17,7 @@ from . import java
 from .protocols import assignor_of
 from .sightings import Member
 
-__all__ = ["KINDS", "Group", "Running"]
+__all__ = ["KINDS", "Group", "MemberProcess"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,7 +32,7 @@ KINDS: Final[Mapping[str, str | None]] = {
 
 
 class KnownFailure(NamedTuple):
-    """The output of a client's members that end because of a known bug of the client or broker."""
+    """The words in the output of a member that ends because of a known bug of client or broker."""
 
     kind: str
     release: str  #: the beginning of the broker's release
@@ -45,13 +45,13 @@ _NOT_CONVERTED: Final = (
 )
 #: The known bugs, which concern converted groups: see docs/evidence/findings.md.
 _KNOWN_ENDS: Final = (
-    # The broker answers JoinGroup so if a conversion happens while the member waits for it.
+    # The broker answers a waiting JoinGroup with REBALANCE_IN_PROGRESS if the group is converted.
     KnownFailure(
         "aiokafka", "", "aiokafka.errors.KafkaError: KafkaError: RebalanceInProgressError()"
     ),
-    # Kafka 3.9 answers so if a classic member has joined but not fetched its assignment yet.
+    # Kafka 3.9 sends this error if a classic member has joined but not fetched its assignment yet.
     KnownFailure("java", "3.9", _NOT_CONVERTED),
-    # Kafka 4 answers so if the first rebalance has not ended.
+    # Kafka 4 sends this error if the first rebalance has not ended.
     KnownFailure(
         "java", "4.", "UnknownServerException: The server experienced an unexpected error"
     ),
@@ -69,7 +69,7 @@ class Group(NamedTuple):
     folder: Path
 
 
-class Running:
+class MemberProcess:
     """The process of one member, from its start to its end."""
 
     def __init__(self, kind: str, number: int, group: Group, instance: str | None = None) -> None:
@@ -102,7 +102,7 @@ class Running:
 
     @property
     def is_there(self) -> bool:
-        """Returns whether the process runs."""
+        """Returns True if the process runs."""
         return self._process.poll() is None
 
     def ask_to_leave(self) -> None:
@@ -129,15 +129,16 @@ class Running:
         self.is_stalled = False
 
     def be_slow(self) -> None:
-        """Makes the next record exceed the maximum poll interval; only for kproto's members.
+        """Makes the member process its next record for longer than the maximum poll interval.
 
-        Does nothing if the member has not written a line yet, because the signal could end it.
+        Call it only for kproto's members. Does nothing if the member has not written a line yet,
+        because the signal could end such a member.
         """
         if self._lines():
             self._process.send_signal(signal.SIGUSR1)
 
     def ended_by(self, deadline: float) -> bool:
-        """Waits for the end until `deadline` (monotonic clock); returns whether it has ended."""
+        """Waits for the end until `deadline` (monotonic clock); returns True if it has ended."""
         try:
             self._process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -151,11 +152,11 @@ class Running:
 
     @property
     def is_new(self) -> bool:
-        """Returns whether SIGTERM ended the member before it wrote a line."""
+        """Returns True if SIGTERM ended the member before it wrote a line."""
         return self.exit_code == -signal.SIGTERM and not self._lines()
 
     def ended_by_known_fault(self) -> bool:
-        """Returns whether a known bug ended the member; if so, records the member as harmed."""
+        """Returns True if a known bug ended the member; if so, records the member as harmed."""
         words = self.last_words()
         if not any(
             known.kind == self.kind

@@ -4,8 +4,8 @@
 
 Members join, leave, are cancelled, are slow and are disconnected; responses are lost, late or
 errors; coordinators move. The checks: no partition has two owners at once, no record is committed
-before it is done, every record is done, and no member hangs. Each schedule has its own seed, so
-that a failed one can be replayed.
+before it is processed, every record is processed, and no member hangs. Each schedule has its own
+seed, so that a failed schedule can be replayed.
 
 With `--assignor uniform`, members use the consumer protocol (KIP-848). With `mixed`, each member
 uses the consumer protocol, the classic protocol or the group's present protocol, so that the group
@@ -26,7 +26,7 @@ from typing import Any, Final
 
 import kproto
 from kproto.broker import BrokerSettings, Close, Cluster
-from kproto.broker.faults import Control, ErrorCode, LoseAnswer, SilentConnection, Slow
+from kproto.broker.faults import Control, ErrorCode, LoseResponses, SilentConnection, Slow
 from kproto.messages import (
     ConsumerGroupHeartbeatRequest,
     DescribeGroupsRequest,
@@ -44,14 +44,14 @@ from kproto.testing.clock import ManualClock
 from .group_log import OFFSETS_TOPIC, conversions_of, written_of
 from .protocols import of_ours, timed
 
-__all__ = ["Outcome", "play"]
+__all__ = ["ScheduleOutcome", "play"]
 
 TOPIC: Final = "played"
 GROUP: Final = "players"
 PARTITIONS: Final = 6
 MOST_MEMBERS: Final = 4
 STEPS: Final = 14
-#: The longest time, in ms of the manual clock, for a member to leave and for records to be done.
+#: The longest time, in ms of the manual clock, until a member has left or records are processed.
 PATIENCE_MS: Final = 600_000
 #: The most ms of one advance of the clock, so that bytes can arrive between advances.
 STRIDE_MS: Final = 250.0
@@ -101,24 +101,28 @@ BROKERS: Final = BrokerSettings(
 
 
 @dataclass
-class Outcome:
-    """The result of a schedule."""
+class ScheduleOutcome:
+    """The result of the schedule of one `seed`: violations (`wrong`), and counts."""
 
     seed: int
     wrong: list[str] = field(default_factory=list)
     actions: Counter[str] = field(default_factory=Counter)
     records: int = 0
     conversions: int = 0  #: changes of the group's protocol while it had members
-    again: int = 0  #: records done twice, for example because their commit was lost
+    again: int = 0  #: records processed twice, for example because their commit was lost
 
 
-def play(seed: int, assignor: str = "cooperative-sticky") -> Outcome:
-    """Runs one schedule, and returns the result."""
+def play(seed: int, assignor: str = "cooperative-sticky") -> ScheduleOutcome:
+    """Runs the schedule that `seed` draws.
+
+    `assignor` is "uniform" (all members use the consumer protocol), "mixed" (members of both
+    protocols), or the assignor of classic members.
+    """
     return asyncio.run(_play(seed, assignor))
 
 
-async def _play(seed: int, assignor: str) -> Outcome:
-    outcome = Outcome(seed)
+async def _play(seed: int, assignor: str) -> ScheduleOutcome:
+    outcome = ScheduleOutcome(seed)
     asyncio.get_running_loop().set_exception_handler(
         lambda _, context: outcome.wrong.append(f"unseen: {context.get('message')} {context}")
     )
@@ -130,8 +134,10 @@ async def _play(seed: int, assignor: str) -> Outcome:
 
 
 class _Schedule:
+    """Runs one random schedule; tracks its members, its faults and the processed records."""
+
     def __init__(
-        self, outcome: Outcome, cluster: Cluster, clock: ManualClock, assignor: str
+        self, outcome: ScheduleOutcome, cluster: Cluster, clock: ManualClock, assignor: str
     ) -> None:
         self.outcome = outcome
         self.cluster = cluster
@@ -258,7 +264,7 @@ class _Schedule:
         self._faults.append(self.cluster.control(function, request=api, times=times))
 
     async def _loses_answer(self) -> None:
-        self._fault(LoseAnswer())
+        self._fault(LoseResponses())
 
     async def _delays(self) -> None:
         self._fault(Slow(self.chance.randrange(100, 5_000)), times=3)
@@ -314,7 +320,7 @@ class _Schedule:
                     )
 
     def is_done(self, partition: int, offset: int) -> None:
-        """Records that a member has processed a record."""
+        """Counts a record as processed; a member calls this after it has processed the record."""
         done = self.done[partition]
         if offset in done:
             self.outcome.again += 1
@@ -361,7 +367,7 @@ async def _turn() -> None:
 
 
 class _Player:
-    """One member, which processes records like an application."""
+    """Runs one member of the group, and processes its records like an application."""
 
     def __init__(self, schedule: _Schedule, name: str) -> None:
         self.name = name

@@ -2,16 +2,17 @@
 
 The rules:
 - Every record was seen by a member.
-- A record may be seen twice only if the member that saw it first was harmed in between: killed,
-  stalled, or slower than the group allows. It must not have been committed before.
+- A record may be seen twice only if one of the two members was harmed: killed, stalled, or slower
+  than the group allows. The record must not have been committed before the second member began to
+  read the partition.
 - No two members had a partition at the same time.
 - No record was committed before it was seen.
 
 The broker may leave a member behind when a group of the consumer protocol becomes classic. A member
 that had not reached the newest epoch is then in an old generation, and cannot commit any more.
 `group_log.left_behind` finds these members in the broker's records. The records that such a member
-saw after its last commit may repeat, or stay uncommitted at the end. Those that it saw before may
-not.
+saw after its last commit may repeat, or stay uncommitted at the end. Records that it saw before its
+last commit may not.
 """
 
 from __future__ import annotations
@@ -51,15 +52,16 @@ class Commit(NamedTuple):
 
 @dataclass
 class Member:
-    """One member: what its log lines say, and the times at which it was harmed.
+    """A member: the content of its log lines, and the times at which it was harmed.
 
-    `is_strict` is set for members of kproto: duplicates and errors of other clients are tolerated.
+    `is_strict` is True for members of kproto. Unexplained duplicates and errors of other clients
+    are tolerated.
     """
 
     name: str
     is_strict: bool = True
     seen: list[Sighting] = field(default_factory=list)
-    #: (partition, from, until) of its assignments; until is infinity before a revocation.
+    #: (partition, from, until) of each assignment; until is infinity before its revocation.
     owned: list[tuple[int, float, float]] = field(default_factory=list)
     harmed: list[float] = field(default_factory=list)
     #: The times at which the broker left the member behind.
@@ -98,14 +100,15 @@ class Member:
         ]
 
     def was_harmed(self, since: float, until: float) -> bool:
-        """Returns whether the member was harmed between two times."""
+        """Returns True if the member was harmed between two times, both inclusive."""
         return any(since <= at <= until for at in self.harmed)
 
     def could_not_commit(self, partition: int, seen_at: float) -> bool:
-        """Returns whether the member was left behind before it had to commit a record.
+        """Returns True if the broker left the member behind before the commit of a record was due.
 
-        `seen_at` is the time of the record's sighting. A member logs a revocation before its last
-        commit. Until its next assignment it may still be left behind, so that this commit fails.
+        The member saw the record at `seen_at`. After it was left behind, its commits fail (see the
+        module). A member logs a revocation before its last commit, so this commit fails, too, if
+        the member is left behind shortly after the revocation and before its next assignment.
         """
         return any(
             since <= seen_at <= until
@@ -127,12 +130,12 @@ _Last: TypeAlias = dict[tuple[int, int], tuple[float, Member]]
 
 @dataclass
 class Verdict:
-    """The counts, and descriptions of the first violations."""
+    """The numbers of records and of violations, and descriptions of the first violations."""
 
     records: int = 0
     lost: int = 0
-    again: int = 0  #: seen again, after one of both members was harmed
-    doubled: int = 0  #: seen again without such a reason
+    again: int = 0  #: seen again, after the first or the second member was harmed
+    doubled: int = 0  #: seen again although neither member was harmed
     again_committed: int = 0  #: seen again although it was committed
     out_of_order: int = 0
     two_owners: int = 0
@@ -144,7 +147,7 @@ class Verdict:
 
     @property
     def is_right(self) -> bool:
-        """Returns whether no rule is broken."""
+        """Returns True if no rule is broken."""
         return not any(
             (
                 self.lost,
@@ -158,13 +161,16 @@ class Verdict:
         )
 
     def name(self, what: str) -> None:
-        """Adds the description of a violation, for the first ten."""
+        """Adds the description of a violation; keeps the first ten."""
         if len(self.named) < _MOST_NAMED:
             self.named.append(what)
 
 
 def judge(members: Iterable[Member], commits: Iterable[Commit], ends: Mapping[int, int]) -> Verdict:
-    """Checks the members, all commits in order, and the end offsets of the partitions."""
+    """Checks what the members read and committed against the end offset of each partition.
+
+    `commits` has all commits, in the order of the log.
+    """
     members = list(members)
     verdict = Verdict(records=sum(ends.values()))
     by_partition: dict[int, list[Commit]] = {partition: [] for partition in ends}
@@ -251,7 +257,7 @@ def _in_turns(member: Member, verdict: Verdict) -> Iterator[_Seen]:
         elif seen.offset != offset + 1:
             verdict.out_of_order += member.is_strict
             if member.is_strict:
-                verdict.name(f"{member.name} saw {seen} behind offset {offset}")
+                verdict.name(f"{member.name} saw {seen} after offset {offset}")
         turns[seen.partition] = (turn, begun, seen.offset)
         yield _Seen(seen, member, begun)
 

@@ -2,10 +2,10 @@
 
 An event preserves the attributes as they were read: a str from a header, a typed value from JSON.
 It never creates an id or a time. It keeps the document or message that it was read from, so that
-the binding can write the same bytes again. This module imports no headers and no event format.
+the binding can write the same bytes again. This module imports no binding and no event format.
 
 Clients call `to_kafka_record` on the objects that they send. Only the Kafka binding can implement
-it, and the binding imports this module. The package's `__init__` therefore assigns `_to_kafka`.
+this method, and the binding imports this module. So the package's `__init__` assigns `_to_kafka`.
 """
 
 from __future__ import annotations
@@ -69,17 +69,18 @@ class CloudEvent:
         CloudEvent({"id": "1", "source": "/shop", "type": "order.placed"}, data=b"…")
 
     Attributes come from the mapping, then from the keywords, in that order; None unsets one. The
-    version is `specversion`, or `cloudEventsVersion` in 0.1; without either it is "1.0". A datetime
-    becomes an RFC 3339 string. Data is bytes, str, a JSON value, `JSON_NULL` for an explicit null,
-    or None for no data. A JSON value is copied: later changes to the object do not affect the
-    event.
+    version is `specversion`, or `cloudEventsVersion` in 0.1; if neither is set, it is "1.0". A
+    datetime becomes an RFC 3339 string. Data is bytes, str, a JSON value, `JSON_NULL` for an
+    explicit null, or None for no data. A JSON value is copied: later changes to the object do not
+    affect the event.
 
-    Raises CloudEventError for every violation of the version's rules.
+    Raises CloudEventError if an attribute or the data breaks a rule of the version, and
+    UnknownVersionError for an unknown version.
 
-    Two events are equal if they have the same attributes and the same data. The order of attributes
-    does not matter, nor whether a value is native or its canonical string. Times compare as
-    instants, Maps (a type before 1.0) as JSON values. The data encoding attribute of 0.3 is ignored
-    if both events have data, because it describes the document.
+    Two events are equal if they have the same attributes, in any order, and the same data. A native
+    value (bool, int or bytes) equals its canonical string. The time of the event compares as an
+    instant, and a Map (a type before 1.0) as a JSON value. The data encoding attribute of 0.3 is
+    ignored if both events have data, because it describes the document.
     """
 
     __slots__ = ("_attributes", "_data", "_document", "_message", "_version")
@@ -89,7 +90,7 @@ class CloudEvent:
     _data: Data
     #: The event format document that the event was read from, or None.
     _document: bytes | None
-    #: The message that the event was read from, or None; only the binding that set it reads it.
+    #: The message that the event was read from, or None; only the binding that set it uses it.
     _message: object | None
     _version: SpecVersion
 
@@ -184,7 +185,7 @@ class CloudEvent:
 
     @property
     def time(self) -> Timestamp | None:
-        """Returns the time as written (RFC 3339), None if unset; see `Timestamp.datetime`."""
+        """Returns the time as written (RFC 3339); None if unset. See `Timestamp.datetime`."""
         text = self._attributes.get(self._version.time)
         return None if text is None else Timestamp(text)
 
@@ -207,7 +208,10 @@ class CloudEvent:
 
     @property
     def mode(self) -> Mode | None:
-        """Returns the content mode of the message that was read; None for any other event."""
+        """Returns the content mode of the message that the event was read from.
+
+        Returns None if the event was not read from a message.
+        """
         if self._message is None:
             return None
         # Binary mode keeps a plain tuple, which is cheaper to create and has no attribute `mode`.
@@ -221,10 +225,10 @@ class CloudEvent:
 
     @property
     def extensions(self) -> Mapping[str, AttributeValue]:
-        """Returns a read-only copy of the version's extension attributes, in order.
+        """Returns a read-only copy of the attributes that the version does not define, in order.
 
-        In 0.1 these are the attributes that 0.1 does not define, then the entries of its map
-        `extensions`. An entry whose value cannot be an attribute value becomes its JSON text.
+        In 0.1, the entries of the attribute `extensions`, which is a Map, follow them. Null entries
+        are left out. An entry whose value cannot be an attribute value becomes its JSON text.
         """
         core = self._version.attributes
         found = {name: value for name, value in self._attributes.items() if name not in core}
@@ -234,7 +238,7 @@ class CloudEvent:
         )
 
     def get(self, name: str, default: AttributeValue | None = None) -> AttributeValue | None:
-        """Returns the value of an attribute, or the default when it is unset."""
+        """Returns the value of an attribute, or the default if the attribute is unset."""
         value: AttributeValue | None = self._attributes.get(name, default)
         return value
 
@@ -256,11 +260,11 @@ class CloudEvent:
         return self._attributes.keys()
 
     def items(self) -> ItemsView[str, AttributeValue]:
-        """Returns the set attributes as pairs of name and value, in order."""
+        """Returns the set attributes as pairs of name and value, in the event's order."""
         return self._attributes.items()
 
     def values(self) -> ValuesView[AttributeValue]:
-        """Returns the values of the attributes that are set, in order."""
+        """Returns the values of the set attributes, in the event's order."""
         return self._attributes.values()
 
     def _text(self, name: str) -> str | None:
@@ -271,7 +275,7 @@ class CloudEvent:
 
     @property
     def has_data(self) -> bool:
-        """Returns whether the event has data; empty data and a JSON null are data."""
+        """Returns True if the event has data; empty data and a JSON null are data."""
         return self._data is not None
 
     @property
@@ -286,14 +290,16 @@ class CloudEvent:
         """Returns the data as the bytes of a payload; None if there is none.
 
         Raises CloudEventError if the charset of the datacontenttype is unknown or cannot encode the
-        text.
+        text, if the data is a JSON value and its type is not JSON, and if the data is a string of a
+        document before 0.3 that may be text or Base64.
         """
         return event_data.as_bytes(self._data, self.datacontenttype)
 
     def json(self) -> Any:
         """Returns the data as a JSON value, parsed from bytes or str; an explicit null is None.
 
-        Raises CloudEventError if there is no data or if it is not JSON.
+        Raises CloudEventError if there is no data, if the data cannot be decoded or is not JSON,
+        and if it is a string of a document before 0.3 that may be text or Base64.
         """
         return event_data.json_value(self._data, self.datacontenttype)
 
@@ -309,7 +315,8 @@ class CloudEvent:
     ) -> CloudEvent:
         """Returns a new event with changed attributes (None unsets one) and, if given, new data.
 
-        Writing the new event does not repeat the bytes that this event was read from.
+        The new event does not keep the record or document of this event, so it is encoded again.
+        Raises CloudEventError as the constructor does.
         """
         changed = _merged_attributes(self._attributes, attributes, named)
         if isinstance(data, _Unchanged):
@@ -321,10 +328,13 @@ class CloudEvent:
     ) -> CloudEvent:
         """Returns the event in the CloudEvents version `label`; this event if it has that version.
 
-        Renames the attributes that the versions name differently, and keeps extensions. Raises
-        CloudEventError with the names of all attributes that the version cannot carry. `drop` names
-        attributes to leave out; `rename` maps attributes to new names. Raises UnknownVersionError
-        for an unknown version.
+        Renames the attributes that the versions name differently, and keeps extensions. `drop`
+        names attributes to leave out. `rename` maps attributes to new names. Both are ignored if
+        the event has that version.
+
+        Raises CloudEventError if the version cannot carry all attributes and the data; the error
+        lists those that it cannot carry. Also raises it if `drop` is a str or leaves out a required
+        attribute. Raises UnknownVersionError for an unknown version.
         """
         target = spec_version(label)
         if target is self._version:
@@ -342,7 +352,11 @@ class CloudEvent:
         return CloudEvent(attributes, data=self._data_in(attributes, target))
 
     def _data_in(self, attributes: Mapping[str, AttributeInput], version: SpecVersion) -> Any:
-        """Returns the data for new attributes; JSON keeps its text if its type stays JSON."""
+        """Returns the data of this event for an event with `attributes`.
+
+        JSON data keeps its text if the new datacontenttype is JSON or unset. Otherwise it becomes
+        its Python value.
+        """
         current = self._data
         if not isinstance(current, event_data.JsonText):
             return current
@@ -354,7 +368,7 @@ class CloudEvent:
     def to_kafka_record(self, mode: Any = None, **options: Any) -> Any:
         """Returns the `KafkaRecord` of `to_kafka(event, mode, **options)`.
 
-        Clients call only this method of the objects that they send.
+        To send an object, a client calls only this method of the object.
         """
         return self._to_kafka(mode, **options)
 
@@ -402,17 +416,17 @@ def _no_mapping_error(attributes: object) -> CloudEventError:
 
 def no_event_error(value: object) -> CloudEventError:
     """Returns the error for an object that is not a CloudEvent, such as a `NotAnEvent`."""
-    return CloudEventError(f"a CloudEvent is wanted, not {type(value).__name__}")
+    return CloudEventError(f"a CloudEvent is required, not {type(value).__name__}")
 
 
 def _declared_as_base64(data: Any, version: SpecVersion) -> bytes:
-    """Returns the bytes of data whose attributes declare it as Base64."""
+    """Returns the data of an event that declares Base64: decodes a str, returns bytes unchanged."""
     if isinstance(data, str):
         return event_data.from_base64(data, where="data")
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
     raise CloudEventError(
-        f"{version.data_encoding} says Base64: pass bytes, or unset the attribute",
+        f"{version.data_encoding} declares Base64: pass bytes, or unset the attribute",
         where="data",
         clauses=(version.clause(version.data_encoding or ""),),
     )
@@ -447,10 +461,10 @@ def _same_attributes(one: CloudEvent, other: CloudEvent) -> bool:
 
 
 def _same_value(name: str, text: str, other: str, version: SpecVersion) -> bool:
-    """Returns whether two different strings are the same value of an attribute.
+    """Returns True if two different strings are the same value of an attribute.
 
-    Only times and Maps have several spellings. A header does not show that an extension is a Map,
-    so that any JSON object counts as a Map in the versions that have Maps.
+    Only times and Maps have several spellings. A header does not show that an extension is a Map.
+    In the versions that have Maps, any JSON object therefore counts as a Map.
     """
     spec = version.attributes.get(name)
     if spec is None:

@@ -68,8 +68,8 @@ class JsonText:
     """The text of a JSON value as it was written; the creator has checked it.
 
     Either `text` is the value, or `document` is an event in the JSON format whose member `data` is
-    the value. `start` is the position of the value in the document; if it is negative, the first
-    access finds the position.
+    the value. `start` is the position of the value in the document; if it is negative, an access
+    to the value searches for the position.
     """
 
     __slots__ = ("_document", "_start", "_text")
@@ -103,16 +103,16 @@ class JsonText:
 class TextOrBase64(str):
     """The data of a JSON document before 0.3: either text, or the Base64 of bytes.
 
-    The document does not say which of the two it is. Such data is written as it was read. A
-    conversion that depends on the difference raises CloudEventError.
+    The document does not tell text from Base64. Such data is written as it was read. A conversion
+    that depends on the difference raises CloudEventError.
     """
 
     __slots__ = ()
 
 
-#: Matches the name of the member `data`, escaped or not, up to its value. In a checked event it
-#: matches nothing earlier: a colon after a quote follows a name, a name with `\"` is refused, and
-#: the reader ensures that no other member of the event is an object.
+#: Matches the name of the member `data`, escaped or not, up to its value. In a checked event, no
+#: earlier text matches: outside of strings, a colon follows only a name; the reader refuses a name
+#: that contains `\"`; and it ensures that no other member of the event is an object.
 _DATA_NAME: Final = re.compile(
     '"(?:d|\\\\u0064)(?:a|\\\\u0061)(?:t|\\\\u0074)(?:a|\\\\u0061)"[ \\t\\n\\r]*:[ \\t\\n\\r]*'
 )
@@ -137,7 +137,7 @@ _UNMARKED_CLAUSES = ('CloudEvents 0.1 and 0.2 "JSON format 3.1"',)
 _DATA_SECTION = ('CloudEvents 1.0 "Event Data"',)
 
 
-#: The usual types of a JSON value; none of them is a type of stored data.
+#: The usual types of a caller's value. None of them is bytes, None or `JsonText`.
 _USUAL_JSON: Final = frozenset({dict, list, str})
 
 
@@ -185,7 +185,8 @@ def as_bytes(data: Data, content_type: str | None) -> bytes | None:
 
     Encodes text in the charset of the datacontenttype (default UTF-8); in JSON it escapes the
     characters that the charset lacks. Raises CloudEventError for an unknown charset, for other text
-    that the charset cannot encode, for JSON whose type is not JSON, and for `TextOrBase64`.
+    that the charset cannot encode, for a JSON value whose datacontenttype is not JSON, and for
+    `TextOrBase64`.
     """
     if data is None or isinstance(data, bytes):
         return data
@@ -220,7 +221,8 @@ def as_bytes(data: Data, content_type: str | None) -> bytes | None:
 def json_value(data: Data, content_type: str | None) -> Any:
     """Returns data as a JSON value, parsed from bytes or str; an explicit null is None.
 
-    Raises CloudEventError if there is no data or if it is not JSON.
+    Raises CloudEventError if there is no data, if the data cannot be decoded or is not JSON, and
+    for `TextOrBase64`.
     """
     if isinstance(data, JsonText):
         return data.parse()
@@ -232,7 +234,11 @@ def json_value(data: Data, content_type: str | None) -> Any:
 
 
 def as_json_text(data: bytes, content_type: str | None) -> str | None:
-    """Returns the JSON text of bytes; None if their type is not JSON or they are not JSON."""
+    """Returns the JSON text of bytes, without whitespace around it.
+
+    Returns None if the bytes are not JSON or not declared as JSON, or if UTF-8 cannot encode the
+    text.
+    """
     if content_type is None or not declares_json(content_type):
         return None
     try:
@@ -245,7 +251,7 @@ def as_json_text(data: bytes, content_type: str | None) -> str | None:
 
 
 def as_text(data: bytes, content_type: str) -> str | None:
-    """Returns bytes decoded to str; None if their type is not text, or they cannot be decoded."""
+    """Returns bytes decoded to str; None if their type is not text or they cannot be decoded."""
     if not declares_text(content_type):
         return None
     try:
@@ -256,20 +262,21 @@ def as_text(data: bytes, content_type: str) -> str | None:
 
 
 def unmarked_error() -> CloudEventError:
-    """Returns the error for `TextOrBase64` data, if a conversion depends on the difference."""
+    """Returns the error for a conversion that must know whether `TextOrBase64` data is Base64."""
     return CloudEventError(
-        "the string is text, or Base64 of bytes, and nothing says which: replace the data with "
-        "what it is",
+        "the string is either text or the Base64 of bytes, which the document does not tell: "
+        "replace the data with the text or the bytes",
         where="data",
         clauses=_UNMARKED_CLAUSES,
     )
 
 
 def equal(one: Data, other: Data, content_type: str | None) -> bool:
-    """Returns whether both are the same data of one datacontenttype, in whatever representation.
+    """Returns True if both are the same data of one datacontenttype, in any representation.
 
-    JSON values compare as JSON: whitespace, member order and number spelling do not matter; `1`,
-    `1.0` and `true` are three values. Bytes and text compare by their bytes.
+    If one of them is a JSON value, they compare as JSON: whitespace, member order and number
+    spelling do not matter; `1`, `1.0` and `true` are three values. Bytes and text compare by their
+    bytes.
     """
     if isinstance(one, JsonText) or isinstance(other, JsonText):
         if one is None or other is None:
@@ -302,7 +309,7 @@ def describe(data: Data) -> str:
 
 
 def declares_json(content_type: str) -> bool:
-    """Returns whether the media type is `*/json` or `*/*+json` (JSON format 3.1.1)."""
+    """Returns True if the media type is `*/json` or `*/*+json` (JSON format 3.1.1)."""
     if content_type == USUAL_TYPE:
         return True
     media_type = parse_media_type(content_type)
@@ -310,7 +317,7 @@ def declares_json(content_type: str) -> bool:
 
 
 def declares_text(content_type: str) -> bool:
-    """Returns whether the media type is text: `text/*`, XML, or any type with a charset."""
+    """Returns True if the media type is text: `text/*`, XML, or any type with a charset."""
     media_type = parse_media_type(content_type)
     return media_type is not None and media_type.declares_text
 
@@ -335,7 +342,10 @@ def _decode_json(data: bytes, content_type: str | None) -> str:
 
 
 def _charset(content_type: str | None) -> str:
-    """Returns the Python codec for the charset of a datacontenttype; UTF-8 if it has no charset."""
+    """Returns the name of Python's codec for the charset of a datacontenttype (default UTF-8).
+
+    Raises CloudEventError for an unknown charset.
+    """
     if content_type is None or content_type == USUAL_TYPE:
         return "utf-8"
     media_type = parse_media_type(content_type)

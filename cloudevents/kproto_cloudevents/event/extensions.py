@@ -2,8 +2,8 @@
 
 An event keeps an extension attribute as it was written: in a header, the Integer `5` and the String
 "5" look the same. An application reads the attributes through the declaration of the extension,
-which checks and converts them. The end of the module declares the extensions of the specification's
-repository.
+which checks and converts them. The end of the module declares five of the extensions that the
+specification's repository documents.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 class ExtensionAttribute(NamedTuple):
     """One attribute of an extension.
 
-    `rule(value)` checks a value of the right type; it returns the fault, or None if it is valid.
+    `rule(value)` checks a value of the right type; it returns the fault, or None for a valid value.
     """
 
     name: str
@@ -42,15 +42,16 @@ class ExtensionAttribute(NamedTuple):
     rule: Callable[[AttributeValue], str | None] | None = None
 
 
-#: Checks the values of an extension together: returns the attribute at fault and the fault, or
-#: None.
+#: Checks the values of an extension together: returns the attribute at fault and the fault, or None
+#: if the values are valid.
 Together = Callable[[Mapping[str, AttributeValue]], tuple[str, str] | None]
 
 
 class Extension:
     """An extension: its name in errors, and its attributes.
 
-    `together` checks values that are valid one by one; it returns None if their combination is too.
+    `together` checks the combination of values that are each valid. It returns the attribute at
+    fault and the fault, or None if the combination is valid.
     """
 
     __slots__ = ("attributes", "name", "together")
@@ -70,9 +71,8 @@ class Extension:
     def read(self, event: CloudEvent) -> dict[str, AttributeValue] | None:
         """Returns the native values of the extension's attributes that are set.
 
-        Returns None for an event that does not use the extension. Raises CloudEventError for a
-        value that has the wrong type or breaks its rule, and for a required attribute that is unset
-        while another is set.
+        Returns None if none of them is set. Raises CloudEventError for a value that has the wrong
+        type or breaks a rule, and if a required attribute is unset while another one is set.
         """
         extensions = event.extensions
         found = {
@@ -126,7 +126,10 @@ class ExtensionRegistry:
             self.register(extension)
 
     def register(self, extension: Extension) -> None:
-        """Adds an extension. Raises CloudEventError if another declares the same attribute."""
+        """Adds an extension; replaces a registered one with the same name.
+
+        Raises CloudEventError if an extension with another name declares the same attribute.
+        """
         for name in extension.attributes:
             owner = self.owner(name)
             if owner is not None and owner.name != extension.name:
@@ -134,11 +137,11 @@ class ExtensionRegistry:
         self._by_name[extension.name] = extension
 
     def owner(self, attribute: str) -> Extension | None:
-        """Returns the extension that declares an attribute, or None."""
+        """Returns the extension that declares an attribute; None if no extension declares it."""
         return next((each for each in self._by_name.values() if attribute in each.attributes), None)
 
     def read(self, event: CloudEvent) -> dict[str, AttributeValue]:
-        """Returns the event's extension attributes; those of registered extensions are native.
+        """Returns the extension attributes; those of registered extensions are native values.
 
         Raises CloudEventError as `Extension.read` does.
         """
@@ -150,9 +153,10 @@ class ExtensionRegistry:
     def typed(self, event: CloudEvent) -> CloudEvent:
         """Returns the event with native attributes, so that JSON has numbers instead of strings.
 
-        Converts the attributes of registered extensions. Returns the event itself if nothing
-        changes. Raises CloudEventError as `read` does, and for a type that the event's version does
-        not have.
+        Converts the Booleans, Integers and Binaries of registered extensions. Other attributes,
+        and the entries of the map of 0.1, do not change. Returns the event itself if nothing
+        changes. Raises CloudEventError as `read` does, and for a type that the event's version
+        does not have.
         """
         changed = {
             name: value
@@ -182,27 +186,30 @@ def _w3c_traceparent(value: AttributeValue) -> str | None:
     return None
 
 
-#: In characters; version 00 has nothing after the flags.
+#: The length of a traceparent of version 00, in characters; it has nothing after the flags.
 _TRACEPARENT_LENGTH: Final = 55
 
 #: A sequence may be padded with zeros, so that strings sort like numbers.
 _PADDED_INTEGER: Final = re.compile("-?[0-9]+")
-#: In characters; a longer sequence is refused.
+#: The most characters of a sequence whose sequencetype is Integer; a longer one is refused.
 _MAX_PADDED: Final = 64
 
 
 def _integer_sequence(values: Mapping[str, AttributeValue]) -> tuple[str, str] | None:
-    """Checks that the sequence is a 32-bit Integer if the sequencetype is Integer."""
+    """Checks that the sequence is a 32-bit Integer if the sequencetype is Integer.
+
+    Returns ("sequence", fault) if it is not, else None.
+    """
     if values.get("sequencetype") != "Integer":
         return None
     text = canonical(values["sequence"])
     right = _PADDED_INTEGER.fullmatch(text) is not None and len(text) <= _MAX_PADDED
     if right and types.INTEGER_MIN <= int(text) <= types.INTEGER_MAX:
         return None
-    return "sequence", "is no Integer of 32 bits, as the sequencetype says"
+    return "sequence", "is no Integer of 32 bits, which the sequencetype requires"
 
 
-#: The extensions of https://github.com/cloudevents/spec/tree/main/cloudevents/extensions.
+#: Documented in https://github.com/cloudevents/spec/tree/main/cloudevents/extensions.
 PARTITIONING: Final = Extension(
     "Partitioning", ExtensionAttribute("partitionkey", types.STRING, True, _not_empty)
 )

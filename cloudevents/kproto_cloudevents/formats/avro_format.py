@@ -2,7 +2,8 @@
 
 Register `AVRO_FORMAT`, or pass it to `to_kafka`. It needs the package fastavro, which the extra
 `cloudevents-avro` installs. The writer writes data as bytes or a string; the reader reads
-everything that the schema allows. This module imports no headers and no binding.
+everything that the schema allows, up to a nesting of `MAX_NESTING`. This module imports no binding,
+such as `kafka`.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class _Avro(NamedTuple):
 def from_avro(document: bytes) -> CloudEvent:
     """Reads an event from a document of `application/cloudevents+avro`.
 
-    Data is bytes, str or a JSON value. Raises CloudEventError for any other document and if
-    fastavro is missing, UnknownVersionError for a specversion other than 1.0.
+    The event's data is bytes, str or a JSON value. Raises CloudEventError for an invalid document,
+    and if fastavro is missing. Raises UnknownVersionError for a specversion other than 1.0.
     """
     avro = _avro()
     source = io.BytesIO(document)
@@ -66,7 +67,8 @@ def from_avro(document: bytes) -> CloudEvent:
         datum = avro.package.schemaless_reader(source, avro.schema, None)
     except _BAD_BYTES as error:
         raise CloudEventError(
-            f"no event in Avro, at byte {source.tell()} or before ({type(error).__name__})",
+            f"not an event in Avro: invalid at byte {source.tell()} or before "
+            f"({type(error).__name__})",
             clauses=_DATUM,
         ) from None
     if source.tell() != len(document):
@@ -81,9 +83,9 @@ def from_avro(document: bytes) -> CloudEvent:
 def to_avro(event: CloudEvent) -> bytes:
     """Writes an event as a document of `application/cloudevents+avro`.
 
-    Writes JSON data as bytes with a `datacontenttype`, because the schema has only doubles, which
-    would change the spelling of numbers. Raises CloudEventError for an event that is not 1.0, for
-    data that its charset cannot encode, and if fastavro is missing.
+    Writes JSON data as bytes with a `datacontenttype`: the schema's type for data has no numbers
+    except doubles, which would change the spelling of numbers. Raises CloudEventError for an event
+    that is not 1.0, for data that its charset cannot encode, and if fastavro is missing.
     """
     avro = _avro()
     attributes = attributes_to_write(event, _DATUM)
@@ -108,7 +110,7 @@ AVRO_FORMAT: Final = EventFormat("application/cloudevents+avro", from_avro, to_a
 
 
 def _data(value: Any, content_type: str | None) -> Data:
-    """Returns the data as `event.data` represents it; a JSON value as its text."""
+    """Converts the datum's data to an event's data; a JSON value becomes `JsonText`."""
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, dict):
@@ -126,12 +128,12 @@ def _data(value: Any, content_type: str | None) -> Data:
 
 
 def _item(item: Any) -> Any:
-    """Returns a value of a map in `data`: a record becomes a JSON object."""
+    """Returns a value of a map in `data`: an Avro record becomes a JSON object."""
     return _json_object(item) if isinstance(item, dict) else _scalar(item)
 
 
 def _json_object(record: dict[str, Any]) -> dict[str, Any]:
-    """Returns the JSON object for a record of the schema."""
+    """Returns the JSON object for an Avro record of the schema."""
     members: dict[str, Any] = {}
     for name, item in record["value"].items():
         if isinstance(item, dict):
@@ -144,7 +146,10 @@ def _json_object(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scalar(value: Any) -> Any:
-    """Returns a whole float up to 2**53 as an int, which JSON writes without `.0`."""
+    """Converts a whole float up to 2**53 to an int, which JSON writes without `.0`.
+
+    Returns any other value unchanged.
+    """
     if isinstance(value, float) and value.is_integer() and abs(value) <= _LARGEST_EXACT:
         return int(value)
     return value
@@ -165,8 +170,8 @@ def _avro() -> _Avro:
 def _schema() -> dict[str, Any]:
     """Returns the specification's schema with its recursion unrolled `MAX_NESTING` times.
 
-    The encoded bytes are the same. A document that nests deeper has a union index that the
-    innermost record lacks, so fastavro raises.
+    The encoded bytes equal those of the recursive schema. A document that nests deeper has a union
+    index that the innermost record lacks, so fastavro raises.
     """
     inner: Any = None
     for level in range(MAX_NESTING, 0, -1):

@@ -1,8 +1,8 @@
 """The JSON event format and the JSON batch format: an event as one JSON document.
 
 A read event keeps its document, so that writing it again gives the same bytes. Data that is a JSON
-value keeps its text, even if the event is written in another format. This module imports no headers
-and no binding.
+value keeps its text, even if the event is written in another format. This module imports no
+binding, such as `kafka`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def from_json(document: bytes | str) -> CloudEvent:
 
 
 def _event_of_known_shape(text: str, document: bytes) -> CloudEvent | None:
-    """Returns the event if its document has a learnt shape and is valid; else None."""
+    """Returns the event if its document has a known shape and is valid, otherwise None."""
     found = shaped_members(text, _closely_checked)
     if found is None:
         return None
@@ -99,9 +99,11 @@ def _event_of_known_shape(text: str, document: bytes) -> CloudEvent | None:
 def from_json_with_content_type(document: bytes, content_type: str | None) -> CloudEvent:
     """Reads an event whose message names the media type of the data outside the document.
 
-    `content_type`, which must be valid, applies if the document names none; the event then differs
-    from the document and does not keep it. A null is then no data, unless the type is JSON. Raises
-    CloudEventError as `from_json` does.
+    If the document names no content type, `content_type` (a valid one, or None) becomes the
+    datacontenttype. The event then differs from the document and does not keep it. In this case the
+    member `data` with the value null means no data, unless `content_type` is JSON.
+
+    Raises CloudEventError as `from_json` does.
     """
     text = _text(document)
     pairs = _whole(text)
@@ -127,7 +129,7 @@ def _whole(text: str) -> Pairs:
 
 
 def names_version(document: bytes) -> bool:
-    """Returns whether the document is a JSON object with a specversion, even an unknown one."""
+    """Returns True if the document is a JSON object with a specversion, even an unknown one."""
     try:
         pairs = parse_json(_text(document), PAIRS_DECODER)
     except CloudEventError:
@@ -142,8 +144,9 @@ def names_version(document: bytes) -> bool:
 def from_json_batch(document: bytes | str) -> list[CloudEvent]:
     """Reads the events of a document of `application/cloudevents-batch+json`.
 
-    Raises CloudEventError for the first invalid element, with its index, and if the versions
-    differ.
+    Raises CloudEventError if the text is not a JSON array of objects, for the first event that
+    breaks a rule, and if the versions of the events differ. Raises UnknownVersionError for an
+    unknown specversion. The error for an event has its index.
     """
     text = _text(document)
     events = []
@@ -245,7 +248,10 @@ def _event(pairs: Pairs, text: str, document: bytes) -> CloudEvent:
 def _event_with_maps(
     members: dict[str, Any], data: Any, version: SpecVersion, text: str, document: bytes
 ) -> CloudEvent:
-    """Returns the event of members of which at least one is a Map; each Map keeps its text."""
+    """Returns the event with these `members`, at least one of which is a Map.
+
+    Each Map keeps its text, except the whitespace between tokens.
+    """
     texts = member_texts(text, skip_blanks(text, 0))
     for name, value in members.items():
         if type(value) is Pairs:
@@ -278,7 +284,7 @@ def _closely_checked(name: str, value: Any, version: SpecVersion) -> AttributeVa
     return value
 
 
-#: Marks a missing member `data`, because None is its value null.
+#: Marks a missing member `data`, because None is the value of a member that is null.
 _ABSENT: Final = object()
 
 
@@ -314,7 +320,7 @@ def _version_of_members(members: dict[str, Any]) -> SpecVersion:
 
 
 def _not_text(name: str, value: Any, version: SpecVersion) -> AttributeValue:
-    """Returns an attribute's checked value that is no JSON string (JSON format 2.2)."""
+    """Checks and returns an attribute's value that is no JSON string (JSON format 2.2)."""
     defined = version.attributes.get(name)
     expected = _EXPECTED_EXTENSION if defined is None else _EXPECTED[defined.type is MAP]
     if isinstance(value, Decimal):
@@ -372,7 +378,7 @@ def _decoded_data(
         return JsonText("", text, start) if data_text is None else JsonText(data_text)
     advice = "; an event without data has no such member" if data is None else ""
     raise CloudEventError(
-        f"{_json_type(data)} where the datacontenttype {quoted(content_type)} wants a string"
+        f"{_json_type(data)} where the datacontenttype {quoted(content_type)} requires a string"
         f"{advice}",
         where="data",
         clauses=('JSON format 3.1.2 "Payload Deserialization"',),
@@ -405,10 +411,14 @@ def _shown_member(name: str) -> str:
 def to_json(event: CloudEvent) -> bytes:
     """Writes an event as a document of `application/cloudevents+json`.
 
-    Returns the original bytes of an event that was read from JSON. Otherwise writes the attributes
-    in the event's order, then the data. Text becomes a string, and a JSON value keeps its text.
-    Bytes become `data_base64`; but bytes that are valid JSON and declared as JSON become the member
-    `data`, without whitespace or a byte order mark around it.
+    Returns the original bytes of an event that was read from JSON. For any other event, writes the
+    attributes in the event's order, then the data. Text becomes a string, and a JSON value keeps
+    its text. Bytes that are valid JSON and declared as JSON become the member `data`, without
+    whitespace or a byte order mark around it. Other bytes become `data_base64`, or in versions
+    before 1.0 what `_bytes_member` describes.
+
+    Raises CloudEventError if the version cannot represent the data, and for an object that is not a
+    CloudEvent.
     """
     if not isinstance(event, CloudEvent):
         raise no_event_error(event)
@@ -435,9 +445,10 @@ def to_json(event: CloudEvent) -> bytes:
 def _bytes_member(data: bytes, event: CloudEvent) -> str:
     """Returns the member for bytes: JSON data unchanged, other bytes as Base64.
 
-    1.0 has the member `data_base64`, and 0.3 an attribute that declares Base64. Earlier versions
-    have neither: they write text as a string, and refuse bytes that would be read back differently
-    (whitespace around JSON, a charset that adds a byte order mark).
+    1.0 has the member `data_base64`. 0.3 has an attribute that declares Base64. Earlier versions
+    have neither. For them, text becomes a string, and bytes of a type that is neither text nor JSON
+    become unmarked Base64. Other bytes that would be read back differently (whitespace around JSON,
+    a charset that adds a byte order mark) are an error.
     """
     version = event._version
     content_type = event.datacontenttype
@@ -461,15 +472,15 @@ def _bytes_member(data: bytes, event: CloudEvent) -> str:
         if text is not None and _represents(text, data, content_type):
             return f'"data":{dump_json(text)}'
     raise CloudEventError(
-        "the bytes would not be read again as they are, and this version has no mark for Base64: "
-        f"set {version.content_type}, or the data to the text or JSON value that it is",
+        "a reader would not get the same bytes, because this version cannot mark Base64: "
+        f"set {version.content_type}, or replace the bytes with their text or JSON value",
         where="data",
         clauses=(version.clause("JSON format 3.1"),),
     )
 
 
 def _represents(value: Data, data: bytes, content_type: str | None) -> bool:
-    """Returns whether a reader of the document gets exactly these bytes."""
+    """Returns True if a reader of a document with the data `value` gets the bytes `data`."""
     try:
         return as_bytes(value, content_type) == data
     except CloudEventError:
@@ -479,7 +490,7 @@ def _represents(value: Data, data: bytes, content_type: str | None) -> bool:
 def to_json_batch(events: Iterable[CloudEvent]) -> bytes:
     """Writes events as a document of `application/cloudevents-batch+json`.
 
-    Raises CloudEventError if their versions differ.
+    Raises CloudEventError if their versions differ, and as `to_json` does.
     """
     batch = list(events)
     for event in batch:

@@ -1,8 +1,8 @@
-"""Reads the members of a JSON event by a known document shape, without the JSON decoder.
+"""Reads the attributes of a JSON event by a known document shape, without the JSON decoder.
 
 The documents of a topic mostly differ only in the values of their members: names, order and
 whitespace repeat. A shape is a regular expression for this repeating text, up to the value of
-`data`, which comes last and which the JSON decoder reads. A shape is learnt from a document that
+`data`, which comes last and which the JSON decoder reads. A shape is learned from a document that
 was read as an event. If a document matches no shape or is invalid, `json_format` reads it with the
 JSON decoder and reports the fault. Because producers choose the shapes, their number and length are
 bounded.
@@ -26,7 +26,7 @@ __all__ = ["MAX_LENGTH", "MAX_SHAPES", "PATIENCE", "ShapedMembers", "learn_shape
 
 #: The most shapes per number of members; a document is matched against each of them.
 MAX_SHAPES: Final = 4
-#: In characters, without the values; a longer shape is not learnt.
+#: The most characters of a shape, without the values; a longer shape is not learned.
 MAX_LENGTH: Final = 2048
 
 #: After more than this many documents in a row without a known shape, only every 16th is matched.
@@ -37,6 +37,8 @@ _DATA: Final = '"data":'
 
 
 class _Shape(NamedTuple):
+    """A shape that was learned, and the checks for documents of this shape."""
+
     match: Callable[[str], re.Match[str] | None]
     #: The checks of the values, in order of the groups of the expression.
     checks: tuple[Check, ...]
@@ -44,7 +46,7 @@ class _Shape(NamedTuple):
     has_data: bool
 
 
-#: Keyed by the number of quotes before the data, four for each member.
+#: The known shapes, by the number of quotes before the data: four for each member.
 _SHAPES: Final[dict[int, tuple[_Shape, ...]]] = {}
 
 #: The version, the attributes, the value of `data` and its position; (None, -1) without data.
@@ -54,11 +56,12 @@ ShapedMembers = tuple[SpecVersion, dict[str, Any], Any, int]
 def shaped_members(
     text: str, closely_checked: Callable[[str, Any, SpecVersion], Any]
 ) -> ShapedMembers | None:
-    """Returns the members of an event whose document has a known shape; None for any other.
+    """Returns the members of an event; None if the JSON decoder must read the document.
 
-    The members equal those of the JSON decoder, and the attributes are valid.
-    `closely_checked(name, value, version)` checks a value that no quick check accepts; it raises
-    CloudEventError.
+    Returns None if the document has no known shape, has an escape before the data, is invalid, or
+    is not matched at all (see `PATIENCE`). The members equal those that the JSON decoder returns,
+    and the attributes are valid. `closely_checked(name, value, version)` checks a value that no
+    quick check accepts; it raises CloudEventError for an invalid one.
     """
     missed = _missed[0]
     if missed and _is_skipped(missed):
@@ -83,8 +86,8 @@ def shaped_members(
         return None
     attributes = {}
     try:
-        # Both have the same length; `strict` would cost a tenth. Control characters, which a JSON
-        # string cannot contain, are refused by the checks of the attributes.
+        # Both have the same length; `strict` would add a tenth of the time. The checks of the
+        # attributes refuse control characters, which a JSON string cannot contain.
         for value, (name, valid_values, quick) in zip(found.groups(), checks):  # noqa: B905
             if not (value in valid_values or (value and quick(value))):
                 closely_checked(name, value, version)
@@ -109,19 +112,24 @@ _read_value: Final = JSON_DECODER.scan_once  # type: ignore[attr-defined]  # the
 
 
 def _is_skipped(missed: int) -> bool:
-    """Returns whether the next document is skipped after so many without a known shape."""
+    """Returns True if the next document is not compared with any shape.
+
+    `missed` is the number of documents in a row without a known shape.
+    """
     return missed > PATIENCE and missed % PATIENCE != 0
 
 
 def _quotes(text: str) -> int:
-    """Returns the number of quotes before the data; without data, of all quotes."""
+    """Returns the number of quotes before the data, or of all quotes if there is no data."""
     return text.count('"', 0, text.find(_DATA))
 
 
 def learn_shape(text: str, attributes: dict[str, Any], version: SpecVersion) -> None:
-    """Learns the shape of a document, if all its attributes are strings without escapes.
+    """Learns the shape of a document whose members are strings without escapes, except `data`.
 
-    `data` must come last or be absent. Call it after `shaped_members` returned None.
+    Learns nothing if another member follows `data`, if the document has `data_base64`, or if a
+    bound is reached. Call it after `shaped_members` has returned None and the JSON decoder has read
+    the document.
     """
     if _is_skipped(_missed[0] - 1):
         return

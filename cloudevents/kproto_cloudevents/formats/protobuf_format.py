@@ -1,9 +1,9 @@
 """The protobuf event format: an event as one message `io.cloudevents.v1.CloudEvent`.
 
-Register `PROTOBUF_FORMAT`, or pass it to `to_kafka`. It needs the package protobuf, which the extra
-`cloudevents-protobuf` installs. This module declares the message by its field numbers in a separate
-descriptor pool, so that it does not collide with the official generated classes in the same
-process. It imports no headers and no binding.
+Register `PROTOBUF_FORMAT`, or pass it to `to_kafka`. The format needs the package protobuf, which
+the extra `cloudevents-protobuf` installs. This module declares the message by its field numbers in
+a separate descriptor pool, so that it does not collide with the official generated classes in the
+same process. This module imports no binding, such as `kafka`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _LAST_SECOND: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
 _FRACTION: Final = re.compile(r"\.([0-9]+)")
 
 
-class _Protobuf(NamedTuple):
+class _ProtobufLibrary(NamedTuple):
     """The message class, and the exception that protobuf raises for invalid bytes."""
 
     message: Any
@@ -72,16 +72,17 @@ class _Protobuf(NamedTuple):
 def from_protobuf(document: bytes) -> CloudEvent:
     """Reads an event from a document of `application/cloudevents+protobuf`.
 
-    Text of a JSON type is a JSON value. A message in `proto_data` becomes its bytes;
-    `datacontenttype` is then application/protobuf and `dataschema` the type URL, unless they are
-    set. Raises CloudEventError for any other document and if protobuf is missing,
-    UnknownVersionError for a specversion other than 1.0.
+    Text of a JSON type becomes a JSON value, or bytes if it is not JSON or has whitespace around
+    it. A message in `proto_data` becomes its bytes; `datacontenttype` is then application/protobuf
+    and `dataschema` the type URL, unless they are set. Raises CloudEventError for an invalid
+    document, and if protobuf is missing. Raises UnknownVersionError for a specversion other than
+    1.0.
     """
     protobuf = _protobuf()
     try:
         message = protobuf.message.FromString(bytes(document))
     except protobuf.decode_error:
-        raise CloudEventError("no event in protobuf", clauses=_ATTRIBUTES) from None
+        raise CloudEventError("not an event in protobuf", clauses=_ATTRIBUTES) from None
     attributes = list(_read_attributes(message))
     by_name = dict(attributes)
     data: Data = None
@@ -102,8 +103,8 @@ def to_protobuf(event: CloudEvent) -> bytes:
     Text and JSON go into `text_data`, JSON with its `datacontenttype`. Bytes go into `binary_data`,
     or into `proto_data` if they are application/protobuf with a `dataschema` under
     `https://type.googleapis.com/`. A time loses its UTC offset: it is read back in UTC. Raises
-    CloudEventError for an event that is not 1.0, for a time that the message cannot represent, and
-    if protobuf is missing.
+    CloudEventError for an event that is not 1.0, for a time that the message cannot represent, for
+    text with an unpaired surrogate, and if protobuf is missing.
     """
     protobuf = _protobuf()
     message = protobuf.message()
@@ -161,7 +162,7 @@ def _write_value(into: Any, name: str, value: AttributeValue) -> None:
 def _read_time(name: str, timestamp: Any) -> Timestamp:
     if not (_FIRST_SECOND <= timestamp.seconds <= _LAST_SECOND and 0 <= timestamp.nanos < 10**9):
         raise CloudEventError(
-            "the timestamp is beyond the years 1 to 9999, or its nanoseconds are none",
+            "the timestamp is beyond the years 1 to 9999, or its nanoseconds are out of range",
             where=name,
             clauses=_TYPES,
         )
@@ -184,8 +185,8 @@ def _write_time(into: Any, name: str, text: str) -> None:
     digits = "" if fraction is None else fraction[1]
     if text[17:19] == "60" or digits[9:].strip("0") or not _FIRST_SECOND <= seconds <= _LAST_SECOND:
         raise CloudEventError(
-            f"{quoted(text)} is no moment that protobuf has: it has no leap second, nanoseconds "
-            "at most, and the years 1 to 9999 in UTC",
+            f"protobuf cannot represent the time {quoted(text)}: its timestamps have the years 1 "
+            "to 9999 in UTC, at most nine digits of a second, and no leap seconds",
             where=name,
             clauses=_TYPES,
         )
@@ -199,7 +200,8 @@ def _write_time(into: Any, name: str, text: str) -> None:
 def _text_data(text: str, content_type: AttributeValue | None) -> Data:
     """Returns text of a JSON type as JSON, other text unchanged.
 
-    The charset of the type does not apply, because the field is already decoded text.
+    The charset of the type does not apply to JSON, because the field is already decoded text. Text
+    of a JSON type that is not JSON, or has whitespace around it, becomes bytes in that charset.
     """
     if not isinstance(content_type, str) or not declares_json(content_type):
         return text
@@ -211,7 +213,10 @@ def _text_data(text: str, content_type: AttributeValue | None) -> Data:
 def _typed_by(
     type_url: str, attributes: list[tuple[str, AttributeValue | None]]
 ) -> list[tuple[str, AttributeValue | None]]:
-    """Returns the attributes with the datacontenttype and dataschema of a message of `type_url`."""
+    """Returns the attributes of an event whose data is a message of the type `type_url`.
+
+    Sets the datacontenttype and the dataschema if the attributes lack them.
+    """
     whole_url = type_url if "://" in type_url else _ASSUMED_SCHEME + type_url
     found = dict(attributes)
     if found.get("datacontenttype") is None:
@@ -245,8 +250,12 @@ def _write_data(message: Any, event: CloudEvent) -> None:
 
 
 @cache
-def _protobuf() -> _Protobuf:
-    """Returns the message class, declared with the field numbers of cloudevents.proto."""
+def _protobuf() -> _ProtobufLibrary:
+    """Declares the message class with the field numbers of cloudevents.proto.
+
+    Returns the class and protobuf's DecodeError. Raises CloudEventError if the package protobuf is
+    not installed.
+    """
     try:
         from google.protobuf import (
             any_pb2,
@@ -313,11 +322,11 @@ def _protobuf() -> _Protobuf:
         pool.AddSerializedFile(needed.DESCRIPTOR.serialized_pb)
     pool.AddSerializedFile(file.SerializeToString())
     described = pool.FindMessageTypeByName(event_name[1:])
-    return _Protobuf(message_factory.GetMessageClass(described), DecodeError)
+    return _ProtobufLibrary(message_factory.GetMessageClass(described), DecodeError)
 
 
 def _add_members(into: Any, members: list[tuple[str, int, Any, str | None]], field: Any) -> None:
-    """Adds fields as the first `oneof` of a message."""
+    """Adds fields as members of the first `oneof` of a message."""
     for name, number, kind, type_name in members:
         into.field.add(
             name=name,

@@ -24,10 +24,10 @@ __all__ = [
 
 
 class EventFormat(NamedTuple):
-    """One event format: its media type in lower case without parameters, its reader and its writer.
+    """An event format: its media type without parameters, its reader and its writer.
 
-    `read` raises CloudEventError for an invalid document. It may keep the document in the event, as
-    the JSON format does.
+    `read` raises CloudEventError for an invalid document, and UnknownVersionError for an unknown
+    specversion. It may keep the document in the event, like the JSON format.
     """
 
     media_type: str
@@ -45,7 +45,7 @@ _FORMATS = {JSON_FORMAT.media_type: JSON_FORMAT}
 def register_format(added: EventFormat) -> None:
     """Registers a format; replaces a registered format of the same media type.
 
-    Raises CloudEventError for a media type that is not `application/cloudevents+…`.
+    Raises CloudEventError as `event_media_type` does.
     """
     _FORMATS[event_media_type(added)] = added
 
@@ -53,12 +53,13 @@ def register_format(added: EventFormat) -> None:
 def event_media_type(event_format: EventFormat) -> str:
     """Returns the media type of a format, in lower case.
 
-    Raises CloudEventError for any object that is not an EventFormat, and for a media type that is
-    not `application/cloudevents+…`; that of a batch is not.
+    Raises CloudEventError for any object that is not an EventFormat, for a media type that is
+    neither `application/cloudevents` nor `application/cloudevents+…`, such as the media type of a
+    batch, and for one with parameters.
     """
     if not isinstance(event_format, EventFormat):
         raise CloudEventError(
-            f"an EventFormat is wanted, not {type(event_format).__name__}", clauses=_EVENT_FORMAT
+            f"an EventFormat is required, not {type(event_format).__name__}", clauses=_EVENT_FORMAT
         )
     media_type = parse_media_type(event_format.media_type)
     if media_type is None or not media_type.is_event_format or media_type.parameters:
@@ -71,5 +72,5 @@ def event_media_type(event_format: EventFormat) -> str:
 
 
 def find_format(media_type: str) -> EventFormat | None:
-    """Returns the format of a media type (`type/subtype` in lower case), or None."""
+    """Returns the format of a media type (`type/subtype` in lower case); None if unregistered."""
     return _FORMATS.get(media_type)

@@ -23,16 +23,16 @@ _JSON = "application/json"
 def event_of(
     attributes: Iterable[tuple[str, AttributeValue | None]], data: Data, clauses: tuple[str, ...]
 ) -> CloudEvent:
-    """Returns the event with these attributes after checking each; None unsets an attribute.
+    """Returns the event with these attributes after checking each; an attribute of None is unset.
 
-    Raises CloudEventError, which cites `clauses`, and UnknownVersionError for any version except
-    1.0.
+    Raises CloudEventError, which cites `clauses`, for an invalid or repeated attribute, and for a
+    missing required one. Raises UnknownVersionError for any version except 1.0.
     """
     present = [(name, value) for name, value in attributes if value is not None]
     label = dict(present).get(V1_0.specversion)
     if isinstance(label, str) and label not in ("", V1_0.label):
         raise UnknownVersionError(
-            f"{quoted(label)} is not 1.0, the version this format is for: forward the event",
+            f"{quoted(label)} is not 1.0, the only version of this format: forward the event",
             where=V1_0.specversion,
             clauses=clauses,
         )
@@ -40,7 +40,7 @@ def event_of(
     for name, value in present:
         V1_0.checked_spec(name, name, clauses)
         if name in checked:
-            raise CloudEventError("the attribute is there twice", where=name, clauses=clauses)
+            raise CloudEventError("the attribute appears twice", where=name, clauses=clauses)
         try:
             checked[name] = V1_0.checked_value(name, value)
         except CloudEventError as error:
@@ -54,7 +54,7 @@ def event_of(
 
 
 def attributes_to_write(event: CloudEvent, clauses: tuple[str, ...]) -> dict[str, AttributeValue]:
-    """Returns the attributes to write in the Avro or Protobuf format.
+    """Returns the attributes to write in the Avro or protobuf format.
 
     Adds a datacontenttype for JSON data without one, because only the JSON format implies it.
     Raises CloudEventError for an event that is not 1.0.

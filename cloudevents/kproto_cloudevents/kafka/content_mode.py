@@ -9,14 +9,14 @@ import re
 from typing import Final
 
 from ..errors import CloudEventError, quoted
-from ..protocol_binding import BindingTerms, Mode, event_format_named, mode_error
+from ..protocol_binding import BindingVocabulary, Mode, event_format_named, mode_error
 from ..values.media_type import CLOUDEVENTS_JSON, parse_media_type
 from ..versions.spec_version import REMEMBERED_LENGTH, REMEMBERED_VALUES
 from .headers import CONTENT_TYPE
 
 __all__ = ["FORMAT_NAMES", "KAFKA", "format_name"]
 
-KAFKA: Final = BindingTerms(
+KAFKA: Final = BindingVocabulary(
     system="Kafka",
     message="record",
     content_type=CONTENT_TYPE,
@@ -32,10 +32,12 @@ FORMAT_NAMES: Final[dict[bytes | None, str]] = {None: ""}
 
 
 def format_name(raw: bytes | None, mode: Mode | None) -> str:
-    """Returns the media type of the record's event format, `""` for binary mode (Kafka binding 3).
+    """Returns the media type of the record's event format; `""` for binary mode (Kafka binding 3).
 
-    Raises CloudEventError for an unknown mode, for a batch, and for a JSON event in a charset that
-    is neither UTF-8 nor ASCII.
+    `raw` is the value of the `content-type` header; `mode` overrides the mode that the header
+    implies. Raises CloudEventError for an unknown mode. Unless `mode` is "binary", also raises it
+    for the broken media type of an event format, for a batch, and for a JSON event in a charset
+    that is neither UTF-8 nor ASCII.
     """
     if mode == "binary":
         return ""

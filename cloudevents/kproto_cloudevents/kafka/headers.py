@@ -61,10 +61,10 @@ _BINARY_HEADERS: Final = ("Kafka binding 3.2.3",)
 def headers_by_name(headers: tuple[Header, ...], profile: Profile) -> dict[str, bytes | None]:
     """Returns headers by name, for a record whose header names repeat or differ in case.
 
-    An event header (`content-type` or `ce_…`) may occur once; nulls do not count. Of any other
-    header the result has the last value. `content-type` may repeat if no other header belongs to an
-    event and none of its values is an event format; the result then has the first. Raises
-    CloudEventError otherwise.
+    A null event header (`content-type` or `ce_…`) is ignored. If a header of the application
+    repeats, the result has its last value. Raises CloudEventError if an event header repeats, with
+    one exception: if the record has no `ce_` header, and no value of `content-type` is an event
+    format or a batch, the result has the first `content-type`.
     """
     table: dict[str, bytes | None] = {}
     repeated: str | None = None
@@ -91,7 +91,7 @@ def headers_by_name(headers: tuple[Header, ...], profile: Profile) -> dict[str, 
 
 
 def _names_event_format(content_type: bytes | None) -> bool:
-    """Returns whether a content type is the media type of an event format or of a batch."""
+    """Returns True if a content type is the media type of an event format or of a batch."""
     if content_type is None:
         return False
     try:
@@ -110,7 +110,7 @@ def _respelled_table(table: dict[str, bytes | None]) -> dict[str, bytes | None]:
 
 
 def is_event_header(name: str) -> bool:
-    """Returns whether a header belongs to the event, in either content mode.
+    """Returns True if a header belongs to the event, in either content mode.
 
     Pass the name in lower case if the reader ignores the case of header names.
     """
@@ -118,30 +118,35 @@ def is_event_header(name: str) -> bool:
 
 
 def has_event_header(table: Mapping[str, bytes | None]) -> bool:
-    """Returns whether any `ce_` header is set; a null header is unset."""
+    """Returns True if any `ce_` header is set; a null header is unset."""
     return any(name.startswith(PREFIX) and raw is not None for name, raw in table.items())
 
 
 # --- reading ------------------------------------------------------------------------------------
 
 
-class _HeaderReader(NamedTuple):
-    """The attribute of one header, and the checks of its value."""
+class _HeaderSpec(NamedTuple):
+    """The attribute that one header carries: its name, its spec, and a cache of valid values."""
 
     attribute: str
     spec: AttributeSpec
     #: Values that were valid before; None for attributes whose value differs in every event.
     remembered: dict[bytes, str] | None
+    #: The header spec as a tuple, for `read_headers`.
     step: _Step
 
 
-#: The same as a tuple, which is faster to unpack: the header, the attribute, its spec, its
-#: remembered values and its quick check.
+#: A plain tuple is faster to unpack than a header spec. It has the header, the attribute, its spec,
+#: its remembered values and its quick check.
 _Step = tuple[str, str, AttributeSpec, dict[bytes, str] | None, Callable[[str], object]]
 
 
 def binary_version(table: Mapping[str, bytes | None]) -> SpecVersion | None:
-    """Returns the version that the headers name; None if they name none."""
+    """Returns the version that the headers name; None if they name none.
+
+    Raises UnknownVersionError for an unknown version, and CloudEventError for an empty value or one
+    that is not UTF-8.
+    """
     known = CURRENT_VERSIONS.get(table.get(CURRENT_HEADER))
     if known is not None:
         return known
@@ -155,7 +160,10 @@ def binary_version(table: Mapping[str, bytes | None]) -> SpecVersion | None:
 
 
 def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dict[str, Any]:
-    """Returns the attributes in the headers (Kafka binding 3.2.3), in the order of the headers."""
+    """Returns the attributes in the headers (Kafka binding 3.2.3), in the order of the headers.
+
+    Raises CloudEventError if an attribute is invalid, or if a required one is missing.
+    """
     names = tuple(table)
     plan = _PLANS[version].get(names)
     if plan is None or len(plan) != len(names):
@@ -163,7 +171,7 @@ def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dic
     attributes: dict[str, Any] = {}
     header = ""
     try:
-        # Both have the same length; `strict` would cost a tenth.
+        # Both have the same length; `strict` would add a tenth of the time.
         for raw, (header, attribute, spec, remembered, quick) in zip(table.values(), plan):  # noqa: B905
             if raw is None:
                 return _read_steps(table, version, plan)
@@ -185,7 +193,10 @@ def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dic
 def _read_steps(
     table: Mapping[str, bytes | None], version: SpecVersion, plan: tuple[_Step, ...] | None
 ) -> dict[str, Any]:
-    """Reads attributes without a plan, or with null headers or headers of other applications."""
+    """Reads attributes as `read_headers` does, if the headers have no plan or do not fit the plan.
+
+    They do not fit the plan if a header is null or does not belong to the event.
+    """
     attributes: dict[str, Any] = {}
     steps: Iterable[tuple[bytes | None, _Step]]
     if plan is None:
@@ -214,33 +225,37 @@ def _read_steps(
 def _steps(
     table: Mapping[str, bytes | None], version: SpecVersion
 ) -> Iterator[tuple[bytes | None, _Step]]:
-    """Yields each set value of an event header with its step, without a plan."""
-    readers = _READERS[version]
+    """Yields the value and the `_Step` of each event header that is not null.
+
+    Reads records whose header names have no plan (see `_learn`).
+    """
+    header_specs = _HEADER_SPECS[version]
     for header, raw in table.items():
         if raw is None:
             continue
-        reader = readers.get(header)
-        if reader is None:
+        header_spec = header_specs.get(header)
+        if header_spec is None:
             if not header.startswith(PREFIX):
                 continue
-            reader = _reader_of(header, raw, table, version, readers)
-        yield raw, reader.step
+            header_spec = _uncached_header_spec(header, raw, table, version, header_specs)
+        yield raw, header_spec.step
 
 
 def _learn(names: tuple[str, ...], version: SpecVersion) -> None:
-    """Learns the plan for a tuple of header names, if each event header has a cached reader.
+    """Stores a plan for records with these header names: the steps that read their event headers.
 
-    Call it after the headers were read: the plan then has every required attribute. The number of
-    plans is bounded, as in `versions.check_plans`.
+    Stores none if an event header has no cached spec. Call it after the headers were read without
+    an error: the plan then has every required attribute. The number of plans is bounded, as in
+    `versions.check_plans`.
     """
     if len(_PLANS[version]) >= MAX_PLANS or len(names) > MAX_NAMES:
         return
-    readers = _READERS[version]
+    header_specs = _HEADER_SPECS[version]
     plan = []
     for name in names:
-        reader = readers.get(name)
-        if reader is not None:
-            plan.append(reader.step)
+        header_spec = header_specs.get(name)
+        if header_spec is not None:
+            plan.append(header_spec.step)
         elif name.startswith(PREFIX) or len(name) > MAX_SHOWN:
             return
     _PLANS[version][names] = tuple(plan)
@@ -249,26 +264,33 @@ def _learn(names: tuple[str, ...], version: SpecVersion) -> None:
 def read_attribute(
     table: Mapping[str, bytes | None], version: SpecVersion, name: str
 ) -> str | None:
-    """Returns one attribute from the headers, checked; None if it is unset."""
-    readers = _READERS[version]
+    """Returns one attribute from the headers; None if it is unset.
+
+    Raises CloudEventError if it is set and its name or value is invalid, or if it is the
+    datacontenttype and its two headers differ.
+    """
+    header_specs = _HEADER_SPECS[version]
     header = _HEADER_OF[version].get(name) or PREFIX + name
     raw = table.get(header)
     if raw is None or header == CONTENT_TYPE:
-        # `ce_datacontenttype` is obsolete; it is read, and must equal the content-type header.
+        # `ce_datacontenttype` is obsolete. It is still read; if the content-type header is set,
+        # both must be equal.
         older = table.get(PREFIX + name)
         if older is not None:
             header, raw = PREFIX + name, older
     if raw is None:
         return None
-    reader = readers.get(header) or _reader_of(header, raw, table, version, readers)
-    remembered = reader.remembered
+    header_spec = header_specs.get(header) or _uncached_header_spec(
+        header, raw, table, version, header_specs
+    )
+    remembered = header_spec.remembered
     if remembered is None:
-        return _checked_text(header, raw, reader.spec, version)
-    return remembered.get(raw) or _remember(header, raw, reader.spec, remembered, version)
+        return _checked_text(header, raw, header_spec.spec, version)
+    return remembered.get(raw) or _remember(header, raw, header_spec.spec, remembered, version)
 
 
 def has_attribute(table: Mapping[str, bytes | None], version: SpecVersion, name: object) -> bool:
-    """Returns whether an attribute is set, without checking its value."""
+    """Returns True if an attribute is set; does not check its value."""
     if not isinstance(name, str):
         return False
     header = _HEADER_OF[version].get(name) or PREFIX + name
@@ -280,17 +302,17 @@ def attribute_names(table: Mapping[str, bytes | None], version: SpecVersion) -> 
 
     Raises CloudEventError for an invalid attribute name.
     """
-    readers = _READERS[version]
+    header_specs = _HEADER_SPECS[version]
     names: dict[str, None] = {}
     for header, raw in table.items():
         if raw is None:
             continue
-        reader = readers.get(header)
-        if reader is None:
+        header_spec = header_specs.get(header)
+        if header_spec is None:
             if not header.startswith(PREFIX):
                 continue
-            reader = _reader_of(header, raw, table, version, readers)
-        names[reader.attribute] = None
+            header_spec = _uncached_header_spec(header, raw, table, version, header_specs)
+        names[header_spec.attribute] = None
     return tuple(names)
 
 
@@ -308,7 +330,7 @@ def _checked_text(header: str, raw: bytes, spec: AttributeSpec, version: SpecVer
 
 
 def _check_text(header: str, text: str, spec: AttributeSpec, version: SpecVersion) -> None:
-    """Checks a text by the rules of its attribute. Raises CloudEventError."""
+    """Raises CloudEventError if a text breaks a rule of its attribute."""
     fault = spec.fault(text)
     if fault is not None:
         raise version.fault_error(fault, text, where=shown(header), clauses=_clauses(header))
@@ -321,7 +343,7 @@ def _remember(
     remembered: dict[bytes, str],
     version: SpecVersion,
 ) -> str:
-    """Checks the value of an attribute that repeats within a topic, and caches it if valid."""
+    """Checks a value of an attribute whose values repeat in a topic; caches a valid short one."""
     text = _checked_text(header, raw, spec, version)
     if len(raw) <= REMEMBERED_LENGTH:
         if len(remembered) >= REMEMBERED_VALUES:
@@ -345,30 +367,31 @@ def _clauses(header: str) -> tuple[str, ...]:
     return _BINARY_TYPE if header == CONTENT_TYPE else _BINARY_HEADERS
 
 
-def _readers_of(version: SpecVersion) -> dict[str, _HeaderReader]:
-    """Returns the readers for the attributes that a version defines, by header."""
+def _defined_header_specs(version: SpecVersion) -> dict[str, _HeaderSpec]:
+    """Returns the header specs of the attributes that a version defines, by header."""
     return {
-        header: _reader(header, name, version.attributes[name])
+        header: _header_spec(header, name, version.attributes[name])
         for name, header in _HEADER_OF[version].items()
     }
 
 
-def _reader(header: str, name: str, spec: AttributeSpec) -> _HeaderReader:
+def _header_spec(header: str, name: str, spec: AttributeSpec) -> _HeaderSpec:
     remembered: dict[bytes, str] | None = {} if spec.repeats else None
-    return _HeaderReader(name, spec, remembered, (header, name, spec, remembered, spec.quick))
+    return _HeaderSpec(name, spec, remembered, (header, name, spec, remembered, spec.quick))
 
 
-def _reader_of(
+def _uncached_header_spec(
     header: str,
     raw: bytes,
     table: Mapping[str, bytes | None],
     version: SpecVersion,
-    readers: dict[str, _HeaderReader],
-) -> _HeaderReader:
-    """Returns the reader for an extension or for `ce_datacontenttype`.
+    header_specs: dict[str, _HeaderSpec],
+) -> _HeaderSpec:
+    """Returns the header spec of an extension or of `ce_datacontenttype`; caches an extension's.
 
-    Bindings before 1.0 wrote `ce_datacontenttype`; it is read, never written. Raises
-    CloudEventError if it differs from the content-type header.
+    Bindings before 1.0 wrote `ce_datacontenttype`; this package reads it and never writes it.
+    Raises CloudEventError for an invalid name, and if `ce_datacontenttype` differs from the
+    content-type header.
     """
     name = header[len(PREFIX) :]
     if name == version.content_type:
@@ -378,12 +401,12 @@ def _reader_of(
                 where=header,
                 clauses=(*_BINARY_TYPE, version.clause(name)),
             )
-        return readers[CONTENT_TYPE]
+        return header_specs[CONTENT_TYPE]
     spec = version.checked_spec(name, header, _BINARY_HEADERS)
-    reader = _reader(header, name, spec)
-    if len(readers) < REMEMBERED_NAMES and len(header) <= MAX_SHOWN:
-        readers[header] = reader
-    return reader
+    header_spec = _header_spec(header, name, spec)
+    if len(header_specs) < REMEMBERED_NAMES and len(header) <= MAX_SHOWN:
+        header_specs[header] = header_spec
+    return header_spec
 
 
 #: The version header of the current versions (`ce_specversion`), and its known values.
@@ -402,7 +425,7 @@ _HEADER_OF: Final = {
 _PLANS: Final[dict[SpecVersion, dict[tuple[str, ...], tuple[_Step, ...]]]] = {
     version: {} for version in ALL_VERSIONS
 }
-_READERS: Final = {version: _readers_of(version) for version in ALL_VERSIONS}
+_HEADER_SPECS: Final = {version: _defined_header_specs(version) for version in ALL_VERSIONS}
 #: For versions with capitals in attribute names: the version header in lower case, and the correct
 #: spelling of that version's headers by their lower case.
 _SPELLINGS: Final = {
@@ -420,8 +443,8 @@ _SPELLINGS: Final = {
 def write_headers(event: CloudEvent, *, repeated: bool = False) -> list[Header]:
     """Returns the headers of binary mode (Kafka binding 3.2.3), in the order of the attributes.
 
-    `repeated` is for structured events, whose document has its own content type. Otherwise raises
-    CloudEventError if a reader would take the datacontenttype for structured mode or a batch.
+    Set `repeated` for an event that is written in structured mode. If it is not set, raises
+    CloudEventError for a datacontenttype that a reader would take for structured mode or a batch.
     """
     version = event._version
     attributes = event._attributes
@@ -448,14 +471,14 @@ def write_headers(event: CloudEvent, *, repeated: bool = False) -> list[Header]:
         if attributes[content_type] not in _TYPES_OF_DATA and not repeated:
             _check_type_of_data(attributes[content_type])
     elif type(event._data) is JsonText:
-        # Data that is a JSON value may lack a datacontenttype, but no bytes may (JSON format
-        # 3.1.2).
+        # A JSON value may lack a datacontenttype. Its bytes need one: without it, a reader would
+        # take them for Binary data (JSON format 3.1.2).
         written.append((CONTENT_TYPE, b"application/json"))
     return written
 
 
 def _check_type_of_data(content_type: str) -> None:
-    """Raises CloudEventError for the data type of an event format or batch (Kafka binding 3)."""
+    """Raises CloudEventError if the type of the data is an event format or a batch."""
     media_type = parse_media_type(content_type)
     if media_type is not None and (media_type.is_event_format or media_type.is_batch_format):
         raise CloudEventError(

@@ -1,8 +1,8 @@
-"""Lazy reading: an event in binary mode reads each attribute at its first access.
+"""Lazy reading: an event in binary mode reads an attribute at each access to it.
 
-For consumers that read the type of every event and process few of them. An attribute that is not
-accessed is not checked; `event()` reads and checks the whole event. Rules and errors are those of
-`from_kafka`.
+This saves time if a consumer reads the type of every event and processes few of them. An attribute
+that is not accessed is not checked; `event()` reads and checks the whole event. Rules and errors
+are those of `from_kafka`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["LazyEvent", "lazy_from_kafka"]
 
 
 class LazyEvent(UnreadEvent):
-    """An event in a record of binary mode; reads and checks an attribute at each access."""
+    """An event in a record of binary mode; each access reads and checks one attribute."""
 
     __slots__ = ("_profile", "_table", "_version", "headers", "key", "value")
 
@@ -66,18 +66,18 @@ class LazyEvent(UnreadEvent):
         return text
 
     def __contains__(self, name: object) -> bool:
-        """Returns whether an attribute is set, without reading its value."""
+        """Returns True if an attribute is set; does not read its value."""
         return has_attribute(self._table, self._version, name)
 
     def __iter__(self) -> Iterator[str]:
-        """Yields the names of the set attributes, in order. Raises CloudEventError."""
+        """Yields the names of the set attributes, in order. Raises the errors of `keys`."""
         return iter(self.keys())
 
     def __len__(self) -> int:
         return len(self.keys())
 
     def keys(self) -> tuple[str, ...]:
-        """Returns the names of the set attributes, in order.
+        """Returns the names of the set attributes, in the event's order.
 
         Raises CloudEventError for an invalid name, but does not check values.
         """
@@ -88,11 +88,11 @@ class LazyEvent(UnreadEvent):
             raise
 
     def items(self) -> tuple[tuple[str, str], ...]:
-        """Returns the set attributes as pairs of name and value. Raises CloudEventError."""
+        """Returns the set attributes as pairs. Raises CloudEventError if one is invalid."""
         return tuple((name, self[name]) for name in self.keys())
 
     def values(self) -> tuple[str, ...]:
-        """Returns the values of the set attributes, in order. Raises CloudEventError."""
+        """Returns the set attributes' values in order. Raises CloudEventError if one is invalid."""
         return tuple(self[name] for name in self.keys())
 
     @property
@@ -102,34 +102,40 @@ class LazyEvent(UnreadEvent):
 
     @property
     def id(self) -> str:
-        """Returns the id within the source. Raises CloudEventError if it is missing."""
+        """Returns the id within the source. Raises CloudEventError if it is missing or invalid."""
         return self._required(self._version.id)
 
     @property
     def source(self) -> str:
-        """Returns the source. Raises CloudEventError if it is missing."""
+        """Returns the source. Raises CloudEventError if it is missing or invalid."""
         return self._required(self._version.source)
 
     @property
     def type(self) -> str:
-        """Returns the type. Raises CloudEventError if it is missing."""
+        """Returns the type. Raises CloudEventError if it is missing or invalid."""
         return self._required(self._version.type)
 
     @property
     def subject(self) -> str | None:
-        """Returns the subject of the event within its source; None if unset."""
+        """Returns the subject; None if unset. Raises CloudEventError if it is invalid."""
         name = self._version.subject
         return None if name is None else self.get(name)
 
     @property
     def time(self) -> Timestamp | None:
-        """Returns the time as written, None if unset; see `CloudEvent.time`."""
+        """Returns the time as it was written (RFC 3339); None if unset. See `CloudEvent.time`.
+
+        Raises CloudEventError if the time is invalid.
+        """
         text = self.get(self._version.time)
         return None if text is None else Timestamp(text)
 
     @property
     def datacontenttype(self) -> str | None:
-        """Returns the media type of the data; None if unset."""
+        """Returns the media type of the data; None if unset.
+
+        Raises CloudEventError if the media type is invalid.
+        """
         return self.get(self._version.content_type)
 
     @property
@@ -156,7 +162,8 @@ class LazyEvent(UnreadEvent):
     def to_kafka_record(self, mode: Any = None, **options: Any) -> Any:
         """Returns the record that `to_kafka` writes for the whole event.
 
-        Reads the whole event, so raises CloudEventError if it is invalid; `record` checks nothing.
+        Raises CloudEventError if the event is invalid. To forward the record unchecked, use
+        `record`.
         """
         return self.event().to_kafka_record(mode, **options)
 
@@ -181,10 +188,11 @@ def lazy_from_kafka(
     *,
     profile: Profile = DEFAULT,
 ) -> LazyEvent | CloudEvent | OpaqueEvent | NotAnEvent:
-    """Reads a record; a binary-mode event is a `LazyEvent`, whose attributes are not read yet.
+    """Reads a record; an event in binary mode becomes a `LazyEvent`, whose attributes are unread.
 
     Reads a record of structured mode as a whole. Results and errors are those of `from_kafka`,
-    except that an invalid attribute raises only at its access.
+    with one exception: an invalid attribute raises only at its access, and a missing one only at
+    the access to its property. `event()` raises for both.
     """
     if (value.__class__ is not bytes and value is not None) or (
         key.__class__ is not bytes and key is not None

@@ -19,8 +19,8 @@ __all__ = ["StructuredOrigin", "UnreadEvent", "kafka_record"]
 class StructuredOrigin(NamedTuple):
     """The origin of an event that was read in structured mode.
 
-    An event of binary mode has instead a plain tuple of the record's key and headers, which is
-    cheaper; the record's value is the event's data.
+    The origin of an event in binary mode is a plain tuple of the record's key and headers, which is
+    cheaper. The record's value is then the event's data.
     """
 
     record: KafkaRecord
@@ -33,17 +33,17 @@ class StructuredOrigin(NamedTuple):
 
 
 class UnreadEvent:
-    """A record that holds an event which is not read yet: a `LazyEvent`."""
+    """The base class of `LazyEvent`: an event whose record is not completely read yet."""
 
     __slots__ = ()
 
     def event(self) -> CloudEvent:
-        """Returns the whole event after checking every rule. Raises CloudEventError."""
-        raise NotImplementedError  # `LazyEvent` overrides it; no other class is created
+        """Returns the whole event after checking every rule. Raises CloudEventError if invalid."""
+        raise NotImplementedError  # `LazyEvent`, the only subclass, overrides it
 
 
 def kafka_record(event: CloudEvent) -> KafkaRecord | None:
-    """Returns the Kafka record that an event was read from; None for any other event.
+    """Returns the Kafka record that an event was read from; None if it was not read from one.
 
     Raises CloudEventError for an object that is not a CloudEvent.
     """

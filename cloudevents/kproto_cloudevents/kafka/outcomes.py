@@ -41,12 +41,15 @@ class NotAnEvent(ForwardOnly):
 
     @property
     def tombstone(self) -> bool:
-        """Returns whether the value is null: in a compacted topic it deletes its key."""
+        """Returns True if the value is null: in a compacted topic, the record deletes its key."""
         return self.record.value is None
 
 
 class InvalidEvent(NamedTuple):
-    """A record that claims to be an event but breaks a rule; `from_kafka_many` returns it."""
+    """A record that claims to be an event but breaks a rule, and the error.
+
+    `from_kafka_many` returns it, and `events` yields it in a `Received`.
+    """
 
     record: KafkaRecord
     error: CloudEventError
@@ -55,6 +58,6 @@ class InvalidEvent(NamedTuple):
 def invalid_event(
     key: bytes | None, value: bytes | None, headers: object, error: CloudEventError
 ) -> InvalidEvent:
-    """Returns the result for an invalid record; its headers are empty if they are no sequence."""
+    """Returns the result for an invalid record, without headers if `headers` is no sequence."""
     header_pairs = tuple(headers) if isinstance(headers, Sequence) else ()
     return InvalidEvent(KafkaRecord(key, value, header_pairs), error)

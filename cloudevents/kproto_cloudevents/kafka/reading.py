@@ -46,14 +46,18 @@ def from_kafka(
     """Reads a Kafka record.
 
     The `content-type` header decides the content mode (Kafka binding 3): the media type of an event
-    format is structured mode, any other value binary mode. `mode` overrides the header. It is
-    needed for records of message format 0 and 1, which have no headers: `mode="structured"` then
+    format means structured mode, any other value means binary mode. `mode` overrides the header; it
+    is needed for records of message format 0 and 1, which have no headers: `mode="structured"` then
     reads the value as JSON. None for `headers` means no headers.
 
-    Returns the event, `OpaqueEvent` for an unknown event format or specversion, or `NotAnEvent` for
-    a record without event headers. A record with event headers and a null value is an event without
-    data. Raises CloudEventError for a record that claims to be an event but breaks a rule, and for
-    a key, value or headers of the wrong Python type.
+    Returns the event, `OpaqueEvent` for an unknown event format or specversion (an error if
+    `profile.refuse_unknown` is set), or `NotAnEvent` for a record without a `ce_` header and
+    without the content type of an event format. A record with `ce_` headers and a null value is an
+    event without data.
+
+    Raises CloudEventError for a record that claims to be an event but breaks a rule, and for a key,
+    value or headers of the wrong Python type. If `mode` is set, every record claims to be an event,
+    unless its value is null and it has neither a `ce_` header nor a `content-type`.
     """
     header_pairs: tuple[Header, ...] = ()
     try:
@@ -119,8 +123,8 @@ def from_kafka_many(
 ) -> list[CloudEvent | OpaqueEvent | NotAnEvent | InvalidEvent]:
     """Reads many records, each `(key, value, headers)`, in their order.
 
-    Works like `from_kafka`, except that a record which breaks a rule becomes an `InvalidEvent`; the
-    records after it are still read.
+    Works like `from_kafka`, except that a record for which `from_kafka` raises CloudEventError
+    becomes an `InvalidEvent`. The records after it are still read.
     """
     read: list[CloudEvent | OpaqueEvent | NotAnEvent | InvalidEvent] = []
     for key, value, headers in records:
@@ -136,7 +140,7 @@ _new_tuple: Final = tuple.__new__
 
 
 def _is_an_event(value: bytes | None, table: Mapping[str, bytes | None]) -> TypeGuard[bytes]:
-    """Returns whether a record without event headers has a JSON event as its value."""
+    """Returns True if the record has no `ce_` header, and its value is JSON with a specversion."""
     return value is not None and not has_event_header(table) and names_version(value)
 
 

@@ -40,7 +40,7 @@ class ForwardOnly(NamedTuple):
 
 
 def check_shape(key: object, value: object, headers: object) -> None:
-    """Checks the Python types of a record's key, value and headers. Raises CloudEventError."""
+    """Raises CloudEventError if a record's key, value or headers have a wrong Python type."""
     fault = shape_fault(key, value, headers)
     if fault is not None:
         raise CloudEventError(fault) from None

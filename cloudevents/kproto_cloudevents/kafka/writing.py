@@ -1,7 +1,8 @@
 """Writes an event, or another result of reading, as a Kafka record.
 
 Decides on the content mode, the key and the headers. `headers` writes attributes as headers,
-`formats` writes documents. The `origin` of an event gives its record again byte for byte.
+`formats` writes documents. If an event was read from a record, its `origin` has that record, which
+is written again byte for byte.
 """
 
 from __future__ import annotations
@@ -37,20 +38,20 @@ _BINARY_HEADERS: Final = ("Kafka binding 3.2.3",)
 _OLD_KAFKA: Final = ("Kafka binding 1.3",)
 
 
-class _FromRecord(enum.Enum):
+class _KeyOfRecord(enum.Enum):
     """The type of `to_kafka`'s default for `key`: the key of the event's record, else null."""
 
     KEY = "of the record"
 
 
-_FROM_RECORD: Final = _FromRecord.KEY
+_FROM_RECORD: Final = _KeyOfRecord.KEY
 
 
 def to_kafka(
     event: CloudEvent | UnreadEvent | ForwardOnly,
     mode: Mode | None = None,
     *,
-    key: bytes | _FromRecord | None = _FROM_RECORD,
+    key: bytes | _KeyOfRecord | None = _FROM_RECORD,
     key_mapper: KeyMapper | None = None,
     headers: Sequence[Header] = (),
     event_format: EventFormat | None = None,
@@ -60,25 +61,27 @@ def to_kafka(
     """Writes an event as a Kafka record.
 
     An event that was read from a record of the same content mode becomes that record again, byte
-    for byte; so do `OpaqueEvent` and `NotAnEvent`. A `LazyEvent` is first read as a whole. In any
-    other record the event headers come first, in the order of the attributes. Then come the headers
-    of the original record that are not the event's, and last the caller's `headers`. The default
-    `mode` is the mode in which the event was read, else binary.
+    for byte; so do `OpaqueEvent` and `NotAnEvent`. A `LazyEvent` is first read as a whole. Any
+    other record has the event headers first, in the order of the attributes. Then come the headers
+    of the original record that are not the event's. In every record, the caller's `headers` come
+    last. The default `mode` is the mode in which the event was read, or binary if it was not read.
 
     The key is `key`, or the result of `key_mapper` (`partition_key` uses the partitioning
-    extension). Without either, or if the mapper returns None, it is the key of the original record,
-    else null.
+    extension). If both are missing, or the mapper returns None, it is the key of the original
+    record, or null if there is no original record.
 
     `event_format` applies to structured mode; the default is the format in which the event was
-    read, else JSON. `repeat_attributes` adds the `ce_` headers of binary mode to a structured event
+    read, or JSON. `repeat_attributes` adds the `ce_` headers of binary mode to a structured event
     (Kafka binding 3.3.3).
 
     `message_format` is the magic of the batch. 0 and 1 have no headers: an event must then be in
     structured mode (Kafka binding 1.3) and JSON, without other headers, and its reader must pass
-    `mode="structured"`. A result that is not an event may then have no headers.
+    `mode="structured"`. An `OpaqueEvent` or `NotAnEvent` must then have no headers, except the
+    content type of a JSON event.
 
-    Raises CloudEventError if the event cannot be written as requested; in binary mode also for data
-    whose type is an event format, because readers would take the record for structured mode.
+    Raises CloudEventError if the event cannot be written as requested. In binary mode, raises it
+    also for data whose type is an event format or a batch, because readers would take the record
+    for structured mode or a batch.
     """
     written: Sequence[Header]
     if not isinstance(event, CloudEvent):
@@ -108,7 +111,7 @@ def to_kafka(
         from_key, value, written = _parts(event, mode, event_format, repeat_attributes)
         if key_mapper is not None:
             if key is not _FROM_RECORD:
-                raise CloudEventError("give key or key_mapper, not both", clauses=_KEY)
+                raise CloudEventError("pass key or key_mapper, not both", clauses=_KEY)
             found = key_mapper(event)
             key = _FROM_RECORD if found is None else found
     if key is _FROM_RECORD:
@@ -130,9 +133,9 @@ _new_tuple: Final = tuple.__new__
 
 
 def partition_key(event: CloudEvent) -> bytes | None:
-    """Returns the event's `partitionkey` (partitioning extension) as a record key.
+    """Returns the event's `partitionkey` (partitioning extension) as a record key, in UTF-8.
 
-    Returns None if it is unset (Kafka binding 3.1). The event keeps the attribute.
+    Returns None if the attribute is unset (Kafka binding 3.1). The event keeps the attribute.
     """
     value = event.get("partitionkey")
     if value is None:
@@ -141,7 +144,7 @@ def partition_key(event: CloudEvent) -> bytes | None:
 
 
 def to_kafka_record(outcome: ForwardOnly, mode: Any = None, **options: Any) -> Any:
-    """Implements `to_kafka_record` of the results without an event: returns their record."""
+    """Implements `to_kafka_record` of `OpaqueEvent` and `NotAnEvent`: returns their record."""
     return to_kafka(outcome, mode, **options)
 
 
@@ -151,7 +154,7 @@ def _parts(
     event_format: EventFormat | None,
     repeat_attributes: bool,
 ) -> tuple[bytes | None, bytes | None, tuple[Header, ...]]:
-    """Returns the key of the original record, else None, and the value and headers to write."""
+    """Returns the key of the original record, if any, and the value and headers to write."""
     message = event._message
     structured = message if type(message) is StructuredOrigin else None
     if mode is None:
@@ -170,7 +173,8 @@ def _parts(
             and not repeat_attributes
         ):
             return structured.record
-        chosen = event_format or JSON_FORMAT
+        read_in = None if structured is None else structured.event_format
+        chosen = event_format or read_in or JSON_FORMAT
         written = [_JSON_HEADER if chosen is JSON_FORMAT else _format_header(chosen)]
         value = chosen.write(event)
         if repeat_attributes:
@@ -184,7 +188,7 @@ def _parts(
         key, headers = message
     else:
         return None, value, tuple(written)
-    # In the other mode, keep the headers that no reader takes for the event's.
+    # In the other mode, keep the headers that no reader takes for event headers.
     written += [header for header in headers if not is_event_header(header[0].lower())]
     return key, value, tuple(written)
 
@@ -214,7 +218,10 @@ def _extra_headers(headers: Sequence[Header]) -> Sequence[Header]:
 def _check_without_headers(
     event: CloudEvent | ForwardOnly, headers: Sequence[Header], message_format: int
 ) -> None:
-    """Raises CloudEventError if the record would lose information without its headers."""
+    """Checks that the record loses no information without its headers.
+
+    Raises CloudEventError if it would, and for an unknown message format.
+    """
     if message_format not in (0, 1):
         raise CloudEventError(
             f"message_format is 0, 1 or 2, not {message_format!r}", clauses=_OLD_KAFKA

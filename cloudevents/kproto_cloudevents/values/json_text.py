@@ -1,7 +1,8 @@
-"""Exact JSON: reads and writes without changing the text, and refuses everything that is not JSON.
+"""Exact JSON: reads, compares and writes JSON text, and refuses everything that is not JSON.
 
 Python's decoder accepts NaN, and keeps only the last of two equal names. Every decoder of this
-module refuses NaN and Infinity; the decoder decides what happens to duplicate names.
+module refuses NaN and Infinity. The decoders differ in the treatment of duplicate names and of
+numbers.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def _any_int(text: str) -> int | Decimal:
         return Decimal(text)
 
 
-#: Accepts what RFC 8259 allows: refuses NaN and Infinity. Keeps the last of two equal names.
+#: Accepts only what RFC 8259 allows, not NaN or Infinity. Keeps the last of two equal names.
 JSON_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
 #: Returns every object as `Pairs`, which keeps duplicate names.
 PAIRS_DECODER: Final = json.JSONDecoder(object_pairs_hook=Pairs, parse_constant=_refuse_constant)
@@ -113,7 +114,7 @@ _ASCII_ENCODER: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 def raw_decode(text: str, start: int, decoder: json.JSONDecoder = JSON_DECODER) -> tuple[Any, int]:
     """Reads the JSON value that begins at `start`; returns the value and its end position.
 
-    Raises CloudEventError with the position of the fault, and for a value nested too deeply.
+    Raises CloudEventError if the value is not JSON or is nested too deeply.
     """
     try:
         return decoder.raw_decode(text, start)
@@ -124,7 +125,7 @@ def raw_decode(text: str, start: int, decoder: json.JSONDecoder = JSON_DECODER) 
     except RecursionError:
         raise CloudEventError("the JSON is nested too deeply to be read", clauses=_DEPTH) from None
     except ValueError:
-        # int() refuses the digits of an integer. This decoder is slower.
+        # int() refuses an integer with too many digits. The decoder below is slower.
         patient = json.JSONDecoder(
             object_pairs_hook=decoder.object_pairs_hook,
             parse_constant=_refuse_constant,
@@ -150,8 +151,8 @@ def parse_json(text: str, decoder: json.JSONDecoder = JSON_DECODER) -> Any:
 def value_end(text: str, start: int) -> int:
     """Returns the end of the value that begins at `start`, in a text that is known to be JSON.
 
-    Accepts any nesting depth, unlike the decoder: the stack may be deeper now than when the text
-    was checked, so that the decoder could fail.
+    Accepts any nesting depth, unlike the decoder. The decoder could fail on a checked text, because
+    the stack may be deeper now than it was during the check.
     """
     try:
         return raw_decode(text, start)[1]
@@ -205,7 +206,8 @@ _NOT_FOR_HEADERS: Final = re.compile(
 def compact_json(text: str) -> str:
     """Returns the JSON without whitespace between its tokens, valid as a CloudEvents String.
 
-    Keeps the spelling of numbers, the names and their order.
+    Keeps the spelling of numbers, the names and their order. Escapes the characters that a String
+    may not have.
     """
     return _NOT_FOR_HEADERS.sub(_escape, _STRING_OR_BLANKS.sub(_only_string, text))
 
@@ -231,9 +233,10 @@ _being_written: Final[dict[int, Any]] = {}
 
 
 def _encoder_made_once() -> Callable[[Any, int], Iterable[str]]:
-    """Returns the C encoder that `_ENCODER` would create for each value, at a third of the cost.
+    """Returns the C encoder that `_ENCODER` would create for each value.
 
-    If the C encoder is missing, returns a function that always raises TypeError.
+    Encoding with one C encoder takes a third of the time. If the C encoder is missing, returns a
+    function that always raises TypeError.
     """
     try:
         made: Callable[[Any, int], Iterable[str]] = json.encoder.c_make_encoder(  # type: ignore[attr-defined]  # private

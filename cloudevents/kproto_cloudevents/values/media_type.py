@@ -38,17 +38,17 @@ class MediaType(NamedTuple):
 
     @property
     def charset(self) -> str | None:
-        """Returns the charset parameter as it was written, or None."""
+        """Returns the charset parameter as it was written; None if there is none."""
         return next((value for name, value in self.parameters if name == "charset"), None)
 
     @property
     def declares_json(self) -> bool:
-        """Returns whether the type is `*/json` or `*/*+json` (JSON format 3.1.1)."""
+        """Returns True if the type is `*/json` or `*/*+json` (JSON format 3.1.1)."""
         return self.subtype == "json" or self.subtype.endswith("+json")
 
     @property
     def declares_text(self) -> bool:
-        """Returns whether the type is `text/*` or XML (RFC 7303), or has a charset."""
+        """Returns True if the type is `text/*` or XML (RFC 7303), or has a charset."""
         return (
             self.type == "text"
             or self.subtype == "xml"
@@ -58,14 +58,14 @@ class MediaType(NamedTuple):
 
     @property
     def is_event_format(self) -> bool:
-        """Returns whether the type is `application/cloudevents`, with or without `+…`."""
+        """Returns True if the type is `application/cloudevents`, with or without `+…`."""
         return self.type == "application" and (
             self.subtype == "cloudevents" or self.subtype.startswith("cloudevents+")
         )
 
     @property
     def is_batch_format(self) -> bool:
-        """Returns whether the type is `application/cloudevents-batch`, with or without `+…`."""
+        """Returns True if the type is `application/cloudevents-batch`, with or without `+…`."""
         return self.type == "application" and (
             self.subtype == "cloudevents-batch" or self.subtype.startswith("cloudevents-batch+")
         )
@@ -97,6 +97,6 @@ def _parse(text: str) -> MediaType | None:
     return MediaType(match[1].lower(), match[2].lower(), tuple(parameters))
 
 
-#: In characters: a longer media type is not cached. A topic has a handful of media types.
+#: The most characters of a media type that is cached. A topic has only a few media types.
 _REMEMBERED_LENGTH = 256
 _remembered = lru_cache(maxsize=1024)(_parse)

@@ -7,7 +7,8 @@ The Python type of a native value determines its CloudEvents type:
     Map  JsonMap (versions before 1.0)
 
 The last four are subclasses of str: they compare and hash as strings, and keep the text as it was
-written. This module imports no attributes, versions or bindings.
+written. A Timestamp also compares with a datetime. This module imports no attributes, versions or
+bindings.
 """
 
 from __future__ import annotations
@@ -84,8 +85,9 @@ class UriReference(str):
 class Timestamp(str):
     """An attribute value of type Timestamp: the RFC 3339 text as it was written.
 
-    Compares with an aware datetime as an exact instant, and never equals a naive one. Compares with
-    a str as text, and so is hashed as text.
+    Compares with an aware datetime as an exact instant. Never equals a naive datetime, and an order
+    comparison with it raises TypeError. Compares with a str as text, and is therefore hashed as
+    text.
     """
 
     __slots__ = ()
@@ -127,8 +129,9 @@ class Timestamp(str):
     def from_datetime(cls, value: datetime) -> Timestamp:
         """Returns the canonical text of an aware datetime; UTC is written `Z`.
 
-        Raises CloudEventError for a naive datetime. If the UTC offset has seconds, which RFC 3339
-        cannot express, converts to UTC.
+        If the UTC offset has seconds, which RFC 3339 cannot express, converts the time to UTC.
+        Raises CloudEventError for a naive datetime, and if the conversion leaves the years 1 to
+        9999.
         """
         offset = value.utcoffset()
         if offset is None:
@@ -171,8 +174,8 @@ class Timestamp(str):
 class JsonMap(str):
     """An attribute value of type Map, which 1.0 no longer has: the text of a JSON object.
 
-    Compares and hashes as text, so the order of names matters; a value that equals several
-    different strings could not hash like each of them. Events compare their Maps by `value()`.
+    Compares and hashes as text, as every str must, so the order of names matters. Events compare
+    their Maps as JSON values.
     """
 
     __slots__ = ()
@@ -183,7 +186,7 @@ class JsonMap(str):
         return cls(dump_json(dict(entries)))
 
     def value(self) -> dict[str, Any]:
-        """Returns the entries as a new dict. Raises CloudEventError if it is no JSON object."""
+        """Returns the entries as a new dict. Raises CloudEventError if the text is no object."""
         entries = parse_json(self)
         if isinstance(entries, dict):
             return entries
@@ -195,9 +198,10 @@ class JsonMap(str):
 class AttributeType(NamedTuple):
     """A type of the type system: `fault`, `parse` and `quick` check and convert a text.
 
-    `fault(text)` returns the fault of a text, or None if it is valid. `parse(text)` returns the
-    native value of a valid text. `quick(text)` is truthy only for a valid text; if it is falsy,
-    `fault` must decide. It is a C function, because it runs for every attribute of every event.
+    `fault(text)` returns the fault of a text, or None if the text is valid. `parse(text)` returns
+    the native value of a valid text. `quick(text)` is truthy only for a valid text; if the result
+    is falsy, `fault` must decide. `quick` is a C function, because it runs for every attribute of
+    every event.
     """
 
     name: str
@@ -209,7 +213,8 @@ class AttributeType(NamedTuple):
 def canonical(value: AttributeInput) -> str:
     """Returns the canonical string of a native value (CloudEvents 1.0 "Type System").
 
-    Raises CloudEventError for a value of no CloudEvents type and for an Integer beyond 32 bits.
+    Raises CloudEventError for a value of no CloudEvents type, for an Integer beyond 32 bits, and
+    for a datetime that cannot become a Timestamp, such as one without a UTC offset.
     """
     if isinstance(value, str):
         return value
@@ -233,7 +238,7 @@ def canonical(value: AttributeInput) -> str:
 
 
 def json_of(value: AttributeValue) -> str:
-    """Returns the JSON for an attribute's value: Boolean, Integer and Map, all others as strings.
+    """Returns the JSON of an attribute's value: a string, except for a Boolean, Integer or Map.
 
     Raises CloudEventError as `canonical` does.
     """
@@ -242,7 +247,10 @@ def json_of(value: AttributeValue) -> str:
 
 
 def native(value: AttributeInput) -> AttributeValue:
-    """Returns the value as an event stores it: checked; a datetime becomes a Timestamp."""
+    """Returns the value as an event stores it; a datetime becomes a Timestamp.
+
+    Raises CloudEventError as `canonical` does.
+    """
     text = canonical(value)
     if isinstance(value, datetime):
         return text
@@ -328,13 +336,13 @@ def utf8(text: str, *, where: str | None, clauses: tuple[str, ...] = ()) -> byte
 
 def _string_fault(text: str) -> str | None:
     # Printable text has no control character, surrogate or noncharacter. Other text may be valid,
-    # too: a no-break space, for example, is allowed but not printable. So search for the others.
+    # too: a no-break space, for example, is allowed but not printable.
     if text.isprintable():
         return None
     found = _DISALLOWED.search(text)
     if found is None:
         return None
-    return f"holds U+{ord(found[0]):04X}, which a String may not"
+    return f"has U+{ord(found[0]):04X}, which is not allowed in a String"
 
 
 # --- URI and URI-reference (RFC 3986, Appendix A) -----------------------------------------------
@@ -369,7 +377,7 @@ def _uri_fault(text: str) -> str | None:
     if match is None or not _host_is_right(match):
         return "is not an absolute URI (RFC 3986)"
     if match["fragment"] is not None:
-        return "has a fragment, which an absolute URI has not (RFC 3986, 4.3)"
+        return "has a fragment, which an absolute URI must not have (RFC 3986, 4.3)"
     return None
 
 
@@ -381,7 +389,10 @@ def _uri_reference_fault(text: str) -> str | None:
 
 
 def _host_is_right(match: re.Match[str]) -> bool:
-    """Checks the IPv6 address between brackets, whose grammar is too long for the pattern."""
+    """Returns False if the host is an invalid IPv6 address in brackets.
+
+    The grammar of IPv6 addresses is too long for the pattern.
+    """
     address = match["ipv6"]
     if address is None:
         return True
@@ -432,7 +443,7 @@ def _month_length(year: int, month: int) -> int:
 
 
 def _may_be_leap_second(match: re.Match[str]) -> bool:
-    """Returns whether the time is in the last minute of a month in UTC (RFC 3339, 5.7)."""
+    """Returns True if the time is in the last minute of a month in UTC (RFC 3339, 5.7)."""
     minute_of_day = int(match["hour"]) * 60 + int(match["minute"]) - _offset_minutes(match)
     day, year, month = int(match["day"]), int(match["year"]), int(match["month"])
     days, minute_of_day = divmod(minute_of_day, 24 * 60)
@@ -467,8 +478,8 @@ def _datetime_of(match: re.Match[str]) -> datetime:
     return value + timedelta(minutes=1) if leap else value
 
 
-#: An exact time that sorts chronologically: the minutes in UTC since the year 0, the second (60 for
-#: a leap second), and the digits of the fraction without trailing zeros.
+#: An exact time that sorts chronologically: the minutes in UTC since 0000-12-31 (negative before),
+#: the second (60 for a leap second), and the digits of the fraction without trailing zeros.
 ExactTime = tuple[int, int, str]
 
 _MINUTES_OF_DAY: Final = 24 * 60
@@ -509,13 +520,13 @@ def _no_timestamp_error(text: str) -> CloudEventError:
 
 
 def same_time(one: str, other: str) -> bool:
-    """Returns whether two texts are times of the same instant, with any UTC offsets."""
+    """Returns True if two texts are times of the same instant, with any UTC offsets."""
     first = exact_time(one)
     return first is not None and first == exact_time(other)
 
 
 def same_map(one: str, other: str) -> bool:
-    """Returns whether two texts are Maps with the same JSON value."""
+    """Returns True if two texts are Maps with the same JSON value."""
     if _map_fault(one) is not None or _map_fault(other) is not None:
         return False
     try:

@@ -1,8 +1,8 @@
-"""Checks the attributes of an event, with a cached plan if an event had the same names before.
+"""Checks the attributes of an event, with a plan if an earlier event had the same names in order.
 
-The events of a topic have the same attributes in the same order. A plan has the checks for one
-tuple of attribute names. It is learnt from a valid event, so its names are valid and include all
-required ones. It checks values exactly as the check without a plan does. The number of plans is
+The events of a topic usually have the same attributes in the same order. A plan has the checks for
+one tuple of attribute names. It is learned from a valid event, so its names are valid and include
+all required ones. It checks values exactly as the check without a plan does. The number of plans is
 bounded, because producers choose the names.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["MAX_NAMES", "MAX_PLANS", "checked_attributes"]
 #: The maximum number of plans per version. If every event had a new order of names, learning a plan
 #: for each would double the cost.
 MAX_PLANS: Final = 1024
-#: A plan is not learnt for more names.
+#: The most names of a plan. No plan is learned for more names.
 MAX_NAMES: Final = 32
 
 
@@ -30,11 +30,12 @@ def checked_attributes(
     clauses: tuple[str, ...] = (),
     required_clauses: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """Returns the set attributes after checking each; `attributes` itself, updated, if all are set.
+    """Checks each attribute, and returns those that are set; an attribute of None is unset.
 
-    A quick check accepts most strings. `otherwise(name, value, version)` checks any other value,
-    and returns the value to keep; None means unset. Raises CloudEventError: for an invalid name it
-    cites `clauses` of the binding or format, for a missing required attribute `required_clauses`.
+    Updates `attributes` in place, and returns it if all attributes are set. A quick check accepts
+    most strings. `otherwise(name, value, version)` checks any other value, and returns the value to
+    keep. Raises CloudEventError if a name is invalid (the error cites `clauses`), if a required
+    attribute is missing (the error cites `required_clauses`), and as `otherwise` does.
     """
     names = tuple(attributes)
     plan = version.plans.get(names)
@@ -45,7 +46,7 @@ def checked_attributes(
     else:
         checks = plan
     unset = False
-    # Both have the same length; `strict` would cost a tenth.
+    # Both have the same length; `strict` would add a tenth of the time.
     for value, (name, valid_values, quick) in zip(attributes.values(), checks):  # noqa: B905
         if type(value) is str and (value in valid_values or (value and quick(value))):
             continue
@@ -67,7 +68,10 @@ def checked_attributes(
 
 
 def _learn(names: tuple[str, ...], version: SpecVersion) -> None:
-    """Learns a plan for the names of a valid event, if each name is cached as valid."""
+    """Stores a plan: the checks of the values of an event with these attribute names.
+
+    Stores none if a name is not cached as valid, or if a limit is reached.
+    """
     if len(version.plans) >= MAX_PLANS or len(names) > MAX_NAMES:
         return
     plan: list[Check] = []

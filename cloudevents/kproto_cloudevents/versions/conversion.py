@@ -1,7 +1,8 @@
 """Converts the attributes of an event to another version of CloudEvents.
 
-Reports every attribute that the target version cannot carry; drops none of its own accord. This
-module imports no events, data or bindings.
+Reports every attribute that the target version cannot carry. Drops the attributes that the caller
+names, and the data encoding of 0.3, which describes the document. This module imports no events,
+data or bindings.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .spec_version import SpecVersion
 __all__ = ["attributes_in", "entries_of"]
 
 #: The fields of `SpecVersion` with the versions' names for common attributes. The data encoding is
-#: not one: it describes the document, and each version's format writes its own.
+#: not among them: it describes the document, and each version's format writes its own.
 _ROLES: Final = ("id", "source", "type", "subject", "time", "content_type", "data_schema")
 
 
@@ -29,9 +30,11 @@ def attributes_in(
     drop: Collection[str],
     rename: Mapping[str, str],
 ) -> tuple[dict[str, AttributeValue], list[str]]:
-    """Returns the attributes in the target version, and a reason for each that it cannot carry.
+    """Returns the attributes in the target version, and a reason for each lost attribute.
 
-    `drop` are the attributes to leave out; `rename` maps attributes to their names in the target.
+    An attribute is lost if the target version cannot carry it. `drop` are the attributes to leave
+    out. `rename` maps attributes to their names in the target. Raises CloudEventError if `drop` is
+    a str.
     """
     if isinstance(drop, str):
         raise CloudEventError(
@@ -74,7 +77,8 @@ def attributes_in(
 def entries_of(extension_map: AttributeValue) -> dict[str, AttributeValue]:
     """Returns the entries of a map of extensions as attribute values; leaves out nulls.
 
-    A str, Boolean or Integer stays, an object becomes a JsonMap, and any other entry its JSON text.
+    A str, Boolean or Integer is unchanged. An object becomes a JsonMap. Any other entry becomes its
+    JSON text.
     """
     return {
         name: text if native is None else native for name, native, text in _entries(extension_map)
@@ -121,7 +125,7 @@ def _flat(
 
 
 def _free(name: str, target: SpecVersion) -> str | None:
-    """Returns the name of an extension; None if the target defines an attribute of this name."""
+    """Returns `name` if an extension may have it; None if it is an attribute of `target`."""
     return None if name in target.attributes else name
 
 

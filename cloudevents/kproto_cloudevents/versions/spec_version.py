@@ -1,6 +1,6 @@
 """A version of CloudEvents: its attributes, and its rules for names and types.
 
-`version_tables` declares each version as data; the class here checks names and values with it. This
+`version_tables` declares each version as data; `SpecVersion` checks names and values with it. This
 module imports no events, headers or documents.
 """
 
@@ -32,13 +32,14 @@ REMEMBERED_NAMES: Final = 1024
 #: The most values of one attribute that are cached as valid; a full cache is cleared. Sources,
 #: types and content types repeat within a topic.
 REMEMBERED_VALUES: Final = 1024
-#: In characters: longer values are not cached.
+#: The most characters (or bytes of a header) of a value that is cached.
 REMEMBERED_LENGTH: Final = 256
 
 
 class AttributeSpec:
-    """One attribute: its name, its type, and `fault(text)`, which checks type and constraints.
+    """An attribute of a version: its name, its type, and the checks of its values.
 
+    `fault(text)` checks type and constraints; it returns the fault, or None if the text is valid.
     `quick(text)` is truthy only for a valid text, as in `AttributeType`; the text must not be
     empty. `repeats` is set if the values repeat within a topic and are slow to check; then
     `valid_values` caches the valid ones.
@@ -73,7 +74,7 @@ class AttributeSpec:
         self.valid_values: set[str] = set()
 
     def check_of(self, name: str) -> Check:
-        """Returns the quick check of this attribute for the attribute name `name`."""
+        """Returns the quick check for an attribute `name` that has this spec."""
         return name, self.valid_values, self.quick
 
 
@@ -85,10 +86,10 @@ class SpecVersion:
     attributes of 1.0, or None if it lacks the attribute. `aliases` maps other accepted spellings of
     attributes to their names.
 
-    A JSON document marks data as Base64 by a separate member if `base64_member` is set, by the
-    attribute `data_encoding` if that is set, and otherwise not at all. `extension_map` is the
-    attribute that has all extensions as one Map, or None if each extension is an attribute.
-    `has_maps` tells whether Map is a type of attributes.
+    If `base64_member` is set, a JSON document marks Base64 data by the member `data_base64`. If
+    `data_encoding` is set, it is the attribute that marks Base64 data. If neither is set, nothing
+    marks Base64 data. `extension_map` is the attribute that has all extensions as one Map, or None
+    if each extension is an attribute. `has_maps` is true if Map is a type of attributes.
     """
 
     __slots__ = (
@@ -147,7 +148,7 @@ class SpecVersion:
         self.label = label
         self.title = title or label
         self._valid_names: set[str] = set()
-        #: The plans that `check_plans` has learnt, by tuple of names.
+        #: The plans that `check_plans` has learned, by tuple of names.
         self.plans: dict[tuple[str, ...], tuple[Check, ...]] = {}
         self.attributes = {spec.name: spec for spec in attributes}
         self.attributes[specversion].valid_values.add(label)  # the value in every event
@@ -177,7 +178,7 @@ class SpecVersion:
 
     @property
     def marks_binary(self) -> bool:
-        """Returns whether a JSON document tells if data is Base64."""
+        """Returns True if a JSON document of this version marks data that is Base64."""
         return self.base64_member or self.data_encoding is not None
 
     def clause(self, section: str) -> str:
@@ -187,8 +188,8 @@ class SpecVersion:
     def checked_spec(self, name: str, where: str, clauses: tuple[str, ...] = ()) -> AttributeSpec:
         """Returns the spec of an attribute; EXTENSION if the version does not define it.
 
-        Raises CloudEventError for an invalid name. Warns if the specification advises against the
-        name, but only at the first use.
+        Raises CloudEventError for an invalid name. Issues a `CloudEventWarning` for a name that
+        should be avoided, unless the name is cached as valid.
         """
         spec = self.attributes.get(name)
         if spec is not None:
@@ -198,7 +199,7 @@ class SpecVersion:
         return EXTENSION
 
     def known_spec(self, name: str) -> AttributeSpec | None:
-        """Returns the spec like `checked_spec`, but None for an extension not cached as valid."""
+        """Returns the spec of an attribute; None for an extension whose name is not cached."""
         spec = self.attributes.get(name)
         if spec is None and name in self._valid_names:
             return EXTENSION
@@ -237,9 +238,9 @@ class SpecVersion:
     def check_text(
         self, name: str, text: str, *, where: str, clauses: tuple[str, ...] = ()
     ) -> None:
-        """Checks a text by the rules of the attribute `name`, of an extension as a String.
+        """Raises CloudEventError if the text breaks a rule of the attribute `name`.
 
-        Raises CloudEventError.
+        The text of an extension must be a valid String.
         """
         spec = self.attributes.get(name, EXTENSION)
         if text in spec.valid_values or (text and spec.quick(text)):
@@ -281,9 +282,11 @@ class SpecVersion:
     def check_read_native(
         self, name: str, value: AttributeValue, *, where: str, clauses: tuple[str, ...]
     ) -> None:
-        """Checks a value that was read and is not a str, like `check_native`.
+        """Raises CloudEventError as `check_native` does, for a value that was read.
 
-        Also refuses an Integer beyond 32 bits, and an extension's Map with a duplicate name.
+        Call it for a value that is not a string in its document or message. Also raises
+        CloudEventError for an Integer beyond 32 bits, and for an extension's Map with a duplicate
+        name.
         """
         try:
             types.canonical(value)
@@ -299,7 +302,7 @@ class SpecVersion:
                 raise self.fault_error(fault, value, where=where, clauses=clauses)
 
     def checked_value(self, name: str, value: AttributeInput) -> AttributeValue:
-        """Returns the value for an event to store. Raises CloudEventError if it is invalid.
+        """Returns the value as an event stores it. Raises CloudEventError if it is invalid.
 
         The value must not be None, which means unset.
         """
@@ -341,7 +344,7 @@ class SpecVersion:
 
 
 def of_type(kind: AttributeType) -> Callable[[str], Fault | None]:
-    """Returns a check of a text's type alone, without further constraints."""
+    """Returns a function that checks only whether a text is valid for the type `kind`."""
     check, section = kind.fault, kind.name
 
     def fault(text: str) -> Fault | None:

@@ -1,7 +1,8 @@
 """The versions of CloudEvents, each a table of its attributes and rules.
 
-The differences between versions are declared here; no other module compares version labels. An
-event of an unknown version can be forwarded but not read (`UnknownVersionError`).
+The differences between versions are declared here. Only modules that support one or two versions
+(`formats.typed_attributes`, `official_sdk`) compare version labels. An event of an unknown version
+can be forwarded but not read (`UnknownVersionError`).
 
     1.0   id, source, specversion, type, subject, time, datacontenttype, dataschema
     0.3   as 1.0, but schemaurl and datacontentencoding; with the type Map, without Boolean and URI
@@ -226,7 +227,7 @@ V0_1: Final = SpecVersion(
     aliases={"schemaURI": "schemaURL"},
 )
 
-# --- finding one --------------------------------------------------------------------------------
+# --- lookup -------------------------------------------------------------------------------------
 
 ALL_VERSIONS: Final = (V1_0, V0_3, V0_2, V0_2_DRAFT, V0_1)
 
@@ -234,7 +235,7 @@ ALL_VERSIONS: Final = (V1_0, V0_3, V0_2, V0_2_DRAFT, V0_1)
 #: 0.2.
 VERSIONS: Final = {version.label: version for version in ALL_VERSIONS}
 
-#: By version attribute, in the order of lookup: the versions by the attribute's values.
+#: For each version attribute, in the order of lookup: the versions by the attribute's value.
 VERSION_ATTRIBUTES: Final[Mapping[str, Mapping[str, SpecVersion]]] = {
     attribute: {each.label: each for each in ALL_VERSIONS if each.specversion == attribute}
     for attribute in dict.fromkeys(version.specversion for version in ALL_VERSIONS)
@@ -242,9 +243,9 @@ VERSION_ATTRIBUTES: Final[Mapping[str, Mapping[str, SpecVersion]]] = {
 
 
 def version_attribute(attributes: Mapping[str, Any], prefix: str = "") -> str | None:
-    """Returns the attribute that names the event's version; None if no such attribute is set.
+    """Returns the name of the version attribute that is set; None if no version attribute is set.
 
-    `prefix` precedes the attribute names in `attributes`.
+    `prefix` precedes the attribute names in `attributes`; the result has no prefix.
     """
     for attribute in VERSION_ATTRIBUTES:
         if attributes.get(prefix + attribute) is not None:

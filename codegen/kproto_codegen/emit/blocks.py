@@ -1,7 +1,8 @@
-"""Defines the base class of the emitters that read and write a layout of a struct.
+"""Defines the base class of the emitters of code that reads or writes a struct.
 
-`Block` calls a method for each field in wire order; `readers` and `writers` implement the methods.
-Neighbouring numbers are collected, so that a single `struct.Struct` reads or writes them.
+`StructCodeEmitter` calls a method for each field in wire order; `readers` and `writers` implement
+the methods. Neighboring numbers are collected, so that a single `struct.Struct` reads or writes
+them.
 """
 
 from __future__ import annotations
@@ -13,21 +14,21 @@ from kproto.schema.layout import FORMATS, FieldForm, Presence
 
 from .code import Code, Statement
 from .imports import Imports
-from .plan import FieldPlan, Form, Kind, Run, StructEnd, StructPlan
+from .plan import FieldPlan, FieldRun, Form, StructPlan, TaggedFieldsForm, ValueKind
 
-__all__ = ["Block", "elements_function", "value_function"]
+__all__ = ["StructCodeEmitter", "elements_function", "value_function"]
 
 #: The last word in the names of functions that read or write many values, by kind.
 _PLURALS: Final = {
-    Kind.BOOL: "numbers",
-    Kind.NUMBER: "numbers",
-    Kind.UUID: "uuids",
-    Kind.STRING: "strings",
+    ValueKind.BOOL: "numbers",
+    ValueKind.NUMBER: "numbers",
+    ValueKind.UUID: "uuids",
+    ValueKind.STRING: "strings",
 }
 
 
-class Block(ABC):
-    """Emits the statements that read or write the struct in the variable `target`, in a layout."""
+class StructCodeEmitter(ABC):
+    """Emits statements that read or write the struct in the variable `target`, in one layout."""
 
     def __init__(self, plan: StructPlan, target: str, imports: Imports) -> None:
         self.plan = plan
@@ -37,10 +38,10 @@ class Block(ABC):
         #: The type and the source of each collected number.
         self.numbers: list[tuple[str, str]] = []
 
-    def struct(self, run: Run, forms: tuple[Form, ...]) -> Code:
-        """Returns the code for the items of a run with the given forms."""
+    def struct(self, run: FieldRun, forms: tuple[Form, ...]) -> Code:
+        """Returns the code for the items of a run, each with its form in `forms` (see `plan`)."""
         for item, form in zip(run.items, forms, strict=True):
-            if isinstance(form, StructEnd):
+            if isinstance(form, TaggedFieldsForm):
                 self.end(form)
                 continue
             assert item is not None
@@ -65,18 +66,18 @@ class Block(ABC):
 
     def _take(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         match field.kind:
-            case Kind.BOOL | Kind.NUMBER:
+            case ValueKind.BOOL | ValueKind.NUMBER:
                 self.number(field, expr)
-            case Kind.UUID:
+            case ValueKind.UUID:
                 self.uuid(field, expr)
-            case Kind.STRING:
+            case ValueKind.STRING:
                 self.string(field, form, expr)
-            case Kind.OCTETS:
+            case ValueKind.OCTETS:
                 self.octets(field, form, expr)
-            case Kind.STRUCT:
+            case ValueKind.STRUCT:
                 self.flush()
                 self.nested(field, form, expr)
-            case Kind.ARRAY:
+            case ValueKind.ARRAY:
                 self.array(field, form, expr)
 
     @abstractmethod
@@ -85,27 +86,27 @@ class Block(ABC):
 
     @abstractmethod
     def number(self, field: FieldPlan, expr: str) -> None:
-        """Emits or collects a number or a bool."""
+        """Emits the code for a number or a bool, or collects the field until `flush`."""
 
     @abstractmethod
     def uuid(self, field: FieldPlan, expr: str) -> None:
-        """Emits or collects a uuid."""
+        """Emits the code for a uuid, or collects the field until `flush`."""
 
     @abstractmethod
     def string(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
-        """Emits a string."""
+        """Emits the code for a string."""
 
     @abstractmethod
     def octets(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
-        """Emits bytes or records."""
+        """Emits the code for bytes or records."""
 
     @abstractmethod
     def nested(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
-        """Emits a struct that is not in an array; `flush` was called before."""
+        """Emits the code for a struct that is not in an array; `flush` was called before."""
 
     @abstractmethod
     def array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
-        """Emits an array."""
+        """Emits the code for an array."""
 
     @abstractmethod
     def absent(self, field: FieldPlan, expr: str) -> None:
@@ -113,29 +114,30 @@ class Block(ABC):
 
     @abstractmethod
     def tagged(self, field: FieldPlan, expr: str) -> None:
-        """Emits code for a tagged field before the tagged fields are read or written."""
+        """Emits the code that a tagged field needs before the tagged fields are read or written."""
 
     @abstractmethod
-    def end(self, form: StructEnd) -> None:
+    def end(self, form: TaggedFieldsForm) -> None:
         """Emits code for the end of the struct: its tagged fields, if the layout is flexible."""
 
 
 def value_function(verb: str, kind: str, form: FieldForm) -> str:
-    """Returns a name such as `read_compact_nullable_string`."""
+    """Returns the name of a function for a value, such as `read_compact_nullable_string`."""
     compact = "compact_" if form.compact else ""
     nullable = "nullable_" if form.nullable else ""
     return f"{verb}_{compact}{nullable}{kind}"
 
 
 def elements_function(verb: str, field: FieldPlan, form: FieldForm) -> tuple[str, str] | None:
-    """Returns a name such as `read_compact_strings`, and the source of a further argument or "".
+    """Returns the name of an array's function, such as `read_compact_strings`, and an argument.
 
-    Returns None for structs, and for bytes: no function reads or writes an array of bytes, because
-    Kafka has no such field.
+    The argument is source such as `, "i"`, which follows the other arguments of a call; "" if the
+    function has no such argument. Returns None for structs, and for bytes: no function reads or
+    writes an array of bytes, because Kafka has no such field.
     """
     plural = _PLURALS.get(field.element_kind)
     if plural is None:
         return None
-    compact = "compact_" if form.compact and field.element_kind is Kind.STRING else ""
+    compact = "compact_" if form.compact and field.element_kind is ValueKind.STRING else ""
     extra = f', "{FORMATS[field.spec.element_type]}"' if plural == "numbers" else ""
     return f"{verb}_{compact}{plural}", extra

@@ -12,7 +12,7 @@ from kproto.schema.specs import MessageSpec
 from .code import indent
 from .docstrings import class_docstring
 from .imports import Imports
-from .plan import FieldPlan, Kind, StructPlan
+from .plan import FieldPlan, StructPlan, ValueKind
 from .rendering import block
 from .wrapping import WIDTH
 
@@ -25,7 +25,7 @@ def class_parts(
     """Returns the template values for a struct; the repr hides the fields in `secrets`."""
     for field in plan.fields:
         imports.default(field)
-        if field.element_kind is Kind.UUID:
+        if field.element_kind is ValueKind.UUID:
             imports.wire("uuid", "Uuid")
     hidden = [f'"{field.attribute}"' for field in plan.fields if field.spec.name in secrets]
     return {
@@ -46,7 +46,7 @@ def class_parts(
 
 
 def class_names(plan: StructPlan) -> list[str]:
-    """Returns the names of the generated classes for a struct: its class, and its keyed list."""
+    """Returns the names of a struct's generated classes: its class, and that of its keyed list."""
     if plan.keys and not plan.is_message:
         return [plan.class_name, f"{plan.class_name}Collection"]
     return [plan.class_name]
@@ -123,7 +123,10 @@ def _packed(field: FieldPlan, imports: Imports) -> list[str]:
 
 
 def _finders(plan: StructPlan) -> list[str]:
-    """Returns the lines of `find` and `find_all` of a keyed list, with its key fields."""
+    """Returns the lines of the methods `find` and `find_all` of a keyed list.
+
+    Their parameters are the key fields.
+    """
     several = len(plan.keys) > 1
     parameters = ["self", "*"]
     for key in plan.keys:
@@ -133,7 +136,7 @@ def _finders(plan: StructPlan) -> list[str]:
     name = plan.class_name
     return [
         *_method("find", parameters, f"{name} | None"),
-        '    """Returns an element with that key, or None; the first if none moved or changed."""',
+        '    """Returns an element with that key, or None: the first, unless elements changed."""',
         f"    return self._find({names})",
         "",
         *_method("find_all", parameters, f"list[{name}]"),

@@ -34,9 +34,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The source of tests, which are joined with `and`, or with `or` if `either`.
+    """The source of conditions, which are joined with `and`, or with `or` if `either`.
 
-    The comment is written at the end of the line.
+    `comment` is written at the end of the line.
     """
 
     parts: tuple[str, ...]
@@ -48,14 +48,15 @@ class Condition:
 
     @property
     def alone(self) -> str:
-        """Returns the source, in parentheses if needed, to join it to other tests with `and`."""
+        """Returns the source as an operand of `and`; in parentheses if it contains an `or`."""
         return f"({self})" if self.either and len(self.parts) > 1 else str(self)
 
 
 def opposites(*pairs: tuple[str, str], either: bool = False) -> tuple[Condition, Condition]:
-    """Returns the condition of the first tests of all pairs, and its opposite.
+    """Returns the condition that joins the first tests of all pairs, and the opposite condition.
 
-    Each pair is the source of a test and of its opposite.
+    Joins the first tests by `and`, or by `or` if `either` is set. Each pair is the source of a test
+    and of its opposite.
     """
     holds, fails = zip(*pairs, strict=True)
     return Condition(holds, either), Condition(fails, not either)
@@ -98,7 +99,10 @@ def when(test: str | Condition, then: Code, otherwise: Code = ()) -> If:
 
 
 def choose(branches: Iterable[tuple[str | Condition, Code]], otherwise: Code = ()) -> If:
-    """Returns an `if` statement with an `elif` for each further branch, and `else` unless empty."""
+    """Returns an `if` statement with an `elif` for each further branch.
+
+    It has an `else` unless `otherwise` is empty.
+    """
     made = (
         Branch(Condition((test,)) if isinstance(test, str) else test, tuple(body))
         for test, body in branches
@@ -138,24 +142,25 @@ def function(name: str, parameters: str, result: str, body: Code) -> list[str]:
 def chain(layouts: Layouts, context: Versions) -> Code:
     """Returns `if`, `elif` and `else` over versions, the newest first.
 
-    `layouts` must cover the versions `context`. Neighbours with equal code are merged, and empty
+    `layouts` must cover the versions `context`. Neighbors with equal code are merged, and empty
     branches left out.
     """
     return _chain(_merged(layouts), context)
 
 
 def chains(parts: Iterable[Layouts], context: Versions) -> Code:
-    """Returns a chain for each of `parts`; merges neighbouring chains with the same version ranges.
+    """Returns an `if` chain (see `chain`) for each of `parts`.
 
-    Statements with which all branches of a chain begin or end are moved before or after the chain.
+    Merges neighboring chains with the same version ranges. Emits the common first
+    statements of all branches once, before the chain, and their common last statements after it.
     """
-    joined: list[list[_Layout]] = []
+    joined: list[list[_VersionRangeCode]] = []
     for layouts in parts:
         merged = _merged(layouts)
         before = joined[-1] if joined else []
         if [layout.versions for layout in before] == [layout.versions for layout in merged]:
             merged = [
-                _Layout(first.versions, first.code + then.code)
+                _VersionRangeCode(first.versions, first.code + then.code)
                 for first, then in zip(before, merged, strict=True)
             ]
             joined.pop()
@@ -167,25 +172,27 @@ def chains(parts: Iterable[Layouts], context: Versions) -> Code:
     return out
 
 
-class _Layout(NamedTuple):
+class _VersionRangeCode(NamedTuple):
+    """The code for a range of versions."""
+
     versions: Versions
     code: tuple[Statement, ...]
 
 
-def _merged(layouts: Layouts) -> list[_Layout]:
-    """Returns the layouts; merges neighbours with equal code."""
-    merged: list[_Layout] = []
+def _merged(layouts: Layouts) -> list[_VersionRangeCode]:
+    """Returns the layouts; merges neighbors with equal code."""
+    merged: list[_VersionRangeCode] = []
     for versions, code in layouts:
         body = tuple(code)
         if merged and merged[-1].code == body:
             versions = merged.pop().versions.span(versions)
-        merged.append(_Layout(versions, body))
+        merged.append(_VersionRangeCode(versions, body))
     return merged
 
 
-def _shared(merged: list[_Layout]) -> tuple[Code, list[_Layout], Code]:
-    """Returns the first statements that all layouts share, the layouts without shared statements,
-    and the last statements that all layouts share.
+def _shared(merged: list[_VersionRangeCode]) -> tuple[Code, list[_VersionRangeCode], Code]:
+    """Splits layouts into the statements that begin all of them, the rest of each layout, and the
+    statements that end all of them. A single layout stays whole.
     """
     if len(merged) == 1:
         return (), merged, ()
@@ -195,17 +202,18 @@ def _shared(merged: list[_Layout]) -> tuple[Code, list[_Layout], Code]:
     head = _count(shortest, lambda at: all(body[at] == first[at] for body in bodies))
     tail = _count(shortest - head, lambda at: all(body[~at] == first[~at] for body in bodies))
     differing = [
-        _Layout(layout.versions, layout.code[head : len(layout.code) - tail]) for layout in merged
+        _VersionRangeCode(layout.versions, layout.code[head : len(layout.code) - tail])
+        for layout in merged
     ]
     return first[:head], differing, first[len(first) - tail :]
 
 
 def _count(most: int, holds: Callable[[int], bool]) -> int:
-    """Returns for how many numbers from 0 on `holds` is true without a gap, at most `most`."""
+    """Returns the lowest number from 0 on for which `holds` is false, at most `most`."""
     return next((at for at in range(most) if not holds(at)), most)
 
 
-def _chain(merged: list[_Layout], context: Versions) -> Code:
+def _chain(merged: list[_VersionRangeCode], context: Versions) -> Code:
     if len(merged) == 1:
         return merged[0].code
     filled = [layout for layout in reversed(merged) if layout.code]
@@ -216,8 +224,11 @@ def _chain(merged: list[_Layout], context: Versions) -> Code:
     return [choose((version_test(versions, context), code) for versions, code in filled)]
 
 
-def _split(layouts: list[_Layout]) -> Code:
-    """Returns a chain of layouts that all have code; `layouts` begins with the newest."""
+def _split(layouts: list[_VersionRangeCode]) -> Code:
+    """Returns version tests, each with the code of one layout; `layouts` begins with the newest.
+
+    Every layout must have code.
+    """
     *newer, oldest = layouts
     branches = tuple(
         Branch(Condition((f"version >= {versions.lowest}",)), code) for versions, code in newer
@@ -228,8 +239,11 @@ def _split(layouts: list[_Layout]) -> Code:
     return [If(branches, oldest.code)]
 
 
-def _only_in(layout: _Layout, context: Versions) -> If:
-    """Returns the code after a test of its versions, joined to the test of an inner `if`."""
+def _only_in(layout: _VersionRangeCode, context: Versions) -> If:
+    """Returns the code of `layout` inside an `if` that tests the versions of `layout`.
+
+    If the code is itself a single `if` with one branch, joins both conditions with `and`.
+    """
     versions = version_test(layout.versions, context)
     match layout.code:
         case (If((branch,), ()),):

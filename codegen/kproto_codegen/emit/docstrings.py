@@ -1,4 +1,4 @@
-"""Writes the docstring of a generated class: a sentence, the versions, and a line for each field.
+"""Writes the docstring of a generated class: a sentence, the versions, an entry for each field.
 
 Text from definitions is untrusted; it is changed so that it cannot end the docstring.
 """
@@ -77,7 +77,7 @@ def _flexible(plan: StructPlan) -> str:
 def _laid_out(paragraphs: Sequence[str | Sequence[str]], *, margin: int) -> list[str]:
     """Returns the lines of a docstring; a paragraph is text or a list of entries, each wrapped.
 
-    In untrusted text, quotes and backslashes are replaced.
+    Quotes, backslashes and unprintable characters are replaced, because the text is untrusted.
     """
     lines: list[str] = []
     width = WIDTH - margin

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from kproto.schema.layout import FieldForm, field_form
 from kproto.schema.versions import Versions
 
-from .blocks import Block
+from .blocks import StructCodeEmitter
 from .code import (
     Code,
     Condition,
@@ -27,10 +27,10 @@ from .code import (
     when,
 )
 from .imports import Imports
-from .plan import FieldPlan, Form, Run, StructPlan, Style
-from .readers import READERS, Reader, fixed_size_elements, uniform_elements
+from .plan import FieldPlan, FieldRun, Form, StructPlan, Style
+from .readers import READERS, ReadCodeEmitter, fixed_size_elements, uniform_elements
 from .wrapping import WIDTH
-from .writers import WRITERS, PresentWriter, Writer
+from .writers import WRITERS, NonNullWriteEmitter, WriteCodeEmitter
 
 __all__ = ["default_functions", "read_method", "struct_functions", "tags_functions", "write_method"]
 
@@ -57,7 +57,10 @@ def write_method(plan: StructPlan, imports: Imports) -> Lines:
 
 
 def struct_functions(plan: StructPlan, imports: Imports) -> list[Lines]:
-    """Returns the functions that read and write an array of a struct, and its tagged fields."""
+    """Returns the functions that read and write the elements of an array of structs.
+
+    If the struct has tagged fields, also returns the functions that read and write these.
+    """
     read, write = _read_structs(plan, imports), _write_structs(plan, imports)
     tags = tags_functions(plan, imports)
     return [read, *tags[:1], write, *tags[1:]]
@@ -69,7 +72,7 @@ def _read_structs(plan: StructPlan, imports: Imports) -> Lines:
     def loop(code: Code) -> Code:
         return [For("_ in range(count)", (f"entry = new({name})", *code, "entries.append(entry)"))]
 
-    def together(run: Run, forms: tuple[Form, ...], code: Code) -> Code:
+    def together(run: FieldRun, forms: tuple[Form, ...], code: Code) -> Code:
         if plan.of_array and run.is_fixed_size(forms):
             return fixed_size_elements(plan, imports, run, forms, code)
         if plan.of_array and run.is_uniform(forms):
@@ -101,14 +104,15 @@ def _write_structs(plan: StructPlan, imports: Imports) -> Lines:
 
 def _layouts(
     plan: StructPlan,
-    block: Callable[[], Block],
+    block: Callable[[], StructCodeEmitter],
     loop: Callable[[Code], Code] = lambda code: code,
-    together: Callable[[Run, tuple[Form, ...], Code], Code] = lambda run, forms, code: code,
+    together: Callable[[FieldRun, tuple[Form, ...], Code], Code] = lambda run, forms, code: code,
 ) -> Code:
-    """Returns the code of all runs for all versions, with version tests and in a `loop`.
+    """Returns the code of all field runs for all versions, with tests of the version.
 
-    In STRAIGHT style each layout has its own code with its own loop, which `together` may replace
-    by faster code. In BRANCHING style all versions share a loop, and version tests are inside it.
+    `block` creates an emitter, and `loop` puts code into a loop. In STRAIGHT style each layout has
+    its own code with its own loop, which `together` may replace by faster code. In BRANCHING style
+    all versions share a loop, and version tests are inside it.
     """
     if plan.style is Style.STRAIGHT:
         (run,) = plan.runs
@@ -138,7 +142,7 @@ def _read_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
     imports.wire("faults", "WireFault")
 
     def value(field: FieldPlan, form: FieldForm) -> Code:
-        return Reader(plan, target, imports).value(field, form)
+        return ReadCodeEmitter(plan, target, imports).value(field, form)
 
     refused = ["raise WireFault"]
     branches: list[tuple[Condition, Code]] = []
@@ -169,7 +173,7 @@ def _write_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
 
     def value(field: FieldPlan, form: FieldForm) -> Code:
         known = field.spec.default_value() is None  # a set value is then not None
-        writer = PresentWriter if known else Writer
+        writer = NonNullWriteEmitter if known else WriteCodeEmitter
         return writer(plan, target, imports).value(field, form)
 
     body: list[Statement] = ["tagged: list[RawTaggedField] = []"]
@@ -196,7 +200,7 @@ def _write_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
 
 
 def _tag_tests(plan: StructPlan, field: FieldPlan) -> tuple[str, ...]:
-    """Returns the test whether the version tags `field`; empty if all flexible versions do."""
+    """Returns the test that `field` is tagged; empty if it is tagged in all flexible versions."""
     if plan.always_tagged(field):
         return ()
     return (version_test(plan.tagged_versions(field), plan.flexible_versions),)
@@ -205,7 +209,7 @@ def _tag_tests(plan: StructPlan, field: FieldPlan) -> tuple[str, ...]:
 def _by_version(
     plan: StructPlan, field: FieldPlan, value: Callable[[FieldPlan, FieldForm], Code]
 ) -> Code:
-    """Returns the code for a tagged value, with version tests if its encoding changes."""
+    """Returns the code for a tagged value, with version tests if its encoding varies by version."""
     versions = plan.tagged_versions(field)
     layouts = [
         (Versions.single(version), value(field, field_form(field.spec, version, flexible=True)))
@@ -215,10 +219,10 @@ def _by_version(
 
 
 def default_functions(plans: Sequence[StructPlan], imports: Imports) -> list[Lines]:
-    """Returns the functions that test whether a struct has only defaults, where one is called.
+    """Returns the functions that test for defaults: one for each of `imports.tested_structs`.
 
-    The functions compare field by field, which takes a twentieth of the time of creating a struct
-    with defaults and comparing with it.
+    The functions compare field by field. Creating a struct with defaults and comparing with it
+    would take twenty times as long.
     """
     made = []
     for plan in reversed(plans):  # outer structs first: they register the inner structs they test

@@ -1,4 +1,4 @@
-"""Writes the head of each generated file: docstring, the generator's mark, style, source files.
+"""Writes the head of each generated module: docstring, the generator's mark, style, source files.
 
 File names are untrusted; they are escaped, so that they cannot end the comment.
 """

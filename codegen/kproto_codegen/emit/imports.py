@@ -22,7 +22,7 @@ _LETTERS: Final = {**FORMATS, "uint8": "B", "skip": "x"}
 
 
 class Imports:
-    """The names that the emitted code of a module uses, so that it imports no others."""
+    """Collects the names that the emitted code of a module uses, and so must import."""
 
     def __init__(self) -> None:
         self._wire: dict[str, set[str]] = {}
@@ -43,7 +43,7 @@ class Imports:
             self.wire("uuid", name)
 
     def default_tests(self, field: FieldPlan) -> None:
-        """Registers the names in the test whether `field` has its default."""
+        """Registers the names that the test for the default of `field` uses."""
         self.default(field)
         for name in field.test_names:
             if name == "index":
@@ -86,7 +86,7 @@ class Imports:
         return name
 
     def array_shapes(self, element: str) -> tuple[str, int]:
-        """Registers the list of Structs for 0 to 127 numbers of a type.
+        """Registers the list of the `struct.Struct`s that read 0, 1, … 127 numbers of a type.
 
         Returns its name, and the size of a number in bytes.
         """
@@ -97,7 +97,7 @@ class Imports:
         return name, struct.calcsize(f">{letter}")
 
     def counted_shapes(self, count: str, element: str) -> str:
-        """Registers the list of Structs for a count and 0 to 126 numbers; returns its name."""
+        """Registers the Struct list for a count and 0 to 126 numbers; returns the list's name."""
         name = f"_{count.upper()}_AND_{element.upper()}_ARRAYS"
         self.wire("writing", "COUNTED_ARRAY_STRUCTS")
         self._tables[name] = f'COUNTED_ARRAY_STRUCTS["{_LETTERS[count]}{_LETTERS[element]}"]'
@@ -114,7 +114,7 @@ class Imports:
 
 
 def import_lines(module: str, names: Sequence[str], *, margin: int = 0) -> list[str]:
-    """Returns the lines that import `names`, with one name per line if a line is too long."""
+    """Returns the lines that import `names`: one line, or a line per name if that is too long."""
     line = f"from {module} import {', '.join(names)}"
     if margin + len(line) <= WIDTH:
         return [line]

@@ -28,17 +28,17 @@ from .kafka_messages import DATA_PATH
 from .plan import StructPlan, Style, plan_structs
 from .rendering import block, rendered
 
-__all__ = ["BASES", "Runtime", "module_source"]
+__all__ = ["BASES", "RuntimePackage", "module_source"]
 
 #: The base class by message type; it is `Message` for all other types.
 BASES: Final = {"request": "Request", "response": "Response"}
 
 
 @dataclass(frozen=True, slots=True)
-class Runtime:
+class RuntimePackage:
     """The package from which generated code imports its runtime (`wire`, `messages.base`).
 
-    With `relative`, the generated package is inside it, and has relative imports.
+    With `relative`, the generated package is inside this package, and has relative imports.
     """
 
     name: str = "kproto"
@@ -58,7 +58,7 @@ class Runtime:
 def module_source(
     message: MessageSpec,
     messages: Sequence[MessageSpec],
-    runtime: Runtime,
+    runtime: RuntimePackage,
     secrets: Collection[str],
     made_from: Sequence[str],
 ) -> str:
@@ -105,7 +105,7 @@ def _about(message: MessageSpec) -> str:
 
 
 def _response_to(message: MessageSpec, messages: Sequence[MessageSpec]) -> str | None:
-    """Returns the name of the response to a request; None for other messages."""
+    """Returns the name of the response to a request; None if there is none."""
     if message.type != "request":
         return None
     expected = ("response", message.api_key, message.module)
@@ -143,7 +143,7 @@ def _import_lines(
     message: MessageSpec,
     plans: Sequence[StructPlan],
     response: str | None,
-    runtime: Runtime,
+    runtime: RuntimePackage,
     imports: Imports,
 ) -> list[str]:
     *inner, _ = plans

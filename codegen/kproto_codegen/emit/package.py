@@ -1,4 +1,4 @@
-"""Generates a package from specs: a module per message, `__init__`, and the definitions file.
+"""Generates a package from specs: message modules, `__init__`, definitions file, error codes.
 
 Checks that module names and api keys are unique in the package. Renders all files before `output`
 writes the first.
@@ -16,10 +16,10 @@ from kproto.schema.specs import MessageSpec
 
 from ..error_code import ErrorCode
 from ..errors import DefinitionError
-from ..origins import NO_ORIGINS, Origins
+from ..origins import NO_ORIGINS, SourceFileNames
 from .heads import head
 from .imports import import_lines
-from .module import BASES, Runtime, module_source
+from .module import BASES, RuntimePackage, module_source
 from .output import GenerateReport, write_files
 from .rendering import block, check_installed, rendered
 
@@ -37,13 +37,14 @@ def generate(
     error_codes: Sequence[ErrorCode] = (),
     error_table: Path | None = None,
     secrets: Collection[tuple[str, str]] = (),
-    origins: Origins = NO_ORIGINS,
+    origins: SourceFileNames = NO_ORIGINS,
 ) -> GenerateReport:
     """Writes the package called `package` with the classes of `messages` to the folder `out`.
 
-    `definitions` is the path of the definitions file, `error_table` the path of the module with the
-    error codes (None: no module). Generated code imports its runtime from the package `runtime`;
-    with `relative`, for `kproto.messages`, it has relative imports. `secrets` are (message, field)
+    A message without valid versions gets no class, but is in the definitions file. `definitions` is
+    the path of the definitions file, `error_table` the path of the module with the error codes
+    (None: no module). Generated code imports its runtime from the package `runtime`; with
+    `relative`, for `kproto.messages`, it has relative imports. `secrets` are pairs (message, field)
     that the repr hides, besides those of Kafka. The heads of the files name their `origins`.
 
     Raises DefinitionError if two messages have the same module name, if two requests have the same
@@ -67,7 +68,9 @@ def generate(
             )
         hidden = {field for name, field in (*SECRETS, *secrets) if name == message.name}
         made_from = origins.messages.get(message.name, ())
-        files[path] = module_source(message, usable, Runtime(runtime, relative), hidden, made_from)
+        files[path] = module_source(
+            message, usable, RuntimePackage(runtime, relative), hidden, made_from
+        )
     files[out / "__init__.py"] = _package_source(usable, package, origins.folders)
     lines = [definition_line(message) for message in sorted(messages, key=lambda m: m.name)]
     files[definitions] = "".join(f"{line}\n" for line in lines)
@@ -91,7 +94,7 @@ def _check_secrets(messages: Sequence[MessageSpec], secrets: Collection[tuple[st
 def _check_api_keys(messages: Sequence[MessageSpec]) -> None:
     """Raises DefinitionError if two requests have the same api key.
 
-    Kafka allows that for requests of different modules or releases, but not a generated package.
+    Kafka allows it for requests of different modules or releases; a generated package does not.
     """
     first: dict[int, MessageSpec] = {}
     for message in messages:
@@ -104,11 +107,11 @@ def _check_api_keys(messages: Sequence[MessageSpec]) -> None:
         if other.module == message.module:
             raise DefinitionError(
                 f"{both} of the module {message.module} have the api key {message.api_key}; "
-                "if releases gave it to one after the other, make a package of each release"
+                "if a later release reused the key, generate a package for each release"
             )
         raise DefinitionError(
             f"{other.name} of the module {other.module} and {message.name} of the module "
-            f"{message.module} have the api key {message.api_key}; make a package of each"
+            f"{message.module} have the api key {message.api_key}; generate a package for each"
         )
 
 

@@ -2,7 +2,7 @@
 
 Generated code tests the version only if the wire layout changes. An *item* is a field, or the
 tagged fields at the end of a struct. The *form* of an item is its encoding. A *segment* is a range
-of versions in which an item has the same form. A *run* is a group of neighbouring items whose
+of versions in which an item has the same form. A *run* is a group of neighboring items whose
 segments begin at the same versions. `readers` and `writers` emit the code for each run.
 """
 
@@ -26,12 +26,12 @@ from .kafka_messages import UNIFORM_STRUCTS
 __all__ = [
     "NEVER_LAZY",
     "FieldPlan",
+    "FieldRun",
     "Form",
-    "Kind",
-    "Run",
-    "StructEnd",
     "StructPlan",
     "Style",
+    "TaggedFieldsForm",
+    "ValueKind",
     "plan_structs",
 ]
 
@@ -43,7 +43,7 @@ class Style(Enum):
     STRAIGHT = "straight-line code for each layout"
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """The kinds of values that need different code to read and write."""
 
     BOOL = "bool"
@@ -57,15 +57,15 @@ class Kind(Enum):
 
 #: The kind by primitive type; all other primitive types are numbers.
 _KINDS: Final = {
-    "bool": Kind.BOOL,
-    "uuid": Kind.UUID,
-    "string": Kind.STRING,
-    "bytes": Kind.OCTETS,
-    "records": Kind.OCTETS,
+    "bool": ValueKind.BOOL,
+    "uuid": ValueKind.UUID,
+    "string": ValueKind.STRING,
+    "bytes": ValueKind.OCTETS,
+    "records": ValueKind.OCTETS,
 }
 
 #: The kinds whose values have a fixed size.
-_FIXED_WIDTH: Final = frozenset({Kind.BOOL, Kind.NUMBER, Kind.UUID})
+_FIXED_WIDTH: Final = frozenset({ValueKind.BOOL, ValueKind.NUMBER, ValueKind.UUID})
 
 #: The Python type by primitive type; it is int for all other primitive types.
 _PYTHON_TYPES: Final = {
@@ -99,8 +99,8 @@ _BOUNDS = {
 }
 
 
-class StructEnd(NamedTuple):
-    """The form of the tagged fields at the end of a struct: they exist if it is flexible."""
+class TaggedFieldsForm(NamedTuple):
+    """The form of the tagged fields at the end of a struct: they exist only if `flexible`."""
 
     flexible: bool
 
@@ -109,7 +109,7 @@ class StructEnd(NamedTuple):
 class FieldPlan:
     """A field of a struct, with the names and types of its Python code.
 
-    `collection` is whether the attribute is a keyed list.
+    `collection` is True if the attribute is a keyed list.
     """
 
     spec: FieldSpec
@@ -121,23 +121,23 @@ class FieldPlan:
     packed: bool = False
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ValueKind:
         """Returns the kind of the field."""
-        return Kind.ARRAY if self.spec.is_array else self.element_kind
+        return ValueKind.ARRAY if self.spec.is_array else self.element_kind
 
     @property
-    def element_kind(self) -> Kind:
+    def element_kind(self) -> ValueKind:
         """Returns the kind of the field, or of its elements if it is an array."""
         name = self.spec.element_type
-        return _KINDS.get(name, Kind.NUMBER) if name in PRIMITIVE_TYPES else Kind.STRUCT
+        return _KINDS.get(name, ValueKind.NUMBER) if name in PRIMITIVE_TYPES else ValueKind.STRUCT
 
     @property
     def of_strings(self) -> bool:
-        """Returns whether the field is an array of strings.
+        """Returns True if the field is an array of strings.
 
         The generated `__init__` checks such an argument, because users may pass a string.
         """
-        return self.spec.is_array and self.element_kind is Kind.STRING
+        return self.spec.is_array and self.element_kind is ValueKind.STRING
 
     @property
     def struct_snake(self) -> str:
@@ -146,33 +146,33 @@ class FieldPlan:
 
     @property
     def mostly_long(self) -> bool:
-        """Returns whether the field is mostly too long for a length of one byte: records."""
+        """Returns True for a field of type records: its length mostly takes more than one byte."""
         return self.spec.type == "records"
 
     @property
     def mostly_empty(self) -> bool:
-        """Returns whether the field is mostly null or empty: a nullable array of structs."""
+        """Returns True for a nullable array of structs, which is mostly null or empty."""
         return self.spec.is_struct_array and bool(self.spec.nullable_versions)
 
     @property
     def nullable(self) -> bool:
-        """Returns whether the attribute may be None in at least one version."""
+        """Returns True if the attribute may be None in at least one version."""
         return self.spec.default_value() is None or (
             bool(self.spec.nullable_versions) and self.spec.type not in FORMATS
         )
 
     @property
     def null_is_not_default(self) -> bool:
-        """Returns whether the field is a nullable struct whose default is not null."""
+        """Returns True if the field is a nullable struct whose default is not null."""
         return self.spec.is_struct and self.nullable and self.spec.default_value() is not None
 
     @property
     def lazy(self) -> bool:
-        """Returns whether the slot has DEFAULT until the attribute is first read.
+        """Returns True if the field's slot has DEFAULT until the attribute is first read.
 
-        That is so for a struct that all versions tag, and for an obsolete array, because such
-        fields are mostly absent. It saves the creation of three objects for each partition of a
-        fetch. Nullable fields, and attributes in NEVER_LAZY, are not lazy.
+        A lazy field is a struct that is tagged in all its versions, or an obsolete array: both are
+        mostly absent. This saves the creation of three objects for each partition of a Fetch
+        response. Nullable fields, and attributes in NEVER_LAZY, are not lazy.
         """
         spec = self.spec
         tagged = bool(spec.tagged_versions) and spec.tagged_versions.covers(spec.versions)
@@ -194,7 +194,7 @@ class FieldPlan:
 
     @property
     def annotation(self) -> str:
-        """Returns the source of the attribute's type."""
+        """Returns the source code of the attribute's type annotation."""
         made = self.element
         if self.collection:
             made = f"{made}Collection"
@@ -250,30 +250,31 @@ class FieldPlan:
 
     @property
     def calls_struct_test(self) -> bool:
-        """Returns whether `default_tests` calls the function that tests the struct."""
+        """Returns True if `default_tests` calls the function that tests the struct."""
         return self.spec.is_struct and self.spec.default_value() is not None
 
     @property
     def test_names(self) -> frozenset[str]:
-        """Returns the names that `default_tests` calls.
+        """Returns the names that the code of `default_tests` must import.
 
-        They refuse a value of a wrong type that equals the default, such as 0.0 for an int.
+        With these names, the code raises an error for a value of a wrong type that equals the
+        default, such as 0.0 for an int.
         """
         if self.spec.default_value() is None:
             return frozenset()
         match self.kind:
-            case Kind.ARRAY:
+            case ValueKind.ARRAY:
                 return frozenset({"elements"})
-            case Kind.BOOL:
+            case ValueKind.BOOL:
                 return frozenset({"BOOLS"})
-            case Kind.NUMBER if self.element == "int":
+            case ValueKind.NUMBER if self.element == "int":
                 return frozenset({"index"})
         return frozenset()
 
     @property
     def default_names(self) -> frozenset[str]:
         """Returns the names to import for the source of the default."""
-        if self.kind is not Kind.UUID:
+        if self.kind is not ValueKind.UUID:
             return frozenset()
         return frozenset({"ZERO_UUID" if self.spec.default_value() == bytes(16) else "Uuid"})
 
@@ -307,25 +308,28 @@ class FieldPlan:
         return repr(value).replace("e+", "e")
 
 
-Form: TypeAlias = FieldForm | StructEnd
+Form: TypeAlias = FieldForm | TaggedFieldsForm
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """Neighbouring items whose forms change at the same versions, and their forms by segment."""
+class FieldRun:
+    """Neighboring fields of a struct whose code is emitted together, and their forms by segment.
+
+    A segment is a range of versions in which the forms do not change.
+    """
 
     items: tuple[FieldPlan | None, ...]  # None is the tagged fields
     segments: tuple[tuple[Versions, tuple[Form, ...]], ...]
 
     def is_fixed_size(self, forms: tuple[Form, ...]) -> bool:
-        """Returns whether all structs with these forms have the same size, without tagged fields.
+        """Returns True if all structs with these forms and no tagged fields have the same size.
 
-        Returns False for layouts that are not flexible: few clients use them, so that faster code
-        is not worth its length.
+        Returns False for structs without fields. Also returns False for layouts that are not
+        flexible: few clients use them, so faster code is not worth its length.
         """
         written = set()
         for item, form in zip(self.items, forms, strict=True):
-            if isinstance(form, StructEnd):
+            if isinstance(form, TaggedFieldsForm):
                 if not form.flexible:
                     return False
             elif item is not None and form.presence is Presence.PLAIN:
@@ -333,18 +337,19 @@ class Run:
         return bool(written) and written <= _FIXED_WIDTH
 
     def is_uniform(self, forms: tuple[Form, ...]) -> bool:
-        """Returns whether structs with these forms have the same size if arrays have equal counts.
+        """Returns True if structs with these forms differ in size only by counts of packed arrays.
 
-        Returns False for layouts that are not flexible, as `is_fixed_size` does.
+        Returns False if the structs have no packed array. Also returns False for layouts that are
+        not flexible, as `is_fixed_size` does.
         """
         written = [
             (item.packed, item.kind)
             for item, form in zip(self.items, forms, strict=True)
-            if item is not None and not isinstance(form, StructEnd)
+            if item is not None and not isinstance(form, TaggedFieldsForm)
             if form.presence is Presence.PLAIN
         ]
         return (
-            forms[-1] == StructEnd(flexible=True)
+            forms[-1] == TaggedFieldsForm(flexible=True)
             and any(packed for packed, _ in written)
             and all(packed or kind in _FIXED_WIDTH for packed, kind in written)
         )
@@ -362,7 +367,7 @@ class StructPlan:
     versions: Versions
     flexible: Versions
     fields: tuple[FieldPlan, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[FieldRun, ...]
 
     @property
     def class_name(self) -> str:
@@ -376,7 +381,7 @@ class StructPlan:
 
     @property
     def keys(self) -> tuple[FieldPlan, ...]:
-        """Returns the key fields (`mapKey`) if arrays of the struct are keyed lists."""
+        """Returns the key fields (`mapKey`); arrays of a struct with key fields are keyed lists."""
         return tuple(field for field in self.fields if field.spec.map_key)
 
     @property
@@ -401,15 +406,16 @@ class StructPlan:
         return self.versions.intersect(spec.versions).intersect(spec.tagged_versions)
 
     def always_tagged(self, field: FieldPlan) -> bool:
-        """Returns whether all flexible versions in use tag `field`."""
+        """Returns True if all flexible versions in use tag `field`."""
         return self.tagged_versions(field).covers(self.flexible_versions)
 
 
 def plan_structs(message: MessageSpec, style: Style) -> list[StructPlan]:
     """Returns the plans of the structs of `message`, inner structs first, the message last.
 
-    In STRAIGHT style all items of a struct are in a single run, so that each layout gets its own
-    code. In BRANCHING style a run has neighbouring items with the same segments.
+    In STRAIGHT style all fields of a struct are in a single `FieldRun`, so that each layout gets
+    its own code. In BRANCHING style a `FieldRun` has neighboring fields that change at the same
+    versions.
     """
     uses = versions_in_use(message)
     structs = list(message.structs())
@@ -456,7 +462,7 @@ def _plan(
     def form(item: FieldPlan | None, version: int) -> Form:
         flexible = version in message.flexible_versions
         if item is None:
-            return StructEnd(flexible)
+            return TaggedFieldsForm(flexible)
         return field_form(item.spec, version, flexible=flexible)
 
     forms = [tuple(form(item, version) for version in versions) for item in items]
@@ -467,13 +473,13 @@ def _plan(
         numbered = groupby(range(len(items)), key=lambda index: _changes(forms[index]))
         groups = [list(group) for _, group in numbered]
     runs = []
-    for group in groups if versions else []:  # no version may use the struct
+    for group in groups if versions else []:  # a struct that no version uses has no runs
         columns = tuple(zip(*(forms[index] for index in group), strict=True))
         segments = tuple(
             (Versions(versions.lowest + low, versions.lowest + high), columns[low])
             for low, high in _segments(columns)
         )
-        runs.append(Run(tuple(items[index] for index in group), segments))
+        runs.append(FieldRun(tuple(items[index] for index in group), segments))
     return StructPlan(
         struct.name,
         is_message,
@@ -503,7 +509,7 @@ def _changes(forms: tuple[Form, ...]) -> tuple[int, ...]:
 
 
 def _segments(columns: tuple[tuple[Form, ...], ...]) -> list[tuple[int, int]]:
-    """Returns the ranges of indexes (first, last) in which the columns are equal."""
+    """Returns the index ranges (first, last) of consecutive columns that are equal."""
     starts = [0] + [i for i in range(1, len(columns)) if columns[i] != columns[i - 1]]
     ends = [start - 1 for start in starts[1:]] + [len(columns) - 1]
     return list(zip(starts, ends, strict=True))

@@ -1,10 +1,10 @@
 """Emits the code that reads each value: with calls (BRANCHING style) or inline (STRAIGHT style).
 
-Inline code is fast for three reasons. A single Struct reads neighbouring numbers together with the
+Inline code is fast for three reasons. A single Struct reads neighboring numbers together with the
 length or count after them, and skips an array that is mostly empty. A single Struct reads all
 structs of an array if they have the same size. Short strings, bytes and arrays are read without a
 call. For a long or invalid value, the code calls the functions of `kproto.wire.reading` at the same
-position.
+position, or raises WireFault.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Final, NamedTuple
 
 from kproto.schema.layout import FieldForm
 
-from .blocks import Block, elements_function, value_function
+from .blocks import StructCodeEmitter, elements_function, value_function
 from .code import Code, Condition, For, Statement, choose, when
 from .imports import Imports
-from .plan import FieldPlan, Form, Kind, Run, StructEnd, StructPlan, Style
+from .plan import FieldPlan, FieldRun, Form, StructPlan, Style, TaggedFieldsForm, ValueKind
 
-__all__ = ["READERS", "Reader", "fixed_size_elements", "uniform_elements"]
+__all__ = ["READERS", "ReadCodeEmitter", "fixed_size_elements", "uniform_elements"]
 
 #: From this many elements on, a single Struct for all is faster than reading each.
 _SEVERAL: Final = 5
 
 
-class Reader(Block):
+class ReadCodeEmitter(StructCodeEmitter):
     """Emits calls of `kproto.wire.reading`. The emitted code reads at `pos` and advances it."""
 
     def flush(self) -> None:
@@ -79,7 +79,7 @@ class Reader(Block):
     def tagged(self, field: FieldPlan, expr: str) -> None:
         self.absent(field, expr)  # sets the default, which reading the tag replaces
 
-    def end(self, form: StructEnd) -> None:
+    def end(self, form: TaggedFieldsForm) -> None:
         self.flush()
         none = f"{self.target}._unknown_tags = None"
         if form.flexible:
@@ -104,7 +104,7 @@ class Reader(Block):
         """Returns the code that reads `length` elements; a negative length means null."""
         read: Code
         several = elements_function("read", field, form)
-        if field.element_kind is Kind.STRUCT:
+        if field.element_kind is ValueKind.STRUCT:
             read = [f"{expr}, pos = _read_{field.struct_snake}(data, pos, length, version)"]
         elif several is not None:
             function, extra = several
@@ -119,8 +119,8 @@ class Reader(Block):
         return read
 
 
-class _BranchingReader(Reader):
-    """Emits calls; reads a single bool without a Struct."""
+class _BranchingReadEmitter(ReadCodeEmitter):
+    """Emits calls (BRANCHING style), but inline code for a bool without neighboring numbers."""
 
     def flush(self) -> None:
         match self.numbers:
@@ -131,19 +131,19 @@ class _BranchingReader(Reader):
                 super().flush()
 
 
-class _DeferredArray(NamedTuple):
-    """A mostly empty array, so that the numbers after it are read together with its count."""
+class _ArrayBetweenNumbers(NamedTuple):
+    """An array, usually empty, whose count is read together with the numbers after the array."""
 
     #: The index of the array's count among the collected numbers.
     count_index: int
     array: tuple[FieldPlan, FieldForm, str]
 
 
-class _StraightReader(Reader):
+class _InlineReadEmitter(ReadCodeEmitter):
     """Emits inline code for short values, and calls for others (STRAIGHT style)."""
 
     _after_numbers: tuple[Statement, ...] = ()  # statements that use the collected numbers
-    _deferred: _DeferredArray | None = None
+    _deferred: _ArrayBetweenNumbers | None = None
 
     def flush(self) -> None:
         deferred, self._deferred = self._deferred, None
@@ -157,7 +157,7 @@ class _StraightReader(Reader):
         self.code += self._after_numbers
         self._after_numbers = ()
 
-    def _flush_deferred(self, deferred: _DeferredArray) -> None:
+    def _flush_deferred(self, deferred: _ArrayBetweenNumbers) -> None:
         """Emits code that reads numbers as if the array between them were empty or null.
 
         If the array has elements, the code reads the array, then the numbers after it again.
@@ -198,22 +198,22 @@ class _StraightReader(Reader):
             self._sized("bytes", "int32", "data[pos:end]", form, expr)
 
     def array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
-        if field.element_kind in (Kind.NUMBER, Kind.BOOL):
+        if field.element_kind in (ValueKind.NUMBER, ValueKind.BOOL):
             self._numbers_array(field, form, expr)
         elif field.mostly_empty:
             if self._deferred:
                 self.flush()
-            self._deferred = _DeferredArray(len(self.numbers), (field, form, expr))
+            self._deferred = _ArrayBetweenNumbers(len(self.numbers), (field, form, expr))
             self.numbers.append(("uint8" if form.compact else "int32", "held"))
         else:
             self._general_array(field, form, expr)
 
     def _general_array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
-        """Emits an array. A count of 128 or more is read by a function, which also checks it."""
+        """Emits the code for an array; for a large or invalid count, the code calls a function."""
         function = self.function("array_length", form)
         if form.compact:
             self._take_byte("length")
-            # A compact count is encoded as count plus 1, so that null, 0, becomes -1.
+            # A compact count is encoded as count plus 1, and null as 0, which becomes -1.
             test = "length < 128" if form.nullable else "0 < length < 128"
             slow = f"length, pos = {function}(data, pos - 1)"
             self.code.append(when(test, ["length -= 1"], [slow]))
@@ -224,8 +224,8 @@ class _StraightReader(Reader):
             self.code.append(when(f"not {lowest} <= length < 128", [slow]))
         self.code += self.elements(field, form, expr)
 
-    def end(self, form: StructEnd) -> None:
-        """Emits code that reads the tagged fields; calls a function only if there are any."""
+    def end(self, form: TaggedFieldsForm) -> None:
+        """Emits code that reads the tagged fields; it calls a function only if there are any."""
         if not form.flexible:
             super().end(form)
             return
@@ -234,19 +234,22 @@ class _StraightReader(Reader):
         self.code.append(when("tags", [self.tags("pos - 1")], [none]))
 
     def _take_length(self, kind: str, local: str) -> None:
-        """Emits code that reads a length to `local`, together with the collected numbers."""
+        """Emits code that reads a length into `local`, in one Struct with the numbers before it."""
         self.numbers.append((kind, local))
         self.flush()
 
     def _take_byte(self, local: str) -> None:
-        """Emits code that reads a byte to `local`, together with the collected numbers if any."""
+        """Emits code that reads a byte into `local`.
+
+        If numbers precede the byte, one Struct reads the numbers and the byte.
+        """
         if self.numbers:
             self._take_length("uint8", local)
         else:
             self.code += [f"{local} = data[pos]", "pos += 1"]
 
     def _sized(self, kind: str, length: str, decoded: str, form: FieldForm, expr: str) -> None:
-        """Emits a string or bytes; `decoded` is the source that decodes `data[pos:end]`."""
+        """Emits the code for a string or bytes; the code `decoded` decodes `data[pos:end]`."""
         null = [f"{expr} = None"]
         if form.compact:
             self._take_byte("size")
@@ -262,7 +265,7 @@ class _StraightReader(Reader):
         self.code.append(choose(branches, [otherwise]))
 
     def _long_octets(self, form: FieldForm, expr: str) -> None:
-        """Emits bytes whose length is mostly a varint of two bytes.
+        """Emits the code for bytes whose length is mostly a varint of two bytes.
 
         The code always reads two bytes. They exist even if the length has one byte, because the
         tagged fields at the end of the struct have at least one.
@@ -300,7 +303,7 @@ class _StraightReader(Reader):
         self.code.append(choose(branches, slow))
 
 
-class _FixedSizeReader(_StraightReader):
+class _FixedSizeReadEmitter(_InlineReadEmitter):
     """Emits code that sets all fields of a struct from the tuple `fields`."""
 
     def __init__(self, plan: StructPlan, imports: Imports) -> None:
@@ -321,20 +324,20 @@ class _FixedSizeReader(_StraightReader):
     def _take_shape(self, kinds: list[str]) -> None:
         self.shape, self.size = self.imports.shape(kinds)
 
-    def end(self, form: StructEnd) -> None:
+    def end(self, form: TaggedFieldsForm) -> None:
         self.numbers.append(("skip", ""))
-        super().end(StructEnd(flexible=False))
+        super().end(TaggedFieldsForm(flexible=False))
 
 
 def fixed_size_elements(
-    plan: StructPlan, imports: Imports, run: Run, forms: tuple[Form, ...], each: Code
+    plan: StructPlan, imports: Imports, run: FieldRun, forms: tuple[Form, ...], each: Code
 ) -> Code:
     """Returns code that reads `count` structs of the same size with a single Struct.
 
     The code runs `each` instead if there are few structs, if a struct has tagged fields, or if the
     data ends early.
     """
-    reader = _FixedSizeReader(plan, imports)
+    reader = _FixedSizeReadEmitter(plan, imports)
     code = reader.struct(run, forms)
     new = f"entry = new({plan.class_name})"
     together: Code = [
@@ -353,8 +356,11 @@ def fixed_size_elements(
     ]
 
 
-class _UniformReader(_FixedSizeReader):
-    """Emits code like `_FixedSizeReader`, for structs with arrays of numbers, which stay bytes."""
+class _UniformReadEmitter(_FixedSizeReadEmitter):
+    """Emits code like `_FixedSizeReadEmitter`, for structs that also have arrays of numbers.
+
+    The emitted code sets each array to its bytes, and does not decode its elements.
+    """
 
     def _take_shape(self, kinds: list[str]) -> None:
         *fields, _ = kinds  # the last is the number of tagged fields
@@ -365,14 +371,15 @@ class _UniformReader(_FixedSizeReader):
 
 
 def uniform_elements(
-    plan: StructPlan, imports: Imports, run: Run, forms: tuple[Form, ...], each: Code
+    plan: StructPlan, imports: Imports, run: FieldRun, forms: tuple[Form, ...], each: Code
 ) -> Code:
-    """Returns code that reads `count` uniform structs with a single Struct, their arrays as bytes.
+    """Returns code that reads `count` structs of equal size with a single Struct.
 
-    The code runs `each` instead if there are few structs, or if `UniformStructs` refuses them, such
-    as for arrays with different counts.
+    The arrays in the structs are read as bytes. The code runs `each` instead if there are few
+    structs, or if `UniformStructs` refuses them, for example because their arrays have different
+    counts.
     """
-    reader = _UniformReader(plan, imports)
+    reader = _UniformReadEmitter(plan, imports)
     code = reader.struct(run, forms)
     new = f"entry = new({plan.class_name})"
     together: Code = [
@@ -387,7 +394,7 @@ def uniform_elements(
 
 
 #: The emitter of the reading code, by style.
-READERS: Final[dict[Style, type[Reader]]] = {
-    Style.BRANCHING: _BranchingReader,
-    Style.STRAIGHT: _StraightReader,
+READERS: Final[dict[Style, type[ReadCodeEmitter]]] = {
+    Style.BRANCHING: _BranchingReadEmitter,
+    Style.STRAIGHT: _InlineReadEmitter,
 }

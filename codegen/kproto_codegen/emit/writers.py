@@ -1,8 +1,8 @@
 """Emits the code that writes each value: with calls (BRANCHING style) or inline (STRAIGHT style).
 
-Inline code is fast for two reasons. A single Struct writes neighbouring numbers together with the
-length or count after them, and arrays of numbers together with their count. Strings are written
-without a call.
+Inline code is fast for two reasons. A single Struct writes neighboring numbers together with the
+length or count after them, and arrays of numbers together with their count. Most strings are
+written without a call.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Final
 
 from kproto.schema.layout import FieldForm
 
-from .blocks import Block, elements_function, value_function
+from .blocks import StructCodeEmitter, elements_function, value_function
 from .code import Code, For, choose, when
-from .plan import FieldPlan, Kind, StructEnd, Style
+from .plan import FieldPlan, Style, TaggedFieldsForm, ValueKind
 
-__all__ = ["WRITERS", "PresentWriter", "Writer"]
+__all__ = ["WRITERS", "NonNullWriteEmitter", "WriteCodeEmitter"]
 
 #: The bytes of null if the type is not compact; a compact null is 0.
 _NULL_STRUCT: Final = r"\xff"
@@ -23,7 +23,7 @@ _NULL_STRING: Final = r"\xff\xff"
 _NULL_INT32: Final = r"\xff\xff\xff\xff"
 
 
-class Writer(Block):
+class WriteCodeEmitter(StructCodeEmitter):
     """Emits calls of `kproto.wire.writing`. The emitted code passes all bytes to `append`."""
 
     def flush(self) -> None:
@@ -39,7 +39,7 @@ class Writer(Block):
         self.numbers = []
 
     def number(self, field: FieldPlan, expr: str) -> None:
-        value = self.bool_value(expr) if field.kind is Kind.BOOL else expr
+        value = self.bool_value(expr) if field.kind is ValueKind.BOOL else expr
         self.numbers.append((field.spec.type, value))
 
     def uuid(self, field: FieldPlan, expr: str) -> None:
@@ -81,7 +81,7 @@ class Writer(Block):
     def tagged(self, field: FieldPlan, expr: str) -> None:
         pass  # `end` writes the tagged fields
 
-    def end(self, form: StructEnd) -> None:
+    def end(self, form: TaggedFieldsForm) -> None:
         """Emits code that writes the tagged fields, mostly the byte 0.
 
         If the layout is not flexible, the code raises WireFault for unknown tagged fields.
@@ -104,7 +104,10 @@ class Writer(Block):
         return f"{function}(append, {value})"
 
     def bool_value(self, expr: str) -> str:
-        """Returns the source that converts a bool for a Struct; raises KeyError for other types."""
+        """Returns the source that converts a bool for a Struct.
+
+        The source raises KeyError or TypeError for a value that equals no bool.
+        """
         self.imports.wire("writing", "BOOLS")
         return f"BOOLS[{expr}]"
 
@@ -120,9 +123,9 @@ class Writer(Block):
             self.code.append(when(f"{expr} is None", ["raise WireFault"]))
 
     def or_null(self, form: FieldForm, expr: str, null: str, write: Code) -> None:
-        """Emits `write`, and before it a test for None that writes null if the layout allows it.
+        """Emits `write`; if the layout allows null, emits a test that writes null for None instead.
 
-        `null` has the bytes of null if the type is not compact.
+        `null` is the source of the bytes of null in a type that is not compact.
         """
         self.flush()
         if form.nullable:
@@ -133,7 +136,7 @@ class Writer(Block):
 
     def elements(self, field: FieldPlan, form: FieldForm, expr: str) -> Code:
         """Returns the code that writes the elements of an array, without its count."""
-        if field.element_kind is Kind.STRUCT:
+        if field.element_kind is ValueKind.STRUCT:
             return [f"_write_{field.struct_snake}(append, {expr}, version)"]
         several = elements_function("write", field, form)
         if several is None:
@@ -141,13 +144,13 @@ class Writer(Block):
             function = _function_of_present("bytes", form)
             return [For(f"element in elements({expr})", (self.call(function, "element"),))]
         function, extra = several
-        if field.element_kind is Kind.BOOL:
+        if field.element_kind is ValueKind.BOOL:
             self.imports.wire("writing", "elements")
             expr = f"[{self.bool_value('value')} for value in elements({expr})]"
         return [self.call(function, expr + extra)]
 
 
-class PresentWriter(Writer):
+class NonNullWriteEmitter(WriteCodeEmitter):
     """Emits calls for a value that is never None, without tests for None."""
 
     def refuse_null(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
@@ -158,7 +161,7 @@ class PresentWriter(Writer):
         self.code += write
 
 
-class _StraightWriter(Writer):
+class _InlineWriteEmitter(WriteCodeEmitter):
     """Emits inline code for strings, counts and arrays of numbers (STRAIGHT style)."""
 
     def uuid(self, field: FieldPlan, expr: str) -> None:
@@ -185,14 +188,14 @@ class _StraightWriter(Writer):
             self.code.append("append(text)")
 
     def octets(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
-        """Emits a call, because the function also accepts buffers other than bytes."""
+        """Emits a call, not inline code: the called function also accepts buffers besides bytes."""
         self.refuse_null(field, form, expr)
         function = _function_of_present("bytes", form)
         self.or_null(form, expr, _NULL_INT32, [self.call(function, expr)])
 
     def array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         self.refuse_null(field, form, expr)
-        if field.element_kind is Kind.NUMBER:
+        if field.element_kind is ValueKind.NUMBER:
             self._numbers_array(field, form, expr)
             return
         elements = self.elements(field, form, expr)
@@ -247,7 +250,7 @@ def _function_of_present(kind: str, form: FieldForm) -> str:
 
 
 #: The emitter of the writing code, by style.
-WRITERS: Final[dict[Style, type[Writer]]] = {
-    Style.BRANCHING: Writer,
-    Style.STRAIGHT: _StraightWriter,
+WRITERS: Final[dict[Style, type[WriteCodeEmitter]]] = {
+    Style.BRANCHING: WriteCodeEmitter,
+    Style.STRAIGHT: _InlineWriteEmitter,
 }

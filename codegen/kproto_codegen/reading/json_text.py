@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from ..errors import DefinitionError
 
-__all__ = ["MAX_DEPTH", "JsonNode", "JsonText", "JsonValue", "read_json"]
+__all__ = ["MAX_DEPTH", "JsonNode", "JsonValue", "ParsedJson", "read_json"]
 
 #: Most levels of nested objects and arrays, so that a hostile file cannot exhaust the stack.
 #: Kafka's definitions have at most 10.
@@ -67,12 +67,12 @@ _ESCAPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class JsonText:
+class ParsedJson:
     """The result of parsing a file.
 
-    `repeated` has an error for each key that an object has twice with the same scalar value; with
-    different values the key is refused. `trailing_line` is the line of content after the value,
-    None if there is none.
+    `repeated` has an error for each key that an object has twice with the same scalar value. (If
+    the values are different or not scalar, the file is refused.) `trailing_line` is the line of
+    content after the value, None if there is none.
     """
 
     root: JsonNode
@@ -80,19 +80,19 @@ class JsonText:
     trailing_line: int | None
 
 
-def read_json(text: str, *, file: str, allow_trailing: bool = False) -> JsonText:
+def read_json(text: str, *, file: str, allow_trailing: bool = False) -> ParsedJson:
     """Parses a JSON value.
 
-    Content after the value is an error unless `allow_trailing`. Raises DefinitionError, which names
-    file and line.
+    Content after the value is an error unless `allow_trailing`. Raises DefinitionError for invalid
+    JSON; the error names the file and the line.
     """
     reader = _Reader(text, file)
     node = reader.value(0)
     reader.skip()
     ended = reader.position == len(text)
     if not ended and not allow_trailing:
-        raise reader.error("there is content behind the end of the definition")
-    return JsonText(node, tuple(reader.repeated), None if ended else reader.line())
+        raise reader.error("there is content after the end of the definition")
+    return ParsedJson(node, tuple(reader.repeated), None if ended else reader.line())
 
 
 class _Reader:
@@ -135,7 +135,7 @@ class _Reader:
             raise self.error(f"nested more than {MAX_DEPTH} deep")
         match self.peek():
             case "":
-                raise self.error("the text ends where a value should stand")
+                raise self.error("the text ends, but a value must follow")
             case "{":
                 return self._object(depth)
             case "[":
@@ -149,7 +149,7 @@ class _Reader:
     def _scalar(self) -> JsonNode:
         match = _WORD.match(self.text, self.position)
         if match is None:
-            raise self.error(f"{self.text[self.position]!r} stands where a value should")
+            raise self.error(f"{self.text[self.position]!r} is not the start of a value")
         word, line = match[0], self.line()
         if word in _LITERALS:
             self.position = match.end()
@@ -157,7 +157,7 @@ class _Reader:
         number = _NUMBER.fullmatch(word)
         if number is None:
             if word.startswith("'"):
-                raise self.error("text stands in single quotes; JSON wants double ones")
+                raise self.error("text is in single quotes; JSON requires double quotes")
             raise self.error(f"{word!r} is no JSON value")
         self.position = match.end()
         fractional = number[1] or number[2]
@@ -175,11 +175,11 @@ class _Reader:
             return JsonNode(members, start)
         while True:
             if self.peek() != '"':
-                raise self.error("a key in double quotes should stand here")
+                raise self.error("a key in double quotes must follow")
             line = self.line()
             key = self._string()
             if self.peek() != ":":
-                raise self.error(f"a colon should follow the key {key!r}")
+                raise self.error(f"a colon must follow the key {key!r}")
             self.position += 1
             node = self.value(depth + 1)
             if key in members:
@@ -189,8 +189,11 @@ class _Reader:
                 return JsonNode(members, start)
 
     def _check_duplicate(self, key: str, line: int, first: JsonNode, second: JsonNode) -> None:
-        """Records a duplicate key with the same scalar value. Raises DefinitionError otherwise."""
-        reason = f"the key {key!r} stands twice, first on line {first.line}"
+        """Records a duplicate key with the same scalar value.
+
+        Raises DefinitionError if the values differ or are not scalar.
+        """
+        reason = f"the key {key!r} occurs twice, first on line {first.line}"
         error = DefinitionError(reason, file=self.file, line=line)
         same = type(first.value) is type(second.value) and first.text == second.text
         if isinstance(second.value, dict | list) or not same:
@@ -210,11 +213,11 @@ class _Reader:
                 return JsonNode(elements, start)
 
     def _goes_on(self, end: str, what: str) -> bool:
-        """Skips a comma or the end character; returns whether it was a comma."""
+        """Skips a comma or the end character; returns True for a comma."""
         found = self.peek()
         if found not in {",", end} or not found:
-            missing = "the text ends inside" if not found else f"{found!r} stands inside"
-            raise self.error(f"{missing} an {what}; a comma or {end!r} should stand here")
+            fault = "the text ends" if not found else f"{found!r} is"
+            raise self.error(f"{fault} inside an {what}; a comma or {end!r} must follow")
         self.position += 1
         return found == ","
 
@@ -247,14 +250,14 @@ class _Reader:
             low = self._utf16_unit()
             if 0xDC00 <= low < 0xE000:
                 return chr(0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00))
-            raise self.error("half of a surrogate pair stands alone")
+            raise self.error("a surrogate pair lacks one half")
         if 0xD800 <= unit < 0xE000:
-            raise self.error("half of a surrogate pair stands alone")
+            raise self.error("a surrogate pair lacks one half")
         return chr(unit)
 
     def _utf16_unit(self) -> int:
         match = _HEX4.match(self.text, self.position + 2)
         if match is None:
-            raise self.error("\\u wants four hexadecimal digits")
+            raise self.error("\\u requires four hexadecimal digits")
         self.position = match.end()
         return int(match[0], 16)

@@ -23,8 +23,8 @@ __all__ = [
     "LocatedSpec",
     "decode_text",
     "parse_definition",
+    "parse_with_faults",
     "read_definition",
-    "read_form",
     "read_text",
 ]
 
@@ -107,11 +107,13 @@ class Definition:
     """A message as a file defines it, with the lines of its keys.
 
     - `repeated`: an error for each key that an object has twice with the same value.
-    - `trailing_line`: the line of content after the definition, None if there is none.
+    - `trailing_line`: the line of content after the definition; None if there is none, or if that
+      content is in `faults`.
     - `faults`: the syntax errors.
-    - `guesses`: specs that have different values wherever a value could not be read. If a rule
+    - `guesses`: specs with various replacements for the values that could not be read. If a rule
       fails for the spec and for all guesses, the failure does not follow from a syntax error.
-    - `lacks_structs`: whether the fields or the name of a struct could not be read.
+    - `lacks_structs`: True if the name of a struct, the type of a field, or an array of fields or
+      structs could not be read.
     """
 
     spec: MessageSpec
@@ -124,7 +126,7 @@ class Definition:
     lacks_structs: bool = False
 
     def states(self, key: str) -> bool:
-        """Returns whether the message object has `key` with a value other than null."""
+        """Returns True if the message object has `key` with a value other than null."""
         member = _members(self.node).get(key)
         return member is not None and member.value is not None
 
@@ -151,15 +153,15 @@ class Definition:
 
 
 def read_definition(path: Path, *, module: str = "", lenient: bool = False) -> Definition:
-    """Reads the definition in the file `path`, as `read_form` does for a text.
+    """Reads the definition in the file `path`, as `parse_with_faults` does for a text.
 
     Raises DefinitionError if the file cannot be read or is not JSON.
     """
-    return read_form(read_text(path), file=str(path), module=module, lenient=lenient)
+    return parse_with_faults(read_text(path), file=str(path), module=module, lenient=lenient)
 
 
 def read_text(path: Path) -> str:
-    """Returns the content of a UTF-8 file. Raises DefinitionError if it cannot be read."""
+    """Returns the content of a file. Raises DefinitionError if it is unreadable or not UTF-8."""
     try:
         return decode_text(path.read_bytes(), file=str(path))
     except OSError as error:
@@ -169,7 +171,7 @@ def read_text(path: Path) -> str:
 def decode_text(data: bytes, *, file: str) -> str:
     """Decodes UTF-8 and removes a byte order mark.
 
-    Raises DefinitionError, which names the line of the first invalid byte.
+    Raises DefinitionError for other bytes; the error names the line of the first invalid byte.
     """
     try:
         return data.decode("utf-8").removeprefix("\ufeff")
@@ -181,17 +183,19 @@ def decode_text(data: bytes, *, file: str) -> str:
 def parse_definition(
     text: str, *, file: str, module: str = "", lenient: bool = False
 ) -> Definition:
-    """Parses a definition, as `read_form` does, but raises DefinitionError for syntax errors.
+    """Parses a definition like `parse_with_faults`, but raises DefinitionError for syntax errors.
 
     The error has all syntax errors, each with file, line and field.
     """
-    definition = read_form(text, file=file, module=module, lenient=lenient)
+    definition = parse_with_faults(text, file=file, module=module, lenient=lenient)
     if definition.faults:
         raise DefinitionError.of(definition.faults)
     return definition
 
 
-def read_form(text: str, *, file: str, module: str = "", lenient: bool = False) -> Definition:
+def parse_with_faults(
+    text: str, *, file: str, module: str = "", lenient: bool = False
+) -> Definition:
     """Parses a definition, and collects its syntax errors in `Definition.faults`.
 
     `module` is the Kafka module of the message. With `lenient`, content after the definition is
@@ -199,12 +203,12 @@ def read_form(text: str, *, file: str, module: str = "", lenient: bool = False) 
     JSON.
     """
     read = read_json(text, file=file, allow_trailing=True)
-    reader = _FormReader(file)
+    reader = _SpecReader(file)
     spec = reader.message(read.root).with_module(module)
     if read.trailing_line is not None and not lenient:
-        reason = "there is content behind the end of the definition"
+        reason = "there is content after the end of the definition"
         reader.faults.append(DefinitionError(reason, file=file, line=read.trailing_line))
-    guessing = [_FormReader(file, guess) for guess in _GUESSES] if reader.faults else []
+    guessing = [_SpecReader(file, guess) for guess in _GUESSES] if reader.faults else []
     return Definition(
         spec,
         file,
@@ -244,8 +248,8 @@ def _locate_fields(
 
 
 @dataclass(frozen=True, slots=True)
-class _Guess:
-    """The values that replace values that are missing or could not be read."""
+class _FallbackValues:
+    """The values to use instead of those that are missing or could not be read."""
 
     name: str = ""
     message_type: str = ""
@@ -255,21 +259,21 @@ class _Guess:
     flag: bool = False
 
 
-#: Replacement values that differ from each other and from the default `_Guess`, so that no rule
-#: fails for all of them.
+#: Replacement values that differ from each other and from the default `_FallbackValues`, so that no
+#: rule fails for all of them.
 _GUESSES: Final = (
-    _Guess("UnreadRequest", "request", "int32", Versions.parse("0+"), 0, True),
-    _Guess("UnreadResponse", "response", "string", Versions.single(0), 1, False),
+    _FallbackValues("UnreadRequest", "request", "int32", Versions.parse("0+"), 0, True),
+    _FallbackValues("UnreadResponse", "response", "string", Versions.single(0), 1, False),
 )
 
 
-class _FormReader:
+class _SpecReader:
     """Converts the JSON of a definition to specs, and collects the syntax errors.
 
     After an error it continues with a value of `guess`, so that it finds all errors.
     """
 
-    def __init__(self, file: str, guess: _Guess = _Guess()) -> None:
+    def __init__(self, file: str, guess: _FallbackValues = _FallbackValues()) -> None:
         self.file = file
         self.guess = guess
         self.faults: list[DefinitionError] = []
@@ -366,20 +370,20 @@ class _FormReader:
     def object(
         self, node: JsonNode, path: str, what: str, keys: frozenset[str]
     ) -> Mapping[str, JsonNode]:
-        """Returns the members of an object, without null members, which Kafka takes for missing.
+        """Returns the members of an object, without null members, which Kafka treats as missing.
 
         Adds a fault for each key that is not in `keys`. If `node` is not an object, adds a single
         fault and returns no members.
         """
         if not isinstance(node.value, dict):
-            self.fault(f"{node.kind} stands where {what} in braces should", node.line, path)
+            self.fault(f"{what} must be an object in braces, not {node.kind}", node.line, path)
             return {}
         for key, member in node.value.items():
             if key not in keys:
                 name = node.value.get("name")
                 here = path if name is None or keys is _MESSAGE_KEYS else f"{path}.{name.text}"
                 self.fault(
-                    f"{key!r} is no key of {what}; it has {', '.join(sorted(keys))}",
+                    f"{key!r} is no key of {what}; the keys are {', '.join(sorted(keys))}",
                     member.line,
                     here.lstrip("."),
                 )

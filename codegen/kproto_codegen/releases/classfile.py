@@ -1,8 +1,8 @@
 """Reads the constants of an enum from its Java class file; needs no Java.
 
-Parses the class file format (JVM specification, chapter 4): constant pool, superclass, methods and
-bootstrap methods. Then follows the instructions of the static initialiser that create the
-constants.
+Parses the class file format (JVM specification, chapter 4): constant pool, superclass, fields,
+methods and bootstrap methods. Then follows the instructions of the static initializer that create
+the constants.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["ClassFile", "ClassFileError", "ConstructorReference", "EnumConstant"
 
 
 class ClassFileError(Exception):
-    """Raised for bytes that are not a class file, and for an unknown static initialiser."""
+    """Raised for bytes that are not a class file, and for an unreadable static initializer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class ClassFile:
         return position
 
     def _read_members(self, position: int) -> tuple[int, list[_Member]]:
-        """Returns the position after the fields, or methods, that begin at `position`; and them."""
+        """Reads the fields, or the methods, at `position`; returns (end position, members)."""
         members: list[_Member] = []
         count = self._u2(position)
         position += 2
@@ -152,7 +152,7 @@ class ClassFile:
         return self._text(self._u2(at + 1)) if tag == _STRING else None
 
     def _lambda(self, index: int) -> ConstructorReference | None:
-        """Returns the constructor reference that an `invokedynamic` creates; None for others."""
+        """Returns the constructor reference that an `invokedynamic` creates, or None."""
         table = self._attributes["BootstrapMethods"]
         reference = self._u2(self._constants[index] + 1)
         position = 2
@@ -170,7 +170,7 @@ class ClassFile:
         """Returns the constants of this enum in order.
 
         Their arguments do not include name and ordinal. Raises ClassFileError if the static
-        initialiser does not create all constants with the instructions that compilers emit.
+        initializer does not create all constants with the instructions that compilers emit.
         """
         try:
             constants = list(self._made_constants())
@@ -184,7 +184,7 @@ class ClassFile:
         return constants
 
     def _made_constants(self) -> Iterator[EnumConstant]:
-        """Yields the constants that the static initialiser creates.
+        """Yields the constants that the static initializer creates.
 
         Stops at the first instruction for anything else, such as the array of values.
         """

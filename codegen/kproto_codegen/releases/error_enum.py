@@ -92,7 +92,10 @@ def error_codes_of_sources(read: Callable[[str], str | None], *, file: str) -> l
 
 
 def _descends(name: str, parent: Callable[[str], str | None]) -> bool:
-    """Returns whether a class is a RetriableException; `parent` returns its superclass."""
+    """Returns True if a class is a RetriableException.
+
+    `parent` returns the superclass of a class, or None if the class is not found.
+    """
     current: str | None = name
     seen: set[str] = set()
     while current is not None and current not in seen:

@@ -1,4 +1,4 @@
-"""Reads the definitions and error codes of a Kafka release from jars or a source tree.
+"""Reads the definitions and error codes of a Kafka release from jars, a source tree or a folder.
 
 Finds the definition files, and the number of the release. `parser` parses a definition, `rules`
 checks it, and `release.write_release` stores the result.
@@ -17,9 +17,9 @@ from typing import Final
 
 from ..error_code import ErrorCode
 from ..errors import DefinitionError
-from ..reading.parser import Definition, decode_text, read_form
+from ..reading.parser import Definition, decode_text, parse_with_faults
 from ..rules.cross_message_rules import check_messages
-from ..rules.table import Profile, check_definition
+from ..rules.table import CheckStrictness, check_definition
 from .error_enum import (
     ERRORS_CLASS,
     ERRORS_SOURCE,
@@ -48,8 +48,8 @@ MAX_DEFINITION_BYTES: Final = 1 << 20
 class ImportedRelease:
     """The result of reading a release.
 
-    `errors` has an error for each part that could not be read. `notes` has an error for each rule
-    that a definition breaks and that is not enforced (`Finding.accepted`).
+    `errors` has an error for each part that could not be read, and for each violation of a rule.
+    `notes` has the errors for violations that are not enforced (`Finding.accepted`).
     """
 
     release: Release
@@ -95,8 +95,8 @@ class Imported:
 def read_releases(paths: Sequence[Path], *, release: str | None = None) -> Imported:
     """Reads jars, folders of jars, source trees and folders of definitions.
 
-    `release` replaces the release that the sources name. Collects errors instead of raising them,
-    and adds an error for each path if no source has a definition.
+    `release` replaces the release that the sources name. Collects errors instead of raising them.
+    If all sources could be opened and none has a definition, adds an error for each path.
     """
     imported = Imported()
     by_release: dict[str, list[_Source]] = {}
@@ -125,13 +125,14 @@ def read_releases(paths: Sequence[Path], *, release: str | None = None) -> Impor
 def read_release_at(path: Path) -> Release:
     """Reads the release at `path`: a folder of facts, a jar, a folder of jars or a source tree.
 
-    Raises DefinitionError for all parts that could not be read, and if `path` has several releases.
+    Raises DefinitionError with all errors if a part is unreadable or breaks a rule. Also raises it
+    if `path` has several releases.
     """
     is_tree = (path / "gradle.properties").is_file()
     if path.is_dir() and not is_tree and next(path.rglob("*.jar"), None) is None:
         releases = [folder.name for folder in release_folders(path)]
         if releases:
-            reason = "is a folder of releases, and one of them is wanted: "
+            reason = "is a folder of releases; name one of them: "
             reason += ", ".join(str(path / name) for name in releases)
             raise DefinitionError(reason, file=str(path))
         return load_release(path)
@@ -153,11 +154,13 @@ def _read_release(name: str, sources: Sequence[_Source]) -> ImportedRelease:
         for entry in source.definitions:
             try:
                 text = decode_text(entry.read(), file=entry.file)
-                definition = read_form(text, file=entry.file, module=entry.module, lenient=True)
+                definition = parse_with_faults(
+                    text, file=entry.file, module=entry.module, lenient=True
+                )
             except DefinitionError as error:
                 imported.errors.append(error)
                 continue
-            found = check_definition(definition, profile=Profile.LEGACY)
+            found = check_definition(definition, profile=CheckStrictness.LEGACY)
             imported.notes += [finding.error for finding in found if finding.accepted]
             faults = [finding.error for finding in found if not finding.accepted]
             imported.errors += faults
@@ -203,7 +206,7 @@ def _open_folder(
 
 
 def _is_kafka_jar(path: Path) -> bool:
-    """Returns whether the name of a jar is that of a Kafka artefact, without a classifier."""
+    """Returns True if a jar is named like a Kafka artifact without a classifier."""
     match = _JAR_NAME.fullmatch(path.name)
     kafka = match is not None and match["artefact"].split("-")[0] in {"kafka", "connect"}
     return kafka and match is not None and match["classifier"] is None
@@ -213,6 +216,7 @@ def _open_jar(path: Path, release: str | None) -> _Source:
     try:
         jar = zipfile.ZipFile(path)
         names = set(jar.namelist())
+    # zipfile raises NotImplementedError for a version of the format that it does not know.
     except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise DefinitionError(f"is no readable jar: {error}", file=str(path)) from error
     read = _entry_reader(jar, path)
@@ -229,8 +233,7 @@ def _open_jar(path: Path, release: str | None) -> _Source:
         release = release or (match["version"] if match else None)
     if release is None:
         raise DefinitionError(
-            "neither its name nor kafka-version.properties tells the release; "
-            "say it with --release",
+            "has no release in its name or in kafka-version.properties; name it with --release",
             file=str(path),
         )
     module = _module_of_artefact(match["artefact"] if match else path.stem)
@@ -260,7 +263,7 @@ def _entry_reader(jar: zipfile.ZipFile, path: Path) -> Callable[[str], bytes]:
 
 
 def _module_of_artefact(artefact: str) -> str:
-    """Returns the module of a jar: `group-coordinator` for the artefact `kafka-group-coordinator`,
+    """Returns the module of a jar: `group-coordinator` for the artifact `kafka-group-coordinator`,
     and `core` for `kafka`.
     """
     return "core" if artefact == "kafka" else artefact.removeprefix("kafka-")
@@ -271,7 +274,7 @@ def _open_tree(path: Path, release: str | None) -> _Source:
         release = _property(_read_file(path / "gradle.properties"), "version")
     if release is None:
         raise DefinitionError(
-            "tells no version; say it with --release", file=str(path / "gradle.properties")
+            "has no version; name the release with --release", file=str(path / "gradle.properties")
         )
     definitions = []
     for file in sorted(path.rglob("src/main/resources/**/*.json")):
@@ -299,7 +302,7 @@ def _open_definitions(path: Path, release: str | None) -> _Source:
         release = _property(_read_file(version), "version") if version.is_file() else None
     if release is None:
         raise DefinitionError(
-            "nothing here tells the release; say it with --release", file=str(path)
+            "has no kafka-version.properties; name the release with --release", file=str(path)
         )
     definitions = [
         _source_file(_module_of_folder(path, file.parent), file)
@@ -318,7 +321,7 @@ def _module_of_folder(path: Path, folder: Path) -> str:
     A last part `common/message`, `common/metadata` or `message` is left out. If nothing is left,
     returns the name of `path`.
     """
-    inner = folder.relative_to(path).as_posix()
+    inner = "" if folder == path else folder.relative_to(path).as_posix()
     module = re.sub(r"(^|/)(common/(message|metadata)|message)$", "", inner)
     return module.replace("/", "-") or path.resolve().name
 

@@ -1,4 +1,4 @@
-"""Reads and writes the folder of a release, `schemas/<release>/`.
+"""Reads and writes the folder of a release, `schemas/<release>/`, and checks its definitions.
 
 The folder has a subfolder for each module with a JSON file for each message, and a file of error
 codes. `importer` reads a release from jars or sources, `release_union` combines several releases.
@@ -19,7 +19,7 @@ from kproto.schema.specs import MessageSpec
 
 from ..error_code import ErrorCode
 from ..errors import DefinitionError
-from ..origins import NO_ORIGINS, Origins
+from ..origins import NO_ORIGINS, SourceFileNames
 from ..reading.json_text import JsonNode, read_json
 from ..reading.parser import Definition, read_definition, read_text
 from ..rules.cross_message_rules import check_messages
@@ -54,7 +54,7 @@ class Release:
     name: str
     messages: tuple[MessageSpec, ...]
     error_codes: tuple[ErrorCode, ...] = ()
-    origins: Origins = field(default=NO_ORIGINS, compare=False)
+    origins: SourceFileNames = field(default=NO_ORIGINS, compare=False)
 
     def message(self, name: str) -> MessageSpec:
         """Returns the message called `name`. Raises KeyError if the release lacks it."""
@@ -76,7 +76,8 @@ def load_release(path: Path, *, root: Path | None = None) -> Release:
 
     Also accepts definitions without a module, directly in the folder, and Kafka's own files with
     comments. In `origins`, the names of files begin with the name of `root`, by default the folder
-    itself. Raises DefinitionError, which has the errors of all files.
+    itself. Raises DefinitionError if a file is invalid, or if there is no definition; the error has
+    the errors of all files.
     """
     root = root or path
     if not path.is_dir():
@@ -101,7 +102,7 @@ def load_release(path: Path, *, root: Path | None = None) -> Release:
     if faults:
         raise DefinitionError.of(faults)
     messages = tuple(definition.spec for definition in definitions)
-    origins = Origins(
+    origins = SourceFileNames(
         (_named(path, root),),
         {each.spec.name: (_named(Path(each.file), root),) for each in definitions},
         (_named(path / ERRORS_FILE, root),) if codes else (),
@@ -110,17 +111,15 @@ def load_release(path: Path, *, root: Path | None = None) -> Release:
 
 
 def _named(file: Path, root: Path) -> str:
-    """Returns the path of a file from the name of `root` on, so that it does not depend on the
-    machine.
-    """
+    """Returns the path of a file, beginning with the name of `root`; equal on all machines."""
     return (PurePosixPath(root.resolve().name) / file.relative_to(root).as_posix()).as_posix()
 
 
 def load_releases(path: Path) -> list[Release]:
     """Returns the releases in a folder such as `schemas/`, oldest first.
 
-    A folder without release folders is itself read as a release. Raises DefinitionError, which has
-    the errors of all files.
+    A folder without release folders is itself read as a release. Raises DefinitionError as
+    `load_release` does; the error has the errors of all releases.
     """
     if not path.is_dir():
         raise DefinitionError("is no folder of releases", file=str(path))
@@ -164,7 +163,7 @@ def _definition_files(path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def load_error_codes(path: Path) -> tuple[ErrorCode, ...]:
-    """Returns the error codes in the file `path`; none if it does not exist.
+    """Returns the error codes in the file `path`; an empty tuple if the file does not exist.
 
     Raises DefinitionError if the file is invalid, or has a code or a name twice.
     """

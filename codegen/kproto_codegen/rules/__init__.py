@@ -1,4 +1,5 @@
-"""Checks definitions by the rules of Kafka's message generator, which is called the reference.
+"""Checks definitions by the rules of Kafka's message generator, and by some rules for Python.
 
-Each rule is a function from a parsed definition to findings; `table` lists the rules.
+`table` lists the rules for a single definition; each is a function from the parsed definition to
+findings. `cross_message_rules` checks the messages of a release together.
 """

@@ -1,4 +1,4 @@
-"""Checks the messages of a release together: names and api keys must be unique.
+"""Checks the messages of a release together: names and api keys must not collide.
 
 The definitions must already satisfy the rules in `table`.
 """
@@ -18,10 +18,11 @@ __all__ = ["check_messages"]
 
 
 def check_messages(definitions: Iterable[Definition]) -> list[DefinitionError]:
-    """Returns an error for each conflict between messages of a release, at the later message.
+    """Returns an error for each conflict between messages of a release.
 
     Two messages conflict if they have the same name, the same Python module name, or the same
-    Kafka module, type and api key. A struct of a request must not have the name of the response.
+    Kafka module, type and api key; the error names the place of the later message. A struct of a
+    request must not have the name of the response; this error names the place of the struct.
     """
     names: dict[str, Definition] = {}
     modules: dict[str, Definition] = {}
@@ -31,7 +32,7 @@ def check_messages(definitions: Iterable[Definition]) -> list[DefinitionError]:
         message = definition.spec
         first = names.setdefault(message.name, definition)
         if first is not definition:
-            reason = f"two messages are called {message.name}: the other stands in {first.file}"
+            reason = f"two messages are called {message.name}: the other is in {first.file}"
             faults.append(message_finding(definition, "name", reason).error)
             continue
         first = modules.setdefault(module_name(message.name), definition)
@@ -58,9 +59,9 @@ def check_messages(definitions: Iterable[Definition]) -> list[DefinitionError]:
 
 
 def _named_as(request: Definition, response: MessageSpec) -> list[DefinitionError]:
-    """Returns an error for each struct of a request that has the name of its response.
+    """Returns an error for each struct of `request` whose class has the name of `response`.
 
-    The module of the request imports the class of the response.
+    The module of a request imports the class of its response.
     """
     reason = "the struct {} would have the name of the response in Python"
     return [

@@ -37,7 +37,7 @@ _NULLABLE_TYPES = frozenset({"string", "bytes", "records"})
 
 
 def field_versions_used(definition: Definition) -> Iterator[Finding]:
-    """Reports a field that no valid version has, as accepted, because Kafka has such a field.
+    """Reports a field that no valid version has; accepts it, because Kafka has such a field.
 
     If the field defines a struct, `struct_in_a_version` refuses it.
     """
@@ -67,15 +67,16 @@ def nested_versions(definition: Definition) -> Iterator[Finding]:
                 definition,
                 located,
                 "versions",
-                f"its versions {field.versions} are none of those around it, {outer}",
+                f"no version of the structs around it, {outer}, is in its versions "
+                f"{field.versions}",
             )
 
 
 def common_struct_versions(definition: Definition) -> Iterator[Finding]:
-    """Checks that a field of a common struct's type has a version in common with the struct.
+    """Checks that a field whose type is a common struct has a version in common with the struct.
 
-    Its first version must not be before that of the struct, because Kafka's generator has no schema
-    of the struct in such a version.
+    The first version of the field must not be before the first of the struct, because Kafka's
+    generator has no schema of the struct in such a version.
     """
     valid = definition.spec.valid_versions
     common = {located.spec.name: located.spec for located in definition.structs()}
@@ -91,8 +92,8 @@ def common_struct_versions(definition: Definition) -> Iterator[Finding]:
                 definition,
                 located,
                 "versions",
-                f"its versions {field.versions} are none of those of the struct {struct.name}, "
-                f"{struct.versions}",
+                f"no version of the struct {struct.name}, {struct.versions}, is in its versions "
+                f"{field.versions}",
             )
         elif used and used.lowest < known.lowest:
             yield spec_finding(
@@ -110,7 +111,10 @@ def nullable_type(definition: Definition) -> Iterator[Finding]:
         can_be = field.type not in PRIMITIVE_TYPES or field.type in _NULLABLE_TYPES
         if field.nullable_versions and not can_be:
             yield spec_finding(
-                definition, located, "nullableVersions", f"a field of type {field.type} has no null"
+                definition,
+                located,
+                "nullableVersions",
+                f"a field of type {field.type} cannot be nullable",
             )
 
 
@@ -118,7 +122,7 @@ def nullable_type(definition: Definition) -> Iterator[Finding]:
 
 
 def known_type(definition: Definition) -> Iterator[Finding]:
-    """Checks that a type is primitive (not `[]records`), a defined struct, or an array of those."""
+    """Checks that a type is primitive, a defined struct, or an array of those, not `[]records`."""
     structs = {name for name, _ in struct_definitions(definition)}
     common = {located.spec.name for located in definition.structs()}
     for located, field in located_fields(definition):
@@ -126,7 +130,7 @@ def known_type(definition: Definition) -> Iterator[Finding]:
         if name in PRIMITIVE_TYPES and field.type != "[]records":
             continue
         if field.type == "[]records":
-            reason = "an array of records, which are no elements; put them into a struct"
+            reason = "an array of records is not allowed; put the records into a struct"
         elif name.startswith("[]"):
             reason = "an array of arrays; put the inner one into a struct"
         elif not name:
@@ -194,7 +198,10 @@ def zero_copy_bytes(definition: Definition) -> Iterator[Finding]:
 
 
 def field_flexible_versions(definition: Definition) -> Iterator[Finding]:
-    """Checks that only string and bytes fields have flexibleVersions, within the message's."""
+    """Checks that only string and bytes fields have flexibleVersions.
+
+    The flexibleVersions of a field must be among those of the message.
+    """
     spec = definition.spec
     for located, field in located_fields(definition):
         if field.flexible_versions is None:
@@ -248,12 +255,12 @@ def tag_numbers(definition: Definition) -> Iterator[Finding]:
                 yield spec_finding(definition, located, "tag", f"the tag {tag} is negative")
             elif tag in seen:
                 yield spec_finding(
-                    definition, located, "tag", f"the tag {tag} is that of {seen[tag]} too"
+                    definition, located, "tag", f"the tag {tag} is also the tag of {seen[tag]}"
                 )
             elif tag >= len(tagged):
                 missing = min(set(range(len(tagged))) - {number for _, number in tagged})
                 yield spec_finding(
-                    definition, located, "tag", f"the tag {tag} leaves a hole; use {missing} first"
+                    definition, located, "tag", f"the tag {tag} leaves a gap; use {missing} first"
                 )
             seen.setdefault(tag, located.path)
 
@@ -270,7 +277,7 @@ def tag_and_tagged_versions(definition: Definition) -> Iterator[Finding]:
 
 
 def tagged_versions_range(definition: Definition) -> Iterator[Finding]:
-    """Checks that taggedVersions have no end, and are within the field's and flexible versions.
+    """Checks that taggedVersions have no end, and are within versions and flexibleVersions.
 
     The flexibleVersions are those of the field, or of the message if the field has none.
     """

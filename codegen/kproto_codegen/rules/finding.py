@@ -13,8 +13,8 @@ from ..errors import DefinitionError
 from ..reading.parser import Definition, LocatedSpec
 
 __all__ = [
+    "CheckStrictness",
     "Finding",
-    "Profile",
     "Rule",
     "field_groups",
     "located_fields",
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-class Profile(Enum):
+class CheckStrictness(Enum):
     """The strictness of the checks.
 
     LEGACY accepts definitions without flexibleVersions, as in releases before 3.0; the finding is
@@ -72,7 +72,7 @@ def located_fields(definition: Definition) -> Iterator[tuple[LocatedSpec, FieldS
 
 
 def field_groups(definition: Definition) -> Iterator[list[tuple[LocatedSpec, FieldSpec]]]:
-    """Yields a list of the fields of the message, and of each struct."""
+    """Yields a list of the message's own fields, and a list of the fields of each struct."""
     groups: dict[int, list[tuple[LocatedSpec, FieldSpec]]] = {}
     for located, field in located_fields(definition):
         groups.setdefault(id(located.holder), []).append((located, field))

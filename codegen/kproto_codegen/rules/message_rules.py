@@ -1,7 +1,7 @@
 """Rules about a message as a whole: its file, name, versions and listeners.
 
 Each function is a rule in `table`. A message without valid versions only reserves its api key;
-Kafka's generator does not check its other keys.
+Kafka's generator does not check the rest of its definition.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 
 
 def repeated_keys(definition: Definition) -> Iterator[Finding]:
-    """Reports a key that an object has twice with the same value, as accepted.
+    """Reports a key that an object has twice with the same value, as an accepted finding.
 
     The parser refuses different values. Kafka 3.9.2 has `versions` twice in fields of its
     DescribeTopicPartitions request and response.
@@ -39,10 +39,13 @@ def repeated_keys(definition: Definition) -> Iterator[Finding]:
 
 
 def trailing_content(definition: Definition) -> Iterator[Finding]:
-    """Reports content after the definition, as accepted; the parser refuses it unless lenient."""
+    """Reports content after the definition, as an accepted finding.
+
+    A parser that is not lenient refuses such content.
+    """
     if definition.trailing_line is not None:
         error = DefinitionError(
-            "there is content behind the end of the definition",
+            "there is content after the end of the definition",
             file=definition.file,
             line=definition.trailing_line,
         )
@@ -71,14 +74,14 @@ def rpc_name(definition: Definition) -> Iterator[Finding]:
             definition,
             "name",
             f"the name of a {definition.spec.type} must end with {suffix}, "
-            f"as {definition.spec.name!r} does not",
+            f"not be {definition.spec.name!r}",
         )
 
 
 def tabled_api_key(definition: Definition) -> Iterator[Finding]:
     """Checks that requests, responses and metadata have an api key, even without valid versions.
 
-    Kafka's generator has tables of them by api key, and fails without a key.
+    Kafka's generator writes tables of these messages by api key, and fails without a key.
     """
     spec = definition.spec
     if spec.type in {"request", "response", "metadata"} and spec.api_key is None:
@@ -112,7 +115,7 @@ def flexible_versions_stated(definition: Definition) -> Iterator[Finding]:
         yield message_finding(
             definition,
             "flexibleVersions",
-            'there is no "flexibleVersions"; write 0+ for a new message, none for none',
+            'there is no "flexibleVersions"; write 0+ for a new message, or none',
         )
 
 
@@ -128,7 +131,7 @@ def flexible_versions_open(definition: Definition) -> Iterator[Finding]:
 
 
 def deprecated_versions_valid(definition: Definition) -> Iterator[Finding]:
-    """Reports deprecatedVersions that are not valid versions, as accepted."""
+    """Reports deprecatedVersions that are not valid versions, as an accepted finding."""
     spec = definition.spec
     if spec.valid_versions and not spec.valid_versions.covers(spec.deprecated_versions):
         yield message_finding(
@@ -154,7 +157,7 @@ def listeners_of_request(definition: Definition) -> Iterator[Finding]:
             )
     for listener, count in Counter(spec.listeners).items():
         if count > 1:
-            yield message_finding(definition, "listeners", f"the listener {listener} stands twice")
+            yield message_finding(definition, "listeners", f"the listener {listener} occurs twice")
 
 
 def unstable_request(definition: Definition) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Rules about structs: their names, the names of their fields, and their nesting.
+"""Rules about structs: their names, the names of their fields, their nesting and their versions.
 
 Each function is a rule in `table`.
 """
@@ -32,8 +32,8 @@ __all__ = ["MAX_EXPANDED_FIELDS", "MAX_NAME_LENGTH", "MAX_STRUCT_DEPTH"]
 #: deepest message has 5.
 MAX_STRUCT_DEPTH: Final = 32
 
-#: Most fields of a message, where the fields of a struct count at each use of the struct: common
-#: structs that each use another twice would grow exponentially. Kafka's messages have below 100.
+#: Most fields of a message. The fields of a struct count at each use of the struct, because common
+#: structs that each use another twice grow exponentially. Kafka's messages have fewer than 100.
 MAX_EXPANDED_FIELDS: Final = 10_000
 
 #: Most characters of a name. File systems allow 255 for the name of a module, which has underscores
@@ -59,7 +59,7 @@ def struct_defined_once(definition: Definition) -> Iterator[Finding]:
 
 
 def struct_name(definition: Definition) -> Iterator[Finding]:
-    """Checks that the name of a struct is a valid class name, and not that of the message."""
+    """Checks that a struct's name is a valid class name and differs from the message's name."""
     for located in definition.structs():
         name = located.spec.name
         if _STRUCT_NAME.fullmatch(name) is None:
@@ -140,13 +140,13 @@ def field_names(definition: Definition) -> Iterator[Finding]:
                 first = seen[attribute]
                 reason = "" if first == field.name else f", as {attribute} in Python"
                 yield spec_finding(
-                    definition, located, "name", f"is the name of the field {first} too{reason}"
+                    definition, located, "name", f"is also the name of the field {first}{reason}"
                 )
             seen.setdefault(attribute, field.name)
 
 
 def no_recursion(definition: Definition) -> Iterator[Finding]:
-    """Checks that no struct contains itself, MAX_STRUCT_DEPTH and MAX_EXPANDED_FIELDS."""
+    """Checks that no struct contains itself; checks MAX_STRUCT_DEPTH and MAX_EXPANDED_FIELDS."""
     children = {
         name: list(_struct_fields(located)) for name, located in struct_definitions(definition)
     }
@@ -230,14 +230,14 @@ def element_has_bytes(definition: Definition) -> Iterator[Finding]:
                 definition,
                 located,
                 "versions",
-                f"its elements would have no bytes in version {version}, which is not flexible, "
-                f"and in which {name} has no field: give {name} one there, or the array other "
-                "versions",
+                f"its elements would have no bytes in version {version}: the version is not "
+                f"flexible, and {name} has no field in it; add a field to {name}, or change the "
+                "versions of the array",
             )
 
 
 def struct_in_a_version(definition: Definition) -> Iterator[Finding]:
-    """Checks that a common struct has a version, and a struct of a field a valid version."""
+    """Checks that each common struct has a version, and each other struct a valid version."""
     valid = definition.spec.valid_versions
     if not valid:
         return
@@ -261,13 +261,13 @@ def struct_in_a_version(definition: Definition) -> Iterator[Finding]:
                 definition,
                 located,
                 "versions",
-                f"the struct {name} is in no version: those of the field are {versions}, "
-                f"those around it {outer}",
+                f"the struct {name} is in no version: the versions of the field are {versions}, "
+                f"those of the structs around it are {outer}",
             )
 
 
 def inline_in_common(definition: Definition) -> Iterator[Finding]:
-    """Checks that no field in a common struct defines a struct, which would not be found."""
+    """Checks that no field in a common struct defines a struct; the struct would not be found."""
     for name, located in struct_definitions(definition):
         if located.parents and isinstance(located.parents[0], StructSpec):
             reason = f"the struct {name} is inside a common one; define it in commonStructs"

@@ -1,7 +1,8 @@
-"""Lists the rules for a definition, which are those of Kafka's message generator, and applies them.
+"""Lists the rules for a single definition, and applies them.
 
+Most are rules of Kafka's message generator; the others keep the generated Python classes valid.
 `message_rules`, `struct_rules` and `field_rules` have a function for each rule.
-`cross_message_rules` checks the messages of a release together. `parser` checks the syntax before.
+`cross_message_rules` checks the messages of a release together. `parser` checks the syntax first.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from kproto.schema.specs import MessageSpec
 from ..errors import DefinitionError
 from ..reading.parser import Definition
 from . import field_rules, message_rules, struct_rules
-from .finding import Finding, Profile, Rule
+from .finding import CheckStrictness, Finding, Rule
 
 __all__ = [
     "DEFINITION_RULES",
     "LEGACY_EXCEPTIONS",
+    "CheckStrictness",
     "Finding",
-    "Profile",
     "check_definition",
     "checked_spec",
 ]
@@ -68,20 +69,22 @@ DEFINITION_RULES: Final[Sequence[Rule]] = (
     field_rules.tagged_records,
 )
 
-#: The rules whose findings are accepted with Profile.LEGACY.
+#: The rules whose findings are accepted with CheckStrictness.LEGACY.
 LEGACY_EXCEPTIONS: Final[frozenset[Rule]] = frozenset({message_rules.flexible_versions_stated})
 
 
-def check_definition(definition: Definition, *, profile: Profile = Profile.STRICT) -> list[Finding]:
+def check_definition(
+    definition: Definition, *, profile: CheckStrictness = CheckStrictness.STRICT
+) -> list[Finding]:
     """Returns the syntax errors of a definition and the findings of all rules, sorted by line.
 
-    Leaves out a finding that follows from a syntax error: one that a rule does not find in all
-    `Definition.guesses` too.
+    Leaves out a finding that follows from a syntax error: a finding that is missing for at least
+    one of `Definition.guesses`.
     """
     found = [Finding(fault) for fault in definition.faults]
     guessed = [replace(definition, spec=spec) for spec in definition.guesses]
     for rule in DEFINITION_RULES:
-        lenient = profile is Profile.LEGACY and rule in LEGACY_EXCEPTIONS
+        lenient = profile is CheckStrictness.LEGACY and rule in LEGACY_EXCEPTIONS
         other_findings = [{_identity(entry) for entry in rule(guess)} for guess in guessed]
         found += [
             Finding(entry.error, entry.accepted or lenient)
@@ -92,11 +95,16 @@ def check_definition(definition: Definition, *, profile: Profile = Profile.STRIC
 
 
 def _identity(finding: Finding) -> tuple[int | None, str]:
-    """Returns line and reason of a finding. The path is left out, because a guess may change it."""
+    """Returns line and reason of a finding, by which `check_definition` compares findings.
+
+    The path may differ between a definition and its `guesses`.
+    """
     return finding.error.line, finding.error.reason
 
 
-def checked_spec(definition: Definition, *, profile: Profile = Profile.STRICT) -> MessageSpec:
+def checked_spec(
+    definition: Definition, *, profile: CheckStrictness = CheckStrictness.STRICT
+) -> MessageSpec:
     """Returns the spec of a definition. Raises DefinitionError with all errors if it is invalid."""
     found = check_definition(definition, profile=profile)
     faults = [finding.error for finding in found if not finding.accepted]

@@ -26,9 +26,11 @@ __all__ = ["Change", "format_changes", "release_changes"]
 class Change:
     """A change of a message in one or more versions.
 
-    `versions` are numbers of the newer release, or of the older release if they were dropped. Not
-    breaking are a new name, a new tagged field, and changes of a version that the older release
-    marked as unstable.
+    If the versions were dropped, or if the type of the message changed, `versions` are version
+    numbers of the older release, otherwise of the newer release. These changes are not
+    breaking: new names and version numbers, added and dropped tagged fields, an array of primitives
+    that became an array of structs with the same bytes, and changes of a version that the older
+    release marked as unstable.
     """
 
     message: str
@@ -81,7 +83,10 @@ def release_changes(old: Release, new: Release) -> list[Change]:
 
 
 def _is_unstable(release: Release, message: MessageSpec, version: int) -> bool:
-    """Returns whether the release marked the version as unstable; for a response, its request."""
+    """Returns True if the release marked the version as unstable.
+
+    The mark is in the request, and applies to its response too.
+    """
     if message.type == "response":
         requests = (
             other
@@ -96,7 +101,7 @@ def _is_unstable(release: Release, message: MessageSpec, version: int) -> bool:
 def _version_changes(
     united: Union, new: Release, message: MessageSpec, version: int, *, unstable: bool
 ) -> Iterator[Change]:
-    """Yields the changes of a message version of the older release."""
+    """Yields the changes that the newer release makes to a message version of the older release."""
     merged, number = united.resolve(message.name, version, message.type)
     current = next((entry for entry in new.messages if entry.name == merged.name), None)
     if current is None or number not in current.valid_versions:

@@ -60,7 +60,8 @@ class _VersionSplit:
     """The versions that come from the older definition, and from the newer.
 
     `below` and `above` are the versions that only the older definition has, before and after those
-    of the newer definition. The last range that is not empty is open-ended.
+    of the newer definition. Of `below`, `newer` and `above`, the last one that is not empty has no
+    upper end.
     """
 
     below: Versions
@@ -77,11 +78,11 @@ class _VersionSplit:
 
     @property
     def has_older_versions(self) -> bool:
-        """Returns whether a version comes from the older definition."""
+        """Returns True if a version comes from the older definition."""
         return bool(self.below or self.above)
 
     def join(self, old: Versions, new: Versions) -> Versions:
-        """Returns the range of `old` in the older versions joined with that of `new` in the newer.
+        """Joins the part of `old` in the older versions with the part of `new` in the newer ones.
 
         Raises _GapError if the result would have a gap.
         """
@@ -91,11 +92,11 @@ class _VersionSplit:
         return _join(joined, old.intersect(self.above))
 
     def lacks_older_version(self, versions: Versions) -> bool:
-        """Returns whether a version that only the older definition has is not in `versions`."""
+        """Returns True if a version that only the older definition has is not in `versions`."""
         return not (versions.covers(self.below) and versions.covers(self.above))
 
     def overlaps_older(self, versions: Versions) -> bool:
-        """Returns whether a version that only the older definition has is in `versions`."""
+        """Returns True if a version that only the older definition has is in `versions`."""
         return bool(versions.intersect(self.below) or versions.intersect(self.above))
 
 
@@ -108,8 +109,8 @@ def _join(first: Versions, second: Versions) -> Versions:
 def merge_messages(old: MessageSpec, new: MessageSpec) -> MessageSpec:
     """Returns a message with the versions of both definitions.
 
-    A version that both have is that of `new`. A renamed field with the same bytes gets the old name
-    as an alias. Raises DefinitionError if a single definition cannot express both.
+    A version that both definitions have is taken from `new`. A renamed field with the same bytes
+    gets the old name as an alias. Raises DefinitionError if no single definition can express both.
     """
     formerly = tuple(dict.fromkeys((*old.formerly, *new.formerly)))
     if not new.valid_versions:
@@ -126,7 +127,7 @@ def merge_messages(old: MessageSpec, new: MessageSpec) -> MessageSpec:
         merged = _Merger(old, new).message()
     except _GapError:
         raise DefinitionError(
-            "a field, or the flexible versions, would have versions with a hole in the union",
+            "a field, or the flexible versions, would have versions with a gap in the union",
             field=new.name,
         ) from None
     _verify(merged, old, new)
@@ -152,8 +153,9 @@ def _verify(merged: MessageSpec, old: MessageSpec, new: MessageSpec) -> None:
 class _Matches:
     """The matches between the fields of an older struct, `old`, and those of a newer struct.
 
-    By the name of a newer field, `by_new_name` has the matching older field, and `aliases` its
-    older names. `unmatched` are the older fields to add to the merged struct.
+    `by_new_name` maps the name of a newer field to the matching older field. `aliases` maps the
+    name of a newer field to its older names. `unmatched` are the older fields to add to the merged
+    struct.
     """
 
     old: Sequence[FieldSpec]
@@ -172,7 +174,7 @@ class _Merger:
         self.old_structs = {struct.name: struct.fields for struct in old.structs()}
         self.new_structs = {struct.name: struct.fields for struct in new.structs()}
         shared = old.valid_versions.intersect(new.valid_versions)
-        # The versions that both have, those nearest to the versions of only the older first.
+        # The shared versions, beginning next to the versions that only the older definition has.
         nearest = list(shared) if self.split.below or not self.split.above else list(shared)[::-1]
         #: Versions with the same bytes in both definitions, except for tagged fields.
         self.same_layout_versions = [
@@ -180,9 +182,9 @@ class _Merger:
             for version in nearest
             if _untagged_form(layout(old, version)) == _untagged_form(layout(new, version))
         ]
-        #: By the name of an older struct, its name in the merged message.
+        #: Maps the name of an older struct to its name in the merged message.
         self.struct_names: dict[str, str] = {}
-        #: By the name of a newer struct, the matches with the older structs that it replaces.
+        #: Maps the name of a newer struct to the matches with the older structs that it replaces.
         self.struct_matches: dict[str, list[_Matches]] = {}
         self.restored_structs: dict[str, tuple[FieldSpec, ...]] = {}
 
@@ -279,7 +281,10 @@ class _Merger:
                     yield entry, counterpart
 
     def _same_bytes(self, old: FieldSpec, new: FieldSpec, version: int) -> bool:
-        """Returns whether two fields have the same bytes in a version, except for inner tags."""
+        """Returns True if two fields have the same bytes in a version.
+
+        Tagged fields of the structs inside are not compared.
+        """
         if _shape(old) != _shape(new) or old.element_type in PRIMITIVE_TYPES:
             return _shape(old) == _shape(new)
         before = _present(self.old_structs[old.element_type], version, tagged=False)
@@ -289,7 +294,7 @@ class _Merger:
         )
 
     def _can_merge(self, old: FieldSpec, new: FieldSpec) -> bool:
-        """Returns whether a single field can have the encoding of each in its versions."""
+        """Returns True if a single field can have the encodings of both, each in its versions."""
         if _shape(old) != _shape(new):
             return False
         if old.tag is not None and new.tag is not None and old.tag != new.tag:
@@ -309,7 +314,7 @@ class _Merger:
         self.struct_matches.setdefault(after, []).append(matches)
 
     def _restore_struct(self, old: FieldSpec) -> None:
-        """Adds the struct of a field that only the older definition has to the merged message."""
+        """Adds the struct of `old`, a field of only the older definition, to the merged message."""
         name = old.element_type
         if name in PRIMITIVE_TYPES or name in self.struct_names:
             return
@@ -339,7 +344,7 @@ class _Merger:
         return tuple(fields[name] for name in order)
 
     def _insert(self, matches: _Matches, fields: dict[str, FieldSpec], order: list[str]) -> None:
-        """Adds the unmatched older fields, each after the field that preceded it."""
+        """Adds the older fields without a match, each after its predecessor in the older struct."""
         continued = {before.name: after for after, before in matches.by_new_name.items()}
         restored_names = {before.name for before in matches.unmatched}
         position = 0
@@ -353,7 +358,7 @@ class _Merger:
                 position = max(position, order.index(continued[before.name]) + 1)
 
     def _merged(self, old: FieldSpec | None, new: FieldSpec, aliases: Sequence[str]) -> FieldSpec:
-        """Returns the field that has the versions of both; without `old`, that of `new`.
+        """Returns `new` with the versions of both fields; if `old` is None, with those of `new`.
 
         Raises _GapError if a version range of the result would have a gap.
         """
@@ -452,14 +457,17 @@ def _shape(entry: FieldSpec) -> str:
 
 
 def _versioned_name(entry: FieldSpec) -> str:
-    """Returns the new name of an older field whose name a newer field has, such as `NameV3`."""
+    """Returns a new name for an older field whose name a newer field has, such as `NameV3`.
+
+    The number is the lowest version of the older field.
+    """
     return f"{entry.name}V{entry.versions.lowest}"
 
 
 def _with_inner(
     entry: FieldSpec, structs: dict[str, tuple[FieldSpec, ...]], common: dict[str, Versions]
 ) -> FieldSpec:
-    """Returns the field with the fields of its struct, or without if the struct is common."""
+    """Returns the field with the fields of its struct; without fields if the struct is common."""
     name = entry.element_type
     if name not in structs or name in common:
         return replace(entry, fields=())

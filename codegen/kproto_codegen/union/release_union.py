@@ -18,7 +18,7 @@ from kproto.schema.versions import Versions
 
 from ..error_code import ErrorCode
 from ..errors import DefinitionError
-from ..origins import NO_ORIGINS, Origins
+from ..origins import NO_ORIGINS, SourceFileNames
 from ..releases.release import Release, load_releases
 from .merge import merge_messages, wire_form
 
@@ -64,13 +64,16 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """The merged messages of several releases, sorted by name, and the differences from each."""
+    """The merged messages of several releases, sorted by name.
+
+    `differences` are those between the merged messages and the messages of each release.
+    """
 
     releases: tuple[str, ...]
     messages: tuple[MessageSpec, ...]
     error_codes: tuple[ErrorCode, ...]
     differences: tuple[Difference, ...] = ()
-    origins: Origins = field(default=NO_ORIGINS, compare=False)
+    origins: SourceFileNames = field(default=NO_ORIGINS, compare=False)
 
     def message(self, name: str) -> MessageSpec:
         """Returns the message called `name` in the union. Raises KeyError if there is none."""
@@ -96,7 +99,10 @@ class Union:
 
 
 def load_union(schemas: Path) -> Union:
-    """Returns the union of the releases in a folder such as `schemas/`. Raises DefinitionError."""
+    """Returns the union of the releases in a folder such as `schemas/`.
+
+    Raises DefinitionError if a release is invalid, or if definitions cannot be merged.
+    """
     return unite(load_releases(schemas))
 
 
@@ -120,7 +126,7 @@ def unite(releases: Sequence[Release]) -> Union:
         releases=tuple(release.name for release in releases),
         messages=tuple(sorted(messages, key=lambda message: message.name)),
         error_codes=tuple(codes[code] for code in sorted(codes)),
-        origins=Origins(
+        origins=SourceFileNames(
             tuple(folder for origins in newest_first for folder in origins.folders),
             files,
             tuple(file for origins in newest_first for file in origins.error_codes),
@@ -134,7 +140,7 @@ def unite(releases: Sequence[Release]) -> Union:
 
 @dataclass(slots=True)
 class _NewerMessages:
-    """The messages of a newer release and the files that define them, to merge older ones into.
+    """The messages of a newer release, into which older messages are merged, and their files.
 
     `older_files` has the files of the older messages.
     """
@@ -187,7 +193,7 @@ def _unite(
 
 
 def changed_type(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bool:
-    """Returns whether the newer message with the name of `old` has a type that cannot be merged.
+    """Returns True if the newer message with the name of `old` has a type that cannot be merged.
 
     Keys and values of coordinators had the type `data` in older releases. Each version of such a
     key became a separate message of type `coordinator-key`.
@@ -206,9 +212,9 @@ def _same_name(old: MessageSpec, newer: _NewerMessages) -> MessageSpec | None:
 
 
 def _is_renumbered_key(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bool:
-    """Returns whether `old` is a coordinator's key of type `data`.
+    """Returns True if `old`, of type `data`, has the name of a newer message of `coordinator-key`.
 
-    Its version numbers are the api keys of the newer messages.
+    The version numbers of `old` are then the api keys of the newer messages.
     """
     new = newer.get(old.name, old)
     return (old.type, new.type) == ("data", "coordinator-key")
@@ -224,7 +230,7 @@ def _key_numbered(
 
 
 def _merge_renumbered(old: MessageSpec, newer: _NewerMessages) -> None:
-    """Adds the version of `old` that became a coordinator key to the former names of the key.
+    """Adds each version of `old` to the former names of the coordinator key that it became.
 
     Version N of `old` is version 0 of the key with api key N, because the int16 in front of the
     encoded key is the same. Raises DefinitionError if there is no such key.
@@ -234,8 +240,8 @@ def _merge_renumbered(old: MessageSpec, newer: _NewerMessages) -> None:
         key = _key_numbered(version, module, newer.by_name)
         if key is None:
             raise DefinitionError(
-                f"the data {old.name} becomes keys of coordinators, and its version {version} has "
-                "none of that number in the next release"
+                f"{old.name} (type data) becomes coordinator keys, but the next release has no "
+                f"coordinator key with the api key {version}"
             )
         former = [
             FormerName(name, kind, Versions.single(number), 0)
@@ -261,11 +267,11 @@ _KEYED_TYPES: Final = frozenset(
 
 
 def _renamed(old: MessageSpec, newer: _NewerMessages, older_names: set[str]) -> MessageSpec | None:
-    """Returns the renamed message of the newer release: with the same module, type and api key.
+    """Returns the newer message with the same module, type and api key; None if there is none.
 
-    A release may reuse an api key for another message. So the versions that both have must have the
-    same bytes, and the new name must not exist in the older releases. Returns None if there is no
-    such message.
+    A release may reuse an api key for another message. So both messages must have a common version,
+    all common versions must have the same bytes, and the newer name must not exist in the older
+    releases.
     """
     if old.type not in _KEYED_TYPES or old.api_key is None:
         return None

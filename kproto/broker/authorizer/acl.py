@@ -1,6 +1,6 @@
 """Defines `Acl`, which allows or denies an operation on resources, and filters of ACLs.
 
-KIP-140 (creating, describing and deleting ACLs), KIP-290 (prefixed patterns).
+Sources: KIP-140 (creating, describing and deleting ACLs), KIP-290 (prefixed patterns).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...wire.errors import ConfigurationError
 from .acl_types import (
     CLUSTER_NAME,
     WILDCARD,
-    AclCode,
+    AclEnum,
     Operation,
     PatternType,
     Permission,
@@ -22,21 +22,22 @@ from .acl_types import (
 
 __all__ = ["Acl", "AclFilter"]
 
-_W = TypeVar("_W", bound=AclCode)
+_W = TypeVar("_W", bound=AclEnum)
 
-#: `permission principal operation resource name [host]`
+#: The words of an ACL as text: permission, principal, operation, resource type, name; optionally
+#: host.
 _FEWEST_PARTS: Final = 5
 _MOST_PARTS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """Allows or denies an operation, such as
-    `Acl("User:alice", Operation.READ, ResourceType.TOPIC, "orders")`.
+    """Allows or denies a principal an operation on resources.
 
-    `principal` is `Type:name`; `User:*` matches all users. A literal `name` of `*` matches all
-    names. `host` is the client's IP address; `*` matches all. Raises ConfigurationError for invalid
-    arguments.
+    For example: `Acl("User:alice", Operation.READ, ResourceType.TOPIC, "orders")`. `principal` is
+    `Type:name`; `User:*` matches all users. A literal `name` of `*` matches all names. A prefixed
+    `name` matches all names that start with it. `host` is the client's IP address; `*` matches all.
+    Raises ConfigurationError for invalid arguments.
     """
 
     principal: str
@@ -78,7 +79,7 @@ class Acl:
 
         The fields are permission, principal, operation, resource type, name, and optionally a host.
         A name that ends with `*` is a prefix; `*` alone matches all names. Raises
-        ConfigurationError.
+        ConfigurationError for an invalid text.
         """
         try:
             parts = shlex.split(text)
@@ -103,9 +104,10 @@ class Acl:
 
 
 def _parse_code(words: type[_W], text: str, whole: str) -> _W:
-    """Returns the member of the enum `words` with the name `text`, in upper or lower case.
+    """Returns the member of the enum `words` with the name `text`.
 
-    Raises ConfigurationError that quotes `whole`, the text of the ACL.
+    `text` may be in upper or lower case, with `-` instead of `_`. Raises a ConfigurationError that
+    quotes `whole`, the text of the ACL.
     """
     found = words.__members__.get(text.upper().replace("-", "_"))
     if found is None or found.name == "UNKNOWN":
@@ -118,8 +120,9 @@ def _parse_code(words: type[_W], text: str, whole: str) -> _W:
 class AclFilter:
     """Matches ACLs; None and ANY match all values.
 
-    For `name`, the `pattern_type` LITERAL or PREFIXED matches ACLs with the same name and pattern
-    type, ANY those with the same name, and MATCH all ACLs that apply to a resource of that name.
+    `pattern_type` determines how `name` matches. LITERAL and PREFIXED match ACLs with this name and
+    pattern type. ANY matches ACLs with this name. MATCH matches ACLs that apply to a resource with
+    this name.
     """
 
     principal: str | None = None
@@ -131,7 +134,7 @@ class AclFilter:
     host: str | None = None
 
     def fault(self) -> str | None:
-        """Returns why a broker refuses the filter; None if it accepts the filter."""
+        """Returns why DeleteAcls refuses the filter; None if DeleteAcls accepts it."""
         words = (self.operation, self.resource_type, self.pattern_type, self.permission)
         for word in words:
             if word == 0:
@@ -139,7 +142,7 @@ class AclFilter:
         return None
 
     def matches(self, acl: Acl) -> bool:
-        """Returns whether `acl` matches the filter."""
+        """Returns True if `acl` matches the filter."""
         return (
             self.resource_type in (ResourceType.ANY, acl.resource_type)
             and self.operation in (Operation.ANY, acl.operation)

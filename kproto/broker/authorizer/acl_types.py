@@ -15,7 +15,7 @@ __all__ = [
     "CLUSTER_NAME",
     "SUPPORTED_OPERATIONS",
     "WILDCARD",
-    "AclCode",
+    "AclEnum",
     "Operation",
     "PatternType",
     "Permission",
@@ -29,16 +29,16 @@ WILDCARD: Final = "*"
 CLUSTER_NAME: Final = "kafka-cluster"
 
 
-class AclCode(IntEnum):
-    """Converts a code in a request to its member; a number without a member becomes UNKNOWN."""
+class AclEnum(IntEnum):
+    """Converts the code of an ACL request to an enum member; an unknown number becomes UNKNOWN."""
 
     @classmethod
-    def _missing_(cls, value: object) -> AclCode | None:
+    def _missing_(cls, value: object) -> AclEnum | None:
         return cls(0) if isinstance(value, int) else None
 
 
-class ResourceType(AclCode):
-    """Names the types of resources."""
+class ResourceType(AclEnum):
+    """Names the types of the resources that ACLs protect, with Kafka's codes."""
 
     UNKNOWN = 0
     ANY = 1
@@ -50,10 +50,11 @@ class ResourceType(AclCode):
     USER = 7
 
 
-class PatternType(AclCode):
+class PatternType(AclEnum):
     """Tells how the resource name of an ACL or a filter matches names.
 
-    ANY matches both patterns of this name; MATCH, all patterns that apply to this name.
+    In a filter, ANY matches literal and prefixed patterns with the filter's name, and MATCH matches
+    all patterns that apply to a resource with this name.
     """
 
     UNKNOWN = 0
@@ -63,8 +64,11 @@ class PatternType(AclCode):
     PREFIXED = 4
 
 
-class Operation(AclCode):
-    """Names the operations on resources. Authorized operations in responses have bit 1 << N."""
+class Operation(AclEnum):
+    """Names the operations on resources.
+
+    In the authorized operations of a response (KIP-430), an operation is the bit `1 << code`.
+    """
 
     UNKNOWN = 0
     ANY = 1
@@ -84,7 +88,7 @@ class Operation(AclCode):
     TWO_PHASE_COMMIT = 15
 
 
-class Permission(AclCode):
+class Permission(AclEnum):
     """Tells whether an ACL allows or denies its operation."""
 
     UNKNOWN = 0

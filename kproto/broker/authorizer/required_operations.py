@@ -20,8 +20,9 @@ class RequiredOperation(NamedTuple):
     """Describes an operation that an API requires.
 
     `when` describes the requests that require it; "" for all requests. `error` is the name of the
-    error if the operation is not allowed; "" if the response omits the resource instead. Of several
-    operations with the same `alternative`, one is enough.
+    error if the operation is not allowed; "" if the response omits the resource, or a part of its
+    description, instead. Of several operations with the same `alternative` that is not "", one is
+    enough.
     """
 
     operation: Operation
@@ -83,7 +84,9 @@ REQUIRED_OPERATIONS: Final[Mapping[int, tuple[RequiredOperation, ...]]] = {
             error=AUTHORIZATION_ERRORS[ResourceType.TOPIC],
         ),
         _required("CREATE TOPIC", "a topic is created", alternative="create"),
-        _required("DESCRIBE CLUSTER", "operations with the cluster are asked for", error=""),
+        _required(
+            "DESCRIBE CLUSTER", "the authorized operations of the cluster are requested", error=""
+        ),
     ),
     # LeaderAndIsr, StopReplica, UpdateMetadata, ControlledShutdown
     4: _CLUSTER_ACTION,
@@ -143,7 +146,7 @@ REQUIRED_OPERATIONS: Final[Mapping[int, tuple[RequiredOperation, ...]]] = {
         ),
         _required(
             "WRITE TOPIC",
-            "without a transactional id; any topic will do",
+            "without a transactional id; one topic is enough",
             alternative="idempotent",
             error=AUTHORIZATION_ERRORS[ResourceType.CLUSTER],
         ),
@@ -215,7 +218,11 @@ REQUIRED_OPERATIONS: Final[Mapping[int, tuple[RequiredOperation, ...]]] = {
     58: _CLUSTER_ACTION,
     59: _CLUSTER_ACTION,
     # DescribeCluster, DescribeProducers
-    60: (_required("DESCRIBE CLUSTER", "operations with the cluster are asked for", error=""),),
+    60: (
+        _required(
+            "DESCRIBE CLUSTER", "the authorized operations of the cluster are requested", error=""
+        ),
+    ),
     61: (_required("READ TOPIC"),),
     # BrokerRegistration, BrokerHeartbeat, UnregisterBroker
     62: _CLUSTER_ACTION,

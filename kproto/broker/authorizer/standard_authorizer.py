@@ -19,8 +19,8 @@ __all__ = ["Authorizer"]
 
 _EVERYBODY: Final = "User:*"
 
-#: For an operation, the operations that allow it, too, if an ACL allows them. To deny one of them
-#: does not deny the operation.
+#: The operations that imply an operation, by the implied operation. Each operation implies itself.
+#: The table applies only to ACLs that allow an operation, not to ACLs that deny an operation.
 _IMPLIED_BY: Final = {
     Operation.DESCRIBE: frozenset(
         {
@@ -87,7 +87,7 @@ class Authorizer:
         resource_type: ResourceType,
         name: str,
     ) -> bool:
-        """Returns whether `principal` at `host` may perform `operation` on the resource."""
+        """Returns True if `principal` at `host` may perform `operation` on the resource."""
         if principal in self._super_users:
             return True
         has_acls = allowed = False
@@ -108,10 +108,11 @@ class Authorizer:
     def allows_any(
         self, principal: str, host: str, operation: Operation, resource_type: ResourceType
     ) -> bool:
-        """Returns whether `operation` is allowed on at least one resource of the type (KIP-679).
+        """Returns True if `operation` is allowed on at least one resource of the type (KIP-679).
 
-        As in Kafka, only ACLs for `operation` itself and for ALL are considered, not those for
-        operations that imply it.
+        As in Kafka, an operation that implies `operation` counts only in ACLs that match the
+        resource name `hardcode`, such as ACLs for `*`. In other ACLs only `operation` itself and
+        ALL count.
         """
         # As in Kafka, an arbitrary name: it covers super users and resources without ACLs.
         if self.allows(principal, host, operation, resource_type, "hardcode"):

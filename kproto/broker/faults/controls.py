@@ -17,7 +17,7 @@ from ...wire.errors import ConfigurationError
 from .error_responses import NO_TOPICS, TopicLookup, applies_to
 from .outcomes import OUTCOMES, Close, Decided, Outcome, Refuse
 
-__all__ = ["Control", "ControlFunction", "Controls"]
+__all__ = ["Control", "ControlFunction", "ControlFunctions"]
 
 logger = logging.getLogger("kproto.broker")
 
@@ -29,8 +29,10 @@ ControlFunction: TypeAlias = Callable[[ReceivedRequest], Outcome]
 class Control:
     """Holds a registered control function.
 
-    `times` is how many outcomes other than None it may still return, None for no limit. `fault` is
-    the last exception that it raised, or a ConfigurationError for an invalid return value.
+    `request` is the class of the requests for which `function` is called, None for all requests.
+    `times` is how many outcomes other than None `function` may still return, None for no limit.
+    `fault` is the last exception that `function` raised, or a ConfigurationError for an invalid
+    return value; None if there was neither.
     """
 
     function: ControlFunction
@@ -39,10 +41,10 @@ class Control:
     fault: Exception | None = None
 
     def decide(self, request: ReceivedRequest, topics: TopicLookup) -> Outcome:
-        """Returns the function's outcome, or `Close()` if the function fails.
+        """Calls `function`; returns its outcome, or `Close()` if `function` fails.
 
-        Returns None if the function refuses topics, partitions or groups that the request does not
-        contain.
+        Returns None instead of a refusal of topics, partitions, groups or resources if the request
+        contains none of them.
         """
         try:
             outcome: object = self.function(request)
@@ -65,7 +67,7 @@ class Control:
             return Close()
 
 
-class Controls:
+class ControlFunctions:
     """Holds the control functions of a node, in the order in which they are called."""
 
     def __init__(self) -> None:
@@ -74,11 +76,12 @@ class Controls:
     def add(
         self, function: ControlFunction, request: type[Request[Any]] | None, times: int | None
     ) -> Control:
-        """Registers `function` for requests of class `request`, or for all requests if it is None.
+        """Registers `function` for requests of class `request`; None stands for all requests.
 
-        It is removed after `times` outcomes other than None. If `times` is None, the attribute
-        `times` of the function applies, if it has one, as `ErrorCode` does. Raises
-        ConfigurationError for invalid arguments.
+        The control is removed after `times` outcomes other than None. If `times` is None, the
+        attribute `times` of the function applies, such as that of `ErrorCode`. If the function has
+        no such attribute, or if the attribute is None, the control stays. Raises ConfigurationError
+        for invalid arguments.
         """
         if not callable(function):
             raise ConfigurationError(
@@ -97,7 +100,10 @@ class Controls:
         return control
 
     def add_shared(self, control: Control) -> None:
-        """Registers a control that other nodes have, too; `times` counts its outcomes on all."""
+        """Registers a control that other nodes have, too.
+
+        `Control.times` counts the outcomes on all nodes together.
+        """
         self._controls.append(control)
 
     def remove(self, control: Control) -> None:

@@ -1,9 +1,13 @@
-"""Creates error responses of any API, by a table of the error code fields of each response.
+"""Creates error responses.
 
-Most responses have one top-level error code. `_ERROR_CODE_PATHS` lists the others, which have an
-error code for each element of the request (topic, partition, group, resource). Fetch, Metadata and
-OffsetFetch may return more elements than the request names. For Fetch the handler refuses them; for
-Metadata and OffsetFetch, `mark_refused` sets the error codes in the handler's response.
+Most responses have one top-level error code. Others have an error code for each element of the
+request (topic, partition, group, resource). The table `_ERROR_CODE_PATHS` says where they have it.
+The table lacks some APIs without a top-level error code, such as AlterClientQuotas and
+AlterUserScramCredentials. This module cannot create error responses of these APIs.
+
+Fetch, Metadata and OffsetFetch may return more elements than the request names. For Fetch, the
+handler sets the error codes; for Metadata and OffsetFetch, `mark_refused` sets them in the
+handler's response.
 """
 
 from __future__ import annotations
@@ -50,7 +54,7 @@ class TopicLookup(NamedTuple):
 NO_TOPICS: Final = TopicLookup(lambda topic_id: "", lambda session_id: ())
 
 
-class _Step(NamedTuple):
+class _ListFieldMapping(NamedTuple):
     """Maps a list field of the request to the list field of the response.
 
     `struct` is the class name of the response's elements. If the request's elements are plain
@@ -66,12 +70,12 @@ class _Step(NamedTuple):
 class _ErrorCodePath(NamedTuple):
     """Describes where the response of an API has its error codes, in `versions`.
 
-    `per_element` is set if the response has also a top-level error code: a refusal of the whole
-    request sets the latter, and a refusal of elements their codes. `has_message` tells whether an
-    error message may be set.
+    `per_element` is True if the response also has a top-level error code. Then a refusal of the
+    whole request sets the top-level error code, and a refusal of elements sets theirs.
+    `has_message` is True if an error message may be set.
     """
 
-    steps: tuple[_Step, ...]
+    steps: tuple[_ListFieldMapping, ...]
     versions: range = range(2**15)
     per_element: bool = False
     has_message: bool = True
@@ -84,13 +88,14 @@ def _path(
     read = []
     for step in steps:
         request_field, _, response_field = step.partition(" > ")
-        read.append(_Step(request_field, *response_field.split()))
+        read.append(_ListFieldMapping(request_field, *response_field.split()))
     return _ErrorCodePath(tuple(read), versions, per_element, has_message)
 
 
 _RESOURCES: Final = "resources > responses AlterConfigsResourceResponse"
 
-#: The error code paths by API key. Other APIs and versions have a top-level error code.
+#: The error code paths by API key. Other APIs and versions have a top-level error code, or are not
+#: supported.
 _ERROR_CODE_PATHS: Final[Mapping[int, tuple[_ErrorCodePath, ...]]] = {
     0: (  # Produce
         _path(
@@ -202,9 +207,10 @@ _TOP_LEVEL_FETCH_ERRORS: Final = frozenset(
 
 
 def applies_to(request: ReceivedRequest, refuse: Refuse, lookup: TopicLookup) -> bool:
-    """Returns whether `refuse` refuses the request, or a topic, partition or group in it.
+    """Returns True if `refuse` refuses the request, or a topic, partition, group or resource in it.
 
-    Raises ConfigurationError if the response of the API has no error code.
+    Also returns True for a Metadata or OffsetFetch request for all topics, because the response may
+    contain a refused topic. Raises the error of `_error_code_path`.
     """
     message = request.message
     if message is None:
@@ -242,9 +248,10 @@ def _fetched_partitions(request: FetchRequest, lookup: TopicLookup) -> set[tuple
 def _fetches_refused_partition(
     request: OffsetFetchRequest, version: int, refuse: Refuse, lookup: TopicLookup
 ) -> bool:
-    """Returns whether an OffsetFetch contains a refused group or partition.
+    """Returns True if an OffsetFetch contains a refused group or partition.
 
-    Returns True if it requests all topics, because its response may contain a refused partition.
+    Also returns True if the request is for all topics: the response may contain a refused
+    partition.
     """
     groups: list[Any] = [request]
     if version >= _FIRST_VERSION_OF_MANY_GROUPS:
@@ -263,9 +270,10 @@ def _fetches_refused_partition(
 
 
 def is_refused_by_handler(request: Request[Any], refuse: Refuse) -> bool:
-    """Returns whether the handler gets the whole request.
+    """Returns True if the handler gets the whole request, with the elements to refuse.
 
-    It then applies `refuse` itself (Fetch), or `mark_refused` does so afterwards.
+    The handler of Fetch then refuses them itself. The handlers of Metadata and OffsetFetch do not:
+    `mark_refused` sets the error codes in their responses.
     """
     if isinstance(request, OffsetFetchRequest):
         return bool(refuse.partitions)
@@ -275,7 +283,7 @@ def is_refused_by_handler(request: Request[Any], refuse: Refuse) -> bool:
 
 
 def is_top_level_error(refuse: Refuse) -> bool:
-    """Returns whether the error code is one that Fetch has at its top level."""
+    """Returns True if the error code is one that Fetch has at its top level."""
     return error_code(refuse.code).name in _TOP_LEVEL_FETCH_ERRORS
 
 
@@ -284,8 +292,8 @@ def split_refused(
 ) -> tuple[Request[Any] | None, Response]:
     """Returns the request without its refused elements, and the response to the refused elements.
 
-    The request is None if no element remains. Raises ConfigurationError if the response has no
-    error code.
+    The request is None if no element remains, or if the response has only a top-level error code.
+    Raises the error of `_error_code_path`.
     """
     answer_class = response_of(type(request))
     assert answer_class is not None, "the broker read it, so that it has a response"
@@ -360,10 +368,11 @@ def _mark_topics(answer: MetadataResponse, refuse: Refuse) -> None:
 def _error_code_path(
     request: Request[Any], version: int, *, per_element: bool
 ) -> _ErrorCodePath | None:
-    """Returns the path to the error codes; None for the top-level error code.
+    """Returns the path to the error codes in the response; None for the top-level error code.
 
-    `per_element` tells whether elements are refused, and not the whole request. Raises
-    ConfigurationError if the response has neither.
+    `per_element` is True if elements are refused, and not the whole request. Raises
+    ConfigurationError if `_ERROR_CODE_PATHS` has no path for the request, and the response has no
+    top-level error code.
     """
     for path in _ERROR_CODE_PATHS.get(request.API_KEY, ()):
         if version in path.versions and per_element >= path.per_element:
@@ -429,8 +438,11 @@ def _split(
     setattr(remaining, first.request_field, kept_members)
 
 
-def _response_element(step: _Step, member: Any, top: type[Response]) -> Any:
-    """Returns the element of the response for an element of the request, with equal fields."""
+def _response_element(step: _ListFieldMapping, member: Any, top: type[Response]) -> Any:
+    """Returns the response element for a request element.
+
+    Copies the fields that both have, except lists and structs.
+    """
     response_struct = getattr(sys.modules[top._generated().__module__], step.struct)()
     if step.field:
         setattr(response_struct, step.field, member)
@@ -452,7 +464,10 @@ def _set_error(struct: Any, refuse: Refuse, has_message: bool = True) -> None:
 
 
 def _name(member: Any, lookup: TopicLookup = NO_TOPICS) -> str:
-    """Returns the name of an element of a request: a topic, resource or group."""
+    """Returns the name of a topic, resource or group in a request or response; "" if there is none.
+
+    `lookup` looks up the name of a topic that has only a topic id.
+    """
     if isinstance(member, str):
         return member
     for name in ("name", "topic", "resource_name", "group_id"):

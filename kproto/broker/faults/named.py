@@ -11,7 +11,7 @@ from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
 from .outcomes import Cut, Delay, Outcome, Refuse, Silence, Throttle
 
-__all__ = ["CutFrame", "ErrorCode", "LoseAnswer", "SilentConnection", "Slow", "Throttled"]
+__all__ = ["CutFrame", "ErrorCode", "LoseResponses", "SilentConnection", "Slow", "Throttled"]
 
 _LARGEST_CODE = 2**15 - 1
 
@@ -31,7 +31,10 @@ class Slow:
 
 @dataclass(frozen=True, slots=True)
 class Throttled:
-    """Sets `ms` as the throttle time of each response, and mutes the connection (KIP-219)."""
+    """Throttles each request for at least `ms`, as a quota does (KIP-219).
+
+    The response has the throttle time, and the connection is muted for that time.
+    """
 
     ms: int
 
@@ -44,9 +47,10 @@ class Throttled:
 
 @dataclass(frozen=True, slots=True)
 class CutFrame:
-    """Handles the request, sends `after_bytes` bytes of the response frame, closes the connection.
+    """Handles the request, sends `after_bytes` of the response frame, and closes the connection.
 
-    None means half of the frame.
+    If `after_bytes` is None, half of the frame is sent. At least the last byte is not sent. A
+    request that has no response is only handled.
     """
 
     after_bytes: int | None = None
@@ -59,7 +63,7 @@ class CutFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class LoseAnswer:
+class LoseResponses:
     """Handles the request, but sends neither its response nor any later one on the connection."""
 
     def __call__(self, request: ReceivedRequest) -> Outcome:
@@ -79,12 +83,14 @@ class ErrorCode:
 
     `error` is Kafka's name of an error, or an error code. `topics` are the names of the topics to
     refuse, or a mapping of names to partition indexes; if None, the whole request is refused. Names
-    also select topics that a request has by topic id. The rest of a request is handled normally. A
-    request that contains no selected topic is handled normally, and does not count.
+    also select topics that a request has by topic id, and groups or resources. The rest of a
+    request is handled normally. A request that contains no selected topic is handled normally, and
+    does not count.
 
-    The response has the error code for each refused partition, topic, group or resource, or at the
-    top level if its API has no other. If the response has no error code at all, the connection is
-    closed, and `Control.fault` is a ConfigurationError.
+    The response has the error code for each refused partition, topic, group or resource. If the API
+    has only a top-level error code, the response has it there. A refused Produce with acks=0 has no
+    response: the connection is closed. Some APIs, such as AlterClientQuotas, are not supported: the
+    connection is closed, and `Control.fault` is a ConfigurationError.
     """
 
     def __init__(
@@ -99,7 +105,7 @@ class ErrorCode:
                 self.code = code_of(error)
             except KeyError:
                 raise ConfigurationError(
-                    f"no error code is called {error!r}; take a name of Kafka's, such as "
+                    f"no error code is called {error!r}; give a name of Kafka's, such as "
                     "NOT_LEADER_OR_FOLLOWER"
                 ) from None
         else:

@@ -49,9 +49,9 @@ class Close(NamedTuple):
 class Throttle:
     """Handles the request, and throttles the client for `ms` as a quota does (KIP-219).
 
-    The response is sent at once, with this throttle time; a Fetch response has no records. Then no
-    request of the connection is processed for that time. Raises ConfigurationError for a time of 0
-    or less.
+    The handler's response is sent at once, with this throttle time, or a longer one of a quota; a
+    Fetch response has no records. Then no request of the connection is processed for that time.
+    Raises ConfigurationError for a time of 0 or less.
     """
 
     ms: int
@@ -64,8 +64,9 @@ class Throttle:
 class Cut:
     """Handles the request, sends `after_bytes` of the response frame, and closes the connection.
 
-    The frame begins with its size field of four bytes. None means half of the frame. At least the
-    last byte is not sent. Raises ConfigurationError for a negative number.
+    The frame begins with its size field of four bytes. If `after_bytes` is None, half of the frame
+    is sent. At least the last byte is not sent. A request that has no response is only handled.
+    Raises ConfigurationError for a negative number.
     """
 
     after_bytes: int | None = None
@@ -101,7 +102,10 @@ class Refuse:
     partitions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def includes(self, topic: str, index: int | None = None) -> bool:
-        """Returns whether a partition of a topic is refused; without `index`, at least one."""
+        """Returns True if a partition of a topic is refused.
+
+        If `index` is None, returns True if at least one partition of the topic is refused.
+        """
         if not self.partitions:
             return True
         meant = self.partitions.get(topic)
@@ -120,7 +124,8 @@ class RequestOutcome:
     """Combines the outcomes of all control functions for one request.
 
     `answer` is a response to send instead of the handler's. The request is handled if `handled` is
-    True and `answer` is None. `close` and `silent` tell what happens to the connection then.
+    True and `answer` is None. If `close` is True, the connection is closed afterwards. If `silent`
+    is True, no further response is sent on it.
     """
 
     answer: Response | None = None

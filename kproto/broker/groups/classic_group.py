@@ -1,10 +1,11 @@
-"""Implements a group of the classic protocol, by the actions of `classic_group_state`.
+"""Implements a group of the classic protocol; executes the actions of `classic_group_state`.
 
 The group has no timers: callers call `advance`, which handles expired timeouts. A delayed response
 is a `PendingResult`. `next_deadline_ms` is when the next timeout expires. The group notifies its
 watchers when a pending result is complete, and when the next deadline becomes earlier.
 
-KIP-62, 134, 345, 394, 559, 800, 814. The order of checks is that of a coordinator of Kafka 4.4.0.
+Sources: KIP-62, KIP-134, KIP-345, KIP-394, KIP-559, KIP-800, KIP-814. The order of checks is that
+of a coordinator of Kafka 4.4.0.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from .classic_members import (
     ClassicMembers,
     JoinRequest,
     JoinResult,
-    LeaveRequest,
+    LeavingMember,
     PendingJoin,
     PendingResult,
     PendingSync,
@@ -56,8 +57,9 @@ EMPTY, PREPARING, COMPLETING, STABLE, DEAD = ClassicGroupState
 class ClassicGroup(Watchable):
     """Implements a classic group; a new group is Empty.
 
-    `store` is called to store changed metadata. If it raises BrokerResponseError, the change does
-    not take effect, and the request gets the error.
+    `store` is called to store changed metadata. If it raises BrokerResponseError, new assignments
+    or a new member id do not take effect, and the delayed requests get the error. A group without
+    members becomes Empty even if `store` fails.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class ClassicGroup(Watchable):
         super().__init__()
         self.group_id = group_id
         self.state = EMPTY
-        #: When the group entered its state, in ms since 1970.
+        #: When the group entered its state, in ms since 1970; None if unknown.
         self.state_since_ms: int | None = now.timestamp_ms
         self.generation = 0
         #: The protocol type of the members, such as `consumer`; None before the first member.
@@ -106,12 +108,12 @@ class ClassicGroup(Watchable):
 
     @property
     def pending_ids(self) -> tuple[str, ...]:
-        """Returns member ids sent with MEMBER_ID_REQUIRED that have not joined yet (KIP-394)."""
+        """Returns the member ids from MEMBER_ID_REQUIRED that have not joined yet (KIP-394)."""
         return tuple(self._members.pending)
 
     @property
     def leader(self) -> str | None:
-        """Returns the member id of the leader."""
+        """Returns the member id of the leader; None if the group has no members."""
         return self._members.leader
 
     @property
@@ -120,9 +122,9 @@ class ClassicGroup(Watchable):
         return self.state_since_ms if self.state is EMPTY else None
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Returns whether a member subscribes to the topic.
+        """Returns True if a member subscribes to the topic.
 
-        If the subscriptions are unknown, returns whether the protocol type is `consumer`.
+        If the subscriptions are unknown, returns True if the protocol type is `consumer`.
         """
         if self._topics is None:
             return self.protocol_type == PROTOCOL_TYPE
@@ -130,7 +132,7 @@ class ClassicGroup(Watchable):
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """Returns when the next timeout expires, as `ClockReading.ms`; None without a timeout."""
+        """Returns when the next timeout expires, as `ClockReading.ms`; None if there is none."""
         members_ms = self._members.next_deadline_ms
         return min(
             (
@@ -154,7 +156,10 @@ class ClassicGroup(Watchable):
         return pending
 
     def sync(self, request: SyncRequest, now: ClockReading) -> PendingSync:
-        """Handles a SyncGroup: stores the assignments of the leader, and returns the member's."""
+        """Handles a SyncGroup.
+
+        In CompletingRebalance, a follower's result is pending until the SyncGroup of the leader.
+        """
         before = self._start_request(now)
         pending = self._sync(request, now)
         self._finish_request(before, now)
@@ -165,7 +170,8 @@ class ClassicGroup(Watchable):
     ) -> None:
         """Resets the session timeout of a member.
 
-        Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
+        Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION. After the reset, raises
+        REBALANCE_IN_PROGRESS if the member must join again.
         """
         before = self._start_request(now)
         member = self._members.check(member_id, instance_id)
@@ -177,7 +183,7 @@ class ClassicGroup(Watchable):
         if action_for(Event.HEARTBEAT, self.state) is Action.RESET_SESSION_AND_REJOIN:
             raise api_error("REBALANCE_IN_PROGRESS", f"group {self.group_id!r} rebalances")
 
-    def leave(self, leaving: Iterable[LeaveRequest], now: ClockReading) -> list[str]:
+    def leave(self, leaving: Iterable[LeavingMember], now: ClockReading) -> list[str]:
         """Removes members; returns an error name for each, such as UNKNOWN_MEMBER_ID or NONE."""
         before = self._start_request(now)
         errors = [self._leave(one) for one in leaving]
@@ -250,14 +256,17 @@ class ClassicGroup(Watchable):
         self._notify_if_earlier(self.next_deadline_ms)
 
     def unload(self, error: str = "NOT_COORDINATOR") -> None:
-        """Completes all delayed requests with `error`, removes the members, stops all timeouts."""
+        """Completes all delayed requests with `error`, removes the members, and stops all timeouts.
+
+        `error` is an error name.
+        """
         self._members.fail_pending(error)
         self._members.clear()
         self._join_deadline = self._sync_deadline = None
         self.notify()
 
     def restore(self, stored: GroupMetadata, now: ClockReading) -> None:
-        """Restores a stored group, Stable or Empty, and starts the session timeouts."""
+        """Restores a stored group and restarts its sessions; rebalances it if it is too large."""
         self.generation, self.protocol = stored.generation, stored.protocol
         self.protocol_type, self.state_since_ms = stored.protocol_type, stored.state_ms
         self.state = STABLE if stored.members else EMPTY
@@ -358,7 +367,7 @@ class ClassicGroup(Watchable):
     def _replace(
         self, former: ClassicMember, request: JoinRequest, new_id: str, now: ClockReading
     ) -> PendingJoin:
-        """Replaces a restarted static member, which keeps its assignment, and fences the former."""
+        """Replaces the member id of a restarted static member, and fences the former member id."""
         former_leader = self.leader
         self._members.complete_join(former, JoinResult(former.member_id, "FENCED_INSTANCE_ID"))
         self._members.complete_sync(former, SyncResult("FENCED_INSTANCE_ID"))
@@ -389,7 +398,7 @@ class ClassicGroup(Watchable):
     def _restore_replaced_member(
         self, former: ClassicMember, member: ClassicMember, now: ClockReading
     ) -> None:
-        """Reverts `_replace`: `former` is a member again, with a new session timeout."""
+        """Reverts `_replace`: `former` is the member again, and its session restarts."""
         self._members.swap(member, former)
         former.reset_session(now.ms)
 
@@ -445,7 +454,10 @@ class ClassicGroup(Watchable):
     # Rebalances
 
     def _apply(self, event: Event, reason: str, now: ClockReading) -> None:
-        """Starts a rebalance or completes the join phase, if the table says so for the event."""
+        """Starts a rebalance or completes the join phase, as `action_for` decides.
+
+        Completes the join phase only if all members have joined.
+        """
         action = action_for(event, self.state)
         if action is Action.PREPARE_REBALANCE:
             self._prepare_rebalance(reason, now)
@@ -453,13 +465,20 @@ class ClassicGroup(Watchable):
             self._complete_join(now)
 
     def _may_complete_join(self, action: Action) -> bool:
-        """Returns whether `action` may end the join phase; a first rebalance has a delay."""
+        """Returns True if `action` may complete the join phase.
+
+        In a first rebalance, MAYBE_COMPLETE_JOIN does not complete it before the initial rebalance
+        delay has passed.
+        """
         return action is Action.MAYBE_COMPLETE_JOIN_WITHOUT_DELAY or (
             action is Action.MAYBE_COMPLETE_JOIN and self._previous_state is not EMPTY
         )
 
     def _prepare_rebalance(self, reason: str, now: ClockReading) -> None:
-        """Starts a rebalance: members must join again. In an Empty group, the delay starts."""
+        """Starts a rebalance: members must join again.
+
+        In an Empty group, the initial rebalance delay starts.
+        """
         if self.state is COMPLETING:
             self._clear_assignments("REBALANCE_IN_PROGRESS", now)
         self._members.pending_sync.clear()
@@ -478,7 +497,8 @@ class ClassicGroup(Watchable):
     def _complete_join(self, now: ClockReading) -> None:
         """Starts the next generation with the members that have joined, and all static members.
 
-        Removes dynamic members that have not joined.
+        Removes dynamic members that have not joined. If no member is left, the group becomes Empty.
+        If only static members are left, and none has joined, waits again instead.
         """
         self._join_deadline = None
         for member in tuple(self.members.values()):
@@ -532,8 +552,8 @@ class ClassicGroup(Watchable):
 
     # Members
 
-    def _leave(self, leaving: LeaveRequest) -> str:
-        """Removes one member; returns an error name."""
+    def _leave(self, leaving: LeavingMember) -> str:
+        """Removes one member; returns an error name, NONE for success."""
         try:
             member_id = self._members.id_to_remove(leaving.member_id, leaving.instance_id)
         except BrokerResponseError as error:

@@ -57,21 +57,21 @@ class Event(Enum):
     #: A JoinGroup of a new member, without a member id, or with one that it got with
     #: MEMBER_ID_REQUIRED (KIP-394).
     MEMBER_JOINED = "a new member"
-    #: A JoinGroup of the leader.
+    #: A JoinGroup of the leader with the same protocols and metadata as before.
     LEADER_REJOINED = "the leader joins again"
     #: A JoinGroup of a follower with the same protocols and metadata as before.
     FOLLOWER_REJOINED_UNCHANGED = "a member joins again, unchanged"
     #: A JoinGroup of a member with changed protocols or metadata.
     REJOINED_WITH_CHANGES = "a member joins again, changed"
-    #: A JoinGroup of a known static member without a member id, after a restart (KIP-345). If the
-    #: group is Stable, it would select the same protocol as before.
+    #: A JoinGroup of a known static member without a member id, after a restart (KIP-345). In a
+    #: Stable group, the votes of the members still select the protocol of the generation.
     STATIC_MEMBER_REPLACED = "a restarted static member"
-    #: A JoinGroup as in STATIC_MEMBER_REPLACED, but the group would select another protocol.
+    #: A JoinGroup as in STATIC_MEMBER_REPLACED, but the votes now select another protocol.
     STATIC_MEMBER_REPLACED_WITH_CHANGES = "a restarted static member with changes"
     #: A SyncGroup of the leader.
     LEADER_SYNCED = "the leader's assignment"
     #: A SyncGroup of a follower.
-    FOLLOWER_SYNCED = "a member asks for its assignment"
+    FOLLOWER_SYNCED = "a member requests its assignment"
     HEARTBEAT = "a heartbeat"
     #: A LeaveGroup of members, or of member ids that have not joined yet.
     MEMBERS_LEFT = "members left"
@@ -84,7 +84,7 @@ class Event(Enum):
 
 
 class Action(Enum):
-    """Names the actions of the table."""
+    """Names the actions that `action_for` returns."""
 
     #: Start a rebalance: the members must join again.
     PREPARE_REBALANCE = "a rebalance begins"
@@ -216,9 +216,9 @@ def action_for(event: Event, state: ClassicGroupState) -> Action:
 class JoinDeadline(NamedTuple):
     """Holds when a rebalance stops waiting for JoinGroup: `ends_ms`, as `ClockReading.ms`.
 
-    The first rebalance of a group waits for `delay_ms`, and again for the same time if members have
-    joined meanwhile, as Kafka's InitialDelayedJoin (KIP-134). `remaining_ms` is how much of the
-    rebalance timeout is left for further delays.
+    `is_first` is True for the rebalance of an Empty group. This rebalance waits for `delay_ms`. If
+    members have joined during a delay, it waits for one more delay, like Kafka's InitialDelayedJoin
+    (KIP-134). `remaining_ms` is how much of the rebalance timeout is left for further delays.
     """
 
     ends_ms: int
@@ -232,9 +232,9 @@ class JoinDeadline(NamedTuple):
         return cls(now_ms + delay_ms, True, delay_ms, max(timeout_ms - delay_ms, 0))
 
     def extended(self, delay_ms: int) -> JoinDeadline | None:
-        """Returns the deadline after one more delay.
+        """Returns the deadline after one more delay of `delay_ms`, or of the time that remains.
 
-        None if this is not a first rebalance, or if no time remains.
+        Returns None if the rebalance is not the first one, or if no time remains.
         """
         if not (self.is_first and self.remaining_ms):
             return None
@@ -244,7 +244,7 @@ class JoinDeadline(NamedTuple):
 
 
 class SyncDeadline(NamedTuple):
-    """Holds when `generation` stops waiting for SyncGroup: `ends_ms`, as `ClockReading.ms`."""
+    """Holds the time `ends_ms` (as `ClockReading.ms`) until which `generation` awaits SyncGroup."""
 
     ends_ms: int
     generation: int

@@ -25,7 +25,7 @@ __all__ = [
     "JoinRequest",
     "JoinResult",
     "JoinResultMember",
-    "LeaveRequest",
+    "LeavingMember",
     "MemberProtocol",
     "PendingJoin",
     "PendingResult",
@@ -61,9 +61,9 @@ ProtocolsOf: TypeAlias = Mapping[str, tuple[MemberProtocol, ...]]
 class JoinRequest:
     """Holds a JoinGroup; `member_id` is "" for a new member.
 
-    If `requires_known_member_id`, a new dynamic member gets its member id with MEMBER_ID_REQUIRED
-    (KIP-394, since v4). If `supports_skipping_assignment`, the response to a restarted static
-    leader may have skip_assignment (KIP-814, since v9).
+    If `requires_known_member_id` is True, a new dynamic member gets its member id with
+    MEMBER_ID_REQUIRED (KIP-394, since v4). If `supports_skipping_assignment` is True, the response
+    to a restarted static leader may have skip_assignment (KIP-814, since v9).
     """
 
     member_id: str
@@ -100,12 +100,12 @@ class SyncRequest:
     assignments: Mapping[str, bytes] = field(default_factory=dict)
 
     def matches_protocol(self, protocol_type: str | None, protocol: str | None) -> bool:
-        """Returns whether protocol type and name equal those of the request; None matches all."""
+        """Returns True if protocol type and name equal those of the request; None matches all."""
         pairs = (self.protocol_type, protocol_type), (self.protocol, protocol)
         return all(None in pair or pair[0] == pair[1] for pair in pairs)
 
 
-class LeaveRequest(NamedTuple):
+class LeavingMember(NamedTuple):
     """Names a member in a LeaveGroup; an admin client may send only the instance id."""
 
     member_id: str
@@ -169,9 +169,9 @@ class ClassicMember:
     """Holds a member; `instance_id` is set for a static member (KIP-345), None for a dynamic one.
 
     `protocols` are in the order of preference. `deadline_ms` is when the session expires, as
-    `ClockReading.ms`. It is None if the session expired during a delayed request, which keeps the
-    member in the group. `is_new` is True until the first generation of the member. Until then the
-    member cannot send heartbeats, because it does not know its member id; its timeout is
+    `ClockReading.ms`. It is None if the session expired during a delayed request: such a member
+    stays in the group. `is_new` is True until the first generation of the member. Until then the
+    response to its JoinGroup is delayed, and it sends no heartbeats; its timeout is
     `ClassicGroupLimits.new_member_join_timeout_ms`, not the session timeout.
     """
 
@@ -190,9 +190,7 @@ class ClassicMember:
 
     @classmethod
     def joining(cls, member_id: str, request: JoinRequest, deadline_ms: int) -> ClassicMember:
-        """Returns a new member, which is removed if its first generation is later than
-        `deadline_ms`.
-        """
+        """Returns a new member, which is removed at `deadline_ms` if it has no generation yet."""
         return cls(
             member_id,
             request.instance_id,
@@ -206,12 +204,12 @@ class ClassicMember:
         )
 
     def reset_session(self, now_ms: int) -> None:
-        """Sets `deadline_ms` to the session timeout after `now_ms` (`ClockReading.ms`)."""
+        """Sets `deadline_ms` to `now_ms` (`ClockReading.ms`) plus the session timeout."""
         self.deadline_ms = now_ms + self.session_timeout_ms
 
     @property
     def is_waiting(self) -> bool:
-        """Returns whether the response to a JoinGroup or SyncGroup of the member is delayed."""
+        """Returns True if the response to a JoinGroup or SyncGroup of the member is delayed."""
         return self.pending_join is not None or self.pending_sync is not None
 
     @property
@@ -220,7 +218,7 @@ class ClassicMember:
         return tuple(protocol.name for protocol in self.protocols)
 
     def metadata(self, protocol: str | None) -> bytes:
-        """Returns the member's metadata for a protocol; empty if it does not support that."""
+        """Returns the member's metadata for a protocol; empty if the protocol is not supported."""
         return next((each.metadata for each in self.protocols if each.name == protocol), b"")
 
     def await_join(self, request: JoinRequest) -> PendingJoin:
@@ -286,9 +284,9 @@ class ClassicMembers:
             self.leader = next(iter(self.members), None)
 
     def replace(self, member: ClassicMember, new_id: str) -> ClassicMember:
-        """Gives a static member a new member id (KIP-345); returns the new member.
+        """Replaces a static member by a new member `new_id`; returns the new member (KIP-345).
 
-        If the member was the leader, the new member is the leader.
+        The new member has the same assignment. It is the leader if `member` was the leader.
         """
         replaced = ClassicMember(
             new_id,
@@ -304,7 +302,11 @@ class ClassicMembers:
         return replaced
 
     def swap(self, member: ClassicMember, other: ClassicMember) -> None:
-        """Replaces `member` by `other`, which becomes the leader if `member` was."""
+        """Replaces `member` by `other`, which becomes the leader if `member` was.
+
+        If `member` has not sent SyncGroup yet, `other` must send it in time. Kafka still waits for
+        the SyncGroup of `member`, and so rebalances at the deadline without removing `other`.
+        """
         leads = self.leader == member.member_id
         del self.members[member.member_id]
         self.add(other)
@@ -322,7 +324,7 @@ class ClassicMembers:
             self.has_completed_results = True
 
     def complete_sync(self, member: ClassicMember, result: SyncResult) -> bool:
-        """Completes the pending SyncGroup of a member; returns whether there was one."""
+        """Completes the pending SyncGroup of a member; returns True if there was one."""
         pending, member.pending_sync = member.pending_sync, None
         if pending is not None:
             pending.answer = result
@@ -344,13 +346,13 @@ class ClassicMembers:
     def next_deadline_ms(self) -> int | None:
         """Returns when the next session or pending member id expires, as `ClockReading.ms`.
 
-        None if none expires.
+        Returns None if there is neither.
         """
         sessions = (it.deadline_ms for it in self.members.values() if it.deadline_ms is not None)
         return min((*self.pending.values(), *sessions), default=None)
 
     def check(self, member_id: str, instance_id: str | None) -> ClassicMember:
-        """Returns the member with this member id and, if not None, this instance id.
+        """Returns the member with `member_id`; it must have `instance_id` if that is not None.
 
         Raises UNKNOWN_MEMBER_ID, and FENCED_INSTANCE_ID if another member has the instance id.
         """
@@ -370,7 +372,7 @@ class ClassicMembers:
     def id_to_remove(self, member_id: str, instance_id: str | None) -> str:
         """Returns the member id, or the pending member id, that a LeaveGroup names.
 
-        It may name a static member only by its instance id. Raises the errors of `check`.
+        The instance id alone is enough for a static member. Raises the errors of `check`.
         """
         if member_id in self.pending:
             return member_id
@@ -382,9 +384,11 @@ class ClassicMembers:
         return known
 
     def has_capacity(self, state: ClassicGroupState, max_size: int, member_id: str) -> bool:
-        """Returns whether a member may join a group of at most `max_size` members (KIP-389).
+        """Returns True if a member may join a group of at most `max_size` members (KIP-389).
 
-        During a rebalance only members that have joined it count, so that the last are refused.
+        An Empty group accepts any member. In PreparingRebalance, only members that have joined
+        count, so the last members to join are refused. In other states all members count, and a
+        known member may always join.
         """
         member = self.members.get(member_id)
         if state is ClassicGroupState.EMPTY:
@@ -397,10 +401,10 @@ class ClassicMembers:
     def supports_protocols_of(
         self, request: JoinRequest, state: ClassicGroupState, protocol_type: str | None
     ) -> bool:
-        """Returns whether all members support a protocol of the request.
+        """Returns True if the request has a protocol that all members support.
 
-        The request must also have the group's `protocol_type`. An Empty group supports all
-        protocols.
+        The request must also have the group's `protocol_type`. For an Empty group, any protocol
+        type and any protocol are enough.
         """
         if state is ClassicGroupState.EMPTY:
             return bool(request.protocol_type and request.protocols)
@@ -431,16 +435,16 @@ class ClassicMembers:
 
     @property
     def has_all_joined(self) -> bool:
-        """Returns whether all members have joined, and all pending member ids, too."""
+        """Returns True if all members have joined, and no pending member id is left."""
         return self.joined == len(self.members) and not self.pending
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """Returns the longest rebalance timeout of the members."""
+        """Returns the longest rebalance timeout of the members in ms; 0 without members."""
         return max((0, *(it.rebalance_timeout_ms for it in self.members.values())))
 
     def join_result_members(self, protocol: str | None) -> tuple[JoinResultMember, ...]:
-        """Returns the members for the leader's JoinGroup response."""
+        """Returns the members with their metadata for `protocol`, for the leader's JoinGroup."""
         return tuple(
             JoinResultMember(member.member_id, member.instance_id, member.metadata(protocol))
             for member in self.members.values()
@@ -449,7 +453,8 @@ class ClassicMembers:
     def subscribed(self, protocol_type: str | None, protocol: str | None) -> frozenset[str] | None:
         """Returns the topics to which at least one member subscribes.
 
-        None if the members are not consumers, or if a subscription cannot be decoded.
+        Returns None if the members are not consumers, if no protocol is selected, or if a
+        subscription cannot be decoded.
         """
         if protocol_type != PROTOCOL_TYPE or (self.members and not protocol):
             return None

@@ -8,7 +8,11 @@ __all__ = ["ClockReading"]
 
 
 class ClockReading(NamedTuple):
-    """Holds the current time in ms: `ms` of the monotonic clock, `timestamp_ms` since 1970."""
+    """Holds one time by two clocks.
+
+    `ms` is the time of the monotonic clock in ms. `timestamp_ms` is the time of the wall clock, in
+    ms since 1970.
+    """
 
     ms: int
     timestamp_ms: int

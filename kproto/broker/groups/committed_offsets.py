@@ -33,9 +33,9 @@ class TopicPartition(NamedTuple):
 class CommittedOffset(NamedTuple):
     """Holds a committed offset and its metadata.
 
-    `offset` is the offset of the next record to read. `commit_ms` is when it was committed.
-    `expire_ms` is when it expires; None if offsets.retention.minutes applies. `topic_id` is the
-    topic id at the time of the commit, zero if it was unknown.
+    `offset` is the offset of the next record to read. `commit_ms` is when it was committed, and
+    `expire_ms` when it expires, in ms since 1970; `expire_ms` is None if offsets.retention.minutes
+    applies. `topic_id` is the topic id at the time of the commit, zero if it was unknown.
     """
 
     offset: int
@@ -46,9 +46,10 @@ class CommittedOffset(NamedTuple):
     topic_id: Uuid = ZERO_UUID
 
     def is_of(self, topic_id: Uuid) -> bool:
-        """Returns whether it was committed for the topic with this id.
+        """Returns True if the offset was committed for the topic with `topic_id`.
 
-        It was not if the topic was deleted later, and created again. An unknown id matches any id.
+        Returns False if the topic was deleted and recreated after the commit. A zero (unknown) id
+        matches any id.
         """
         return ZERO_UUID in (self.topic_id, topic_id) or self.topic_id == topic_id
 
@@ -86,7 +87,7 @@ class CommittedOffsets:
         self._by_topic.setdefault(topic, {})[partition] = committed
 
     def remove(self, topic: str, partition: int) -> bool:
-        """Removes the offset of a partition; returns whether there was one."""
+        """Removes the offset of a partition; returns True if there was one."""
         offsets = self._by_topic.get(topic, {})
         if offsets.pop(partition, None) is None:
             return False
@@ -167,7 +168,7 @@ def _end(committed: CommittedOffset, since: int | None, retention_ms: int) -> in
 
 
 def exceeds_max_length(metadata: str | None, most: int) -> bool:
-    """Returns whether the metadata of a commit has more than `most` UTF-16 units.
+    """Returns True if the metadata of a commit has more than `most` UTF-16 units.
 
     That is the length of a Java string, which Kafka checks.
     """

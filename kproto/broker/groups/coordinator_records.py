@@ -1,6 +1,8 @@
-"""Converts groups and committed offsets to records of `__consumer_offsets`, and replays records.
+"""Converts classic groups and committed offsets to records, and loads all groups from records.
 
-Keys and values have the versions that Kafka 4.4's GroupCoordinatorRecordHelpers writes.
+The records are those of `__consumer_offsets`. `consumer.consumer_group_records` creates the records
+of groups of the consumer protocol. Keys and values have the versions that Kafka 4.4's
+GroupCoordinatorRecordHelpers writes.
 """
 
 from __future__ import annotations
@@ -45,8 +47,8 @@ logger = logging.getLogger("kproto.broker")
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
-#: The version of OffsetCommitValue for a commit with an expiration time, and for other commits.
-#: Only version 4 has the topic id (KIP-848).
+#: The versions of OffsetCommitValue: the first for a commit with an expiration time, the second for
+#: other commits. Only version 4 has the topic id (KIP-848).
 _OFFSET_WITH_EXPIRY: Final = 1
 _OFFSET: Final = 4
 _GROUP: Final = 3
@@ -185,7 +187,7 @@ def _replay_consumer_group(
 
 
 def _drop_empty(groups: dict[str, StoredGroup], group_id: str) -> None:
-    """Removes a group that has neither state nor offsets."""
+    """Removes a group if it has neither state nor offsets."""
     group = groups[group_id]
     if group.metadata is None and group.consumer is None and not group.offsets:
         del groups[group_id]

@@ -1,10 +1,10 @@
 """Implements the group coordinator: creates, stores, loads and expires the groups of a cluster.
 
 A group id hashes to a partition of `__consumer_offsets`, and the leader of that partition is the
-group's coordinator. `GroupCoordinator` finds it, and writes the records of a change to the
-partition before the change takes effect. When the leader epoch of a partition changes, its groups
-are unloaded, and the next request loads them from the log. `GroupMetadataManager` has the loaded
-groups by id, and converts them between the protocols.
+group's coordinator. `GroupCoordinator` finds the coordinator, and writes the records of a change to
+the partition before the change takes effect. When the leader epoch of a partition changes, its
+groups are unloaded, and the next request loads them from the log. `GroupMetadataManager` has the
+loaded groups by id, and converts them between the protocols.
 """
 
 from __future__ import annotations
@@ -118,9 +118,9 @@ class GroupCoordinator:
         return self._topics.get(OFFSETS_TOPIC)
 
     def partition(self, group_id: str) -> Partition | None:
-        """Returns the partition of `__consumer_offsets` of a group; None before it is created.
+        """Returns a group's partition of `__consumer_offsets`; None before the topic is created.
 
-        Its `moved` notifies watchers when the coordinator changes.
+        `Partition.moved` notifies watchers when the coordinator changes.
         """
         topic = self.topic
         if topic is None:
@@ -146,7 +146,8 @@ class GroupCoordinator:
     def find(self, node_id: int, group_id: str, now: ClockReading) -> AnyGroup | None:
         """Returns a group after its expired timeouts were handled; None if it does not exist.
 
-        Also removes expired offsets, with which the group may be deleted. Raises NOT_COORDINATOR.
+        Removes expired offsets first. If the group itself has expired, deletes it and returns None.
+        Raises NOT_COORDINATOR if the node is not the coordinator of the group.
         """
         self._load(self.check_coordinator(node_id, group_id), now)
         group = self._groups.find(group_id, now)
@@ -176,7 +177,8 @@ class GroupCoordinator:
     ) -> ConsumerGroup:
         """Returns the group that a member of the consumer protocol joins; may create it.
 
-        Raises NOT_COORDINATOR, and GROUP_ID_NOT_FOUND for a classic group that cannot be converted.
+        Raises NOT_COORDINATOR, and the errors of
+        `GroupMetadataManager.get_or_create_consumer_group`.
         """
         self.find(node_id, group_id, now)
         return self._groups.get_or_create_consumer_group(group_id, now)
@@ -201,9 +203,11 @@ class GroupCoordinator:
         """Appends the records of a change to a group as one batch; does nothing without records.
 
         Callers append before the change takes effect, so that a change that cannot be stored has no
-        effect. Raises Kafka's errors: NOT_COORDINATOR if the topic does not exist or the storage is
-        full, COORDINATOR_NOT_AVAILABLE if too few replicas are in sync, UNKNOWN_SERVER_ERROR if the
-        batch is larger than max.message.bytes.
+        effect. The only exception is a classic group without members: it becomes Empty even if the
+        records cannot be stored. Raises Kafka's errors:
+        NOT_COORDINATOR if the topic does not exist or the storage is full,
+        COORDINATOR_NOT_AVAILABLE if too few replicas are in sync, UNKNOWN_SERVER_ERROR if the batch
+        is larger than max.message.bytes.
         """
         topic = self.topic
         partition = self.partition(group_id)
@@ -217,7 +221,7 @@ class GroupCoordinator:
             if batch.size_in_bytes > topic.config.max_message_bytes:
                 raise api_error(
                     "MESSAGE_TOO_LARGE",
-                    f"the batch has {batch.size_in_bytes} bytes, and {OFFSETS_TOPIC} takes "
+                    f"the batch has {batch.size_in_bytes} bytes, and {OFFSETS_TOPIC} accepts "
                     f"{topic.config.max_message_bytes}",
                 )
             partition.log.append(batch, now.timestamp_ms)
@@ -250,9 +254,11 @@ class GroupCoordinator:
         self._groups.delete(group)
 
     def _remove_expired(self, group: AnyGroup, now: ClockReading) -> bool:
-        """Removes expired offsets, and an Empty group without offsets after some time.
+        """Removes expired offsets; returns True if this has deleted the group.
 
-        Returns whether the group was deleted.
+        An Empty group is deleted if its last offsets have expired. An Empty group without offsets
+        is deleted if it has been empty for the check interval, or if the time at which it became
+        empty is unknown.
         """
         partitions = expired_offsets(group, now.timestamp_ms, self._retention_ms)
         if group.state == ClassicGroupState.EMPTY and len(partitions) == len(group.offsets):
@@ -265,9 +271,9 @@ class GroupCoordinator:
     def _delete_expired_group(
         self, group: AnyGroup, partitions: Sequence[TopicPartition], now: ClockReading
     ) -> bool:
-        """Deletes an Empty group all of whose offsets (`partitions`) have expired.
+        """Deletes an Empty group whose offsets (`partitions`) have all expired.
 
-        Returns whether it was deleted. It is not if the tombstones cannot be stored.
+        Returns False if the tombstones cannot be stored; then the group remains.
         """
         try:
             self.delete(group, now)
@@ -279,7 +285,7 @@ class GroupCoordinator:
             ):
                 return self._delete_expired_group(group, (), now)
             safe_id = log_safe(group.group_id)
-            logger.warning("expired group %s stays: %s", safe_id, error)
+            logger.warning("the expired group %s is not deleted: %s", safe_id, error)
             return False
         return True
 
@@ -301,7 +307,7 @@ class GroupCoordinator:
                     group, second, now
                 )
             safe_id = log_safe(group.group_id)
-            logger.warning("expired offsets of group %s stay: %s", safe_id, error)
+            logger.warning("the offsets of group %s are not removed: %s", safe_id, error)
             return False
         for tp in partitions:
             group.offsets.remove(*tp)
@@ -337,9 +343,10 @@ class GroupCoordinator:
 
 
 def _records(partition: Partition) -> Iterator[Record]:
-    """Yields all records of a log; skips batches that cannot be decoded, with a warning in the log.
+    """Yields the records of a partition's log, except control records.
 
-    An admin client may have written invalid batches.
+    Skips batches that cannot be decoded, and logs a warning: an admin client may have written
+    invalid batches.
     """
     for batch in partition.log:
         if batch.is_control:
@@ -364,9 +371,10 @@ Write: TypeAlias = Callable[[str, Sequence[CoordinatorRecord], ClockReading], No
 class GroupMetadataManager:
     """Holds the loaded groups by group id, and calls `write` with the records of each change.
 
-    A classic group is stored before its first member joins, and when it becomes Stable or Empty. A
-    group of the consumer protocol is stored at each change. `write` raises BrokerResponseError if
-    the records cannot be stored.
+    A classic group is stored before its first member joins, when it becomes Stable or Empty, and
+    when a restarted static member of a Stable group gets a new member id. A group of the consumer
+    protocol is stored at each change. `write` raises BrokerResponseError if the records cannot be
+    stored.
     """
 
     def __init__(
@@ -387,7 +395,7 @@ class GroupMetadataManager:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Returns the group ids of all loaded groups, in the order of their creation."""
+        """Returns the group ids of all loaded groups, in the order of creation or loading."""
         return tuple(self._groups)
 
     def find(self, group_id: str, now: ClockReading) -> AnyGroup | None:
@@ -401,8 +409,7 @@ class GroupMetadataManager:
         )  # again, because `advance` may have replaced the group by a classic group
 
     def get_or_create(self, group_id: str, now: ClockReading, *, persist: bool) -> AnyGroup:
-        """Returns the group, or creates an empty classic group, which is stored if `persist` is
-        set.
+        """Returns the group, or creates an empty classic group; `persist` stores the new group.
 
         As in Kafka, a new group is stored before its first member joins, but not before a commit.
         Raises BrokerResponseError if the group cannot be stored; then it is not created.
@@ -420,7 +427,7 @@ class GroupMetadataManager:
         """Returns the group that a new member of the classic protocol joins.
 
         Creates a classic group if there is no group, or if there is an empty group of the consumer
-        protocol. Raises BrokerResponseError if it cannot be stored.
+        protocol. Raises BrokerResponseError if the new group cannot be stored.
         """
         group = self.get_or_create(group_id, now, persist=True)
         if isinstance(group, ConsumerGroup) and not group.members:
@@ -467,7 +474,7 @@ class GroupMetadataManager:
             group.restore(stored.metadata, now)
 
     def all(self, now: ClockReading) -> Iterator[AnyGroup]:
-        """Yields all groups after expired timeouts were handled, in the order of creation."""
+        """Yields all loaded groups in the order of `ids`, after expired timeouts were handled."""
         for group_id in self.ids:
             group = self.find(group_id, now)
             if group is not None:
@@ -494,7 +501,12 @@ class GroupMetadataManager:
     def store(
         self, group: ConsumerGroup, records: Sequence[CoordinatorRecord], now: ClockReading
     ) -> None:
-        """Stores records, and adds the group if it is new. Raises BrokerResponseError."""
+        """Stores `records`; then adds `group` if it is new.
+
+        A new group replaces a classic group with the same group id.
+
+        Raises BrokerResponseError.
+        """
         self.write(group.group_id, records, now)
         former = self._groups.get(group.group_id)
         if former is not group:

@@ -70,7 +70,7 @@ def metadata_of(
 def restore_members(
     group_members: ClassicMembers, stored: GroupMetadata, now: ClockReading
 ) -> None:
-    """Adds the stored members to a group and resets their session timeouts.
+    """Adds the stored members to a group and restarts their sessions.
 
     The first member becomes the leader if the record does not name a member as the leader.
     """

@@ -1,9 +1,10 @@
 """Computes the iteration order of Java's hash maps and sets.
 
-Results of Kafka's coordinator depend on it, for example which of several protocols with equal votes
-is selected, and which member an assignor processes first. Implements the buckets of a
-`java.util.HashMap`, in which keys are in the order of insertion. Java's trees for buckets with
-eight or more keys are not implemented.
+Results of Kafka's coordinator depend on this order, for example which of several protocols with
+equal votes is selected, and which member an assignor processes first. Implements the buckets of a
+`java.util.HashMap`; the keys of a bucket are in the order of insertion. Java's trees for buckets
+with more than eight keys are not implemented. `in_timeline_order` computes the order of Kafka's own
+TimelineHashMap.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def grown_size(count: int) -> int:
 def copied_size(count: int) -> int:
     """Returns the number of buckets of `new HashSet(collection)` for `count` elements.
 
-    It is larger than after as many insertions.
+    The number may be larger than after `count` insertions into an empty set.
     """
     buckets = max(int(count / _FULL) + 1, _BUCKETS)
     return 1 << (buckets - 1).bit_length()
@@ -61,10 +62,10 @@ def in_java_order(keys: Iterable[K], hash_of: Callable[[K], int], size: int) -> 
 
 
 def in_timeline_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
-    """Returns keys in the iteration order of a TimelineHashMap of Kafka's.
+    """Returns the keys in the iteration order of Kafka's TimelineHashMap.
 
-    `keys` are in the order of insertion. The map grows when it is more than three quarters full;
-    within a slot the key that was inserted last comes first.
+    `keys` are in the order of insertion. The number of slots doubles when it is below three
+    quarters of the number of keys. Within a slot, the key that was inserted last comes first.
     """
     slots: list[list[K]] = [[] for _ in range(_SLOTS)]
 

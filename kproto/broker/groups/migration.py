@@ -1,9 +1,9 @@
 """Converts groups between the classic and the consumer protocol while they have members (KIP-848).
 
-`convert_to_consumer_group` upgrades a classic group. Its members keep their assignments and use the
-classic protocol further on. `convert_to_classic_group` downgrades a group whose last member of the
-consumer protocol has left. Both return the new state; the caller stores the records and replaces
-the group.
+`convert_to_consumer_group` upgrades a classic group. Its members keep their assignments and
+continue to use the classic protocol. `convert_to_classic_group` downgrades a group when its last
+member of the consumer protocol leaves, or when a classic member replaces it. Both return the new
+state; the caller stores the records and replaces the group.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..topics import Topics
 from .classic_group import ClassicGroup
 from .classic_members import ClassicMember, ProtocolsOf, select_protocol
 from .clock_reading import ClockReading
-from .consumer import record_helpers
+from .consumer import consumer_group_records
 from .consumer.classic_subscriptions import assignment_bytes, read_assignment, read_subscription
 from .consumer.consumer_group_member import (
     ClassicMemberMetadata,
@@ -37,7 +37,7 @@ __all__ = ["convert_to_classic_group", "convert_to_consumer_group", "group_tombs
 
 def group_tombstones_of(persisted: PersistedState, group_id: str) -> list[CoordinatorRecord]:
     """Returns the tombstones for a group of the consumer protocol that is deleted or converted."""
-    return record_helpers.group_tombstones(group_id, persisted.members, persisted.regexes)
+    return consumer_group_records.group_tombstones(group_id, persisted.members, persisted.regexes)
 
 
 def convert_to_consumer_group(
@@ -48,10 +48,10 @@ def convert_to_consumer_group(
     Delayed JoinGroups and SyncGroups of the group get REBALANCE_IN_PROGRESS, even if the conversion
     fails later.
 
-    Raises GROUP_ID_NOT_FOUND if the migration policy, the group size, or the metadata of a member
-    does not allow the conversion. Raises UNKNOWN_SERVER_ERROR if the group has not selected a
-    protocol yet, or if a joining member does not support it: Kafka 4.4.0 assumes that neither
-    happens.
+    Raises GROUP_ID_NOT_FOUND if the migration policy, the protocol type, the group size, or the
+    subscription or assignment of a member does not allow the conversion. Raises
+    UNKNOWN_SERVER_ERROR if the group has not selected a protocol yet, or if a joining member does
+    not support it: Kafka 4.4.0 assumes that neither happens.
     """
     group_id = group.group_id
     if not limits.migration.upgrades:
@@ -72,23 +72,28 @@ def convert_to_consumer_group(
     written = [group_tombstone(group_id)]
     generation = group.generation
     names = frozenset[str]().union(*(it.topics for it in members))
-    written += [record_helpers.member_metadata(group_id, it) for it in members]
-    written.append(record_helpers.group_epoch(group_id, generation, metadata_hash(names, topics)))
+    written += [consumer_group_records.member_metadata(group_id, it) for it in members]
+    written.append(
+        consumer_group_records.group_epoch(group_id, generation, metadata_hash(names, topics))
+    )
     written += [
-        record_helpers.target_assignment(group_id, it.member_id, without_epochs(it.assigned))
+        consumer_group_records.target_assignment(
+            group_id, it.member_id, without_epochs(it.assigned)
+        )
         for it in members
     ]
-    written.append(record_helpers.target_epoch(group_id, generation, NEVER))
-    written += [record_helpers.current_assignment(group_id, it) for it in members]
+    written.append(consumer_group_records.target_epoch(group_id, generation, NEVER))
+    written += [consumer_group_records.current_assignment(group_id, it) for it in members]
     for record in written:
         state.replay(record)
     return state, written
 
 
 def _member(group: ClassicGroup, member: ClassicMember, topics: Topics) -> ConsumerGroupMember:
-    """Returns a classic member as a member of the new group, at the epoch of the generation.
+    """Returns a classic member as a member of the new group.
 
-    Raises DecodeError, GROUP_ID_NOT_FOUND and UNKNOWN_SERVER_ERROR.
+    Its member epoch is the generation of the classic group. Raises the errors of
+    `convert_to_consumer_group`, and DecodeError for an invalid subscription or assignment.
     """
     assigned, user_data = read_assignment(member.assignment, topics)
     if user_data:
@@ -129,10 +134,10 @@ def _cannot(group_id: str, reason: str) -> BrokerResponseError:
 def convert_to_classic_group(
     persisted: PersistedState, leaving: Collection[str], topics: Topics, now: ClockReading
 ) -> tuple[GroupMetadata, ProtocolsOf]:
-    """Converts a group without the members `leaving`; returns the metadata of the classic group,
-    and its members' protocols.
+    """Converts a group to the classic protocol, without the members `leaving`.
 
-    All remaining members must use the classic protocol. Each is assigned its target assignment.
+    Returns the metadata of the classic group, and its members' protocols. All remaining members
+    must use the classic protocol. The assignment of each is its target assignment.
     """
     staying = [it for it in persisted.members.values() if it.member_id not in leaving]
     classic = {it.member_id: it.classic for it in staying if it.classic is not None}

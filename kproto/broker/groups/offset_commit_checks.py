@@ -1,6 +1,7 @@
-"""Validates OffsetCommit and OffsetDelete by the state and the members of a classic group.
+"""Validates OffsetCommit for classic groups, and OffsetDelete for groups of both protocols.
 
-The order of checks is that of Kafka's ClassicGroup.
+The order of checks is that of Kafka's ClassicGroup. `consumer.offset_checks` validates OffsetCommit
+for groups of the consumer protocol.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from ..api_error import api_error
 from .classic_group_state import ClassicGroupState
 
 __all__ = [
-    "CommitGroup",
-    "OffsetDeleteGroup",
+    "SupportsOffsetCommit",
+    "SupportsOffsetDelete",
     "resets_session",
     "validate_offset_commit",
     "validate_offset_delete",
@@ -25,7 +26,7 @@ _FIRST_VERSION_OF_NOT_FOUND: Final = 9
 _OF_SESSIONS: Final = frozenset({ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE})
 
 
-class CommitGroup(Protocol):
+class SupportsOffsetCommit(Protocol):
     """Describes the attributes of a group that `validate_offset_commit` uses."""
 
     protocol_type: str | None
@@ -39,7 +40,7 @@ class CommitGroup(Protocol):
         """Raises UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID for a replaced static member."""
 
 
-class OffsetDeleteGroup(Protocol):
+class SupportsOffsetDelete(Protocol):
     """Describes the attributes of a group of either protocol that `validate_offset_delete` uses."""
 
     @property
@@ -53,7 +54,7 @@ class OffsetDeleteGroup(Protocol):
 
 
 def validate_offset_commit(
-    group: CommitGroup | None,
+    group: SupportsOffsetCommit | None,
     member_id: str,
     generation: int,
     instance_id: str | None,
@@ -61,8 +62,8 @@ def validate_offset_commit(
 ) -> None:
     """Checks whether a commit is allowed; `group` is None if the group does not exist.
 
-    Consumers that are not members and admin clients send a generation below 0. They may commit if
-    the group is empty or does not exist. `version` is that of OffsetCommit. Raises
+    Admin clients, and consumers that are not members, send a generation below 0. They may commit if
+    the group is empty or does not exist. `version` is the version of OffsetCommit. Raises
     GROUP_ID_NOT_FOUND (before v9 ILLEGAL_GENERATION), COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID,
     FENCED_INSTANCE_ID, ILLEGAL_GENERATION and REBALANCE_IN_PROGRESS.
     """
@@ -94,17 +95,17 @@ def validate_offset_commit(
         )
 
 
-def resets_session(group: CommitGroup) -> bool:
-    """Returns whether a commit resets the member's session in the group's state."""
+def resets_session(group: SupportsOffsetCommit) -> bool:
+    """Returns True if a commit resets the member's session in the group's state."""
     return group.state in _OF_SESSIONS
 
 
-def validate_offset_delete(group: OffsetDeleteGroup | None) -> None:
+def validate_offset_delete(group: SupportsOffsetDelete | None) -> None:
     """Checks whether committed offsets of a group may be deleted (KIP-496).
 
     The caller also checks for each topic that no member subscribes to it. Raises GROUP_ID_NOT_FOUND
-    if the group does not exist, and NON_EMPTY_GROUP if its members are not consumers, so that their
-    subscriptions are unknown.
+    if the group does not exist. Raises NON_EMPTY_GROUP if the group has members that are not
+    consumers, because their subscriptions are unknown.
     """
     if group is None or group.state == ClassicGroupState.DEAD:
         raise api_error("GROUP_ID_NOT_FOUND", "there is no such group")

@@ -1,9 +1,10 @@
 """Defines the request handlers, one module for each API, and the tuple of all, `KAFKA_APIS`.
 
 The docstring of each module lists the supported versions with their changes, the KIPs, and the
-features that are left out. A handler gets the request and its `Context`, calls `storage`, `topics`,
-`groups` or `cluster_state`, and returns the response. A handler does not wait: it returns a
-`DelayedResponse` instead.
+features that are left out. A handler gets the request and its `Context`, reads and changes the
+state of the cluster, and returns the response, or None if there is no response (acks=0). A handler
+does not wait: it returns a `DelayedResponse` instead. `token_expiry` has code that two handlers
+share.
 """
 
 from typing import Final

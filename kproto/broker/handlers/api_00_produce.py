@@ -12,22 +12,25 @@ v10     the current leader in the response, for NOT_LEADER_OR_FOLLOWER (KIP-951)
 v11-12  TRANSACTION_ABORTABLE; a Produce adds its partitions to the transaction (KIP-890)
 v13     topics by id (KIP-516)
 
-Message sets are stored as record batches with the same codec, as in Kafka up to 3.9; Kafka 4.0
+Message sets are converted to record batches with the same codec, as in Kafka up to 3.9; Kafka 4.0
 lists v0-v2 and refuses them. A message set without a complete message is a success with offset -1.
 
-With acks=-1, a partition with too small an ISR is NOT_ENOUGH_REPLICAS. The ISR must have
+With acks=-1, a partition whose ISR is too small gets NOT_ENOUGH_REPLICAS. The ISR must have
 min.insync.replicas nodes, or all replicas if there are fewer.
 
 Internal topics are read-only (INVALID_TOPIC_EXCEPTION), except for the client id `__admin_client`.
 
-Left out: transactions: a transactional batch is INVALID_TXN_STATE. `record_errors`: the error
-message names the first invalid record instead, because most records are not decoded.
+`record_errors` has each record without a key in a batch for a compacted topic, and each record
+with a timestamp too far in the future.
+
+Left out: transactions. A transactional batch gets INVALID_TXN_STATE.
 """
 
 from __future__ import annotations
 
 from ...messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from ...messages.produce_response import (
+    BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
     NodeEndpointCollection,
@@ -43,13 +46,13 @@ from ..authorization import allows, authorized_topic
 from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
 from ..registry import CloseConnection, handles
-from ..storage.log_append import append_records
+from ..storage.log_append import InvalidRecordsError, append_records
 
 _NO_OFFSET = -1
 _FIRST_VERSION_BY_ID = 13
 #: The first version with KAFKA_STORAGE_ERROR; older versions get NOT_LEADER_OR_FOLLOWER instead.
 _FIRST_VERSION_OF_STORAGE_ERROR = 4
-#: Positions in a record batch: that of its magic, and further down that of the low byte of its
+#: Positions in a record batch: `_MAGIC_AT` of the magic, `_ATTRIBUTES_AT` of the low byte of the
 #: attributes.
 _MAGIC_AT = 16
 _MAGIC_OF_BATCHES = 2
@@ -67,9 +70,9 @@ _NOT_LEADER = code_of("NOT_LEADER_OR_FOLLOWER")
 def produce(context: Context, request: ProduceRequest, version: int) -> ProduceResponse | None:
     """Appends the batch of each partition.
 
-    With acks=0 there is no response, and an error closes the connection. If the client may not use
-    its transactional id, nothing is appended. If it may not write to a topic, only that topic
-    fails.
+    With acks=0 there is no response, and an error closes the connection. If a batch is
+    transactional, and the client may not use its transactional id, nothing is appended. If the
+    client may not write to a topic, only that topic fails.
     """
     denied = (
         None
@@ -119,10 +122,14 @@ def _partition(
             by_id=version >= _FIRST_VERSION_BY_ID,
         )
         if request.acks not in (-1, 0, 1):
-            raise api_error("INVALID_REQUIRED_ACKS", f"acks is {request.acks}; it is -1, 0 or 1")
+            raise api_error(
+                "INVALID_REQUIRED_ACKS", f"acks is {request.acks}; it must be -1, 0 or 1"
+            )
         partition = found.partition(data.index)
         if found.is_internal and context.client_id != _ADMIN_CLIENT:
-            raise api_error("INVALID_TOPIC_EXCEPTION", f"topic {found.name!r} is Kafka's own")
+            raise api_error(
+                "INVALID_TOPIC_EXCEPTION", f"topic {found.name!r} is an internal topic of Kafka"
+            )
         found.check_leader(data.index, context.node_id)
         if request.acks == _ALL_IN_SYNC:
             found.check_in_sync(data.index)
@@ -137,6 +144,12 @@ def _partition(
             error_code=_code_known_to(version, error.code),
             base_offset=_NO_OFFSET,
             error_message=error.detail,
+            record_errors=[
+                BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=reason)
+                for index, reason in (
+                    error.record_errors if isinstance(error, InvalidRecordsError) else {}
+                ).items()
+            ],
         )
     return PartitionProduceResponse(
         index=data.index,
@@ -170,9 +183,9 @@ def _name_leaders(context: Context, response: ProduceResponse) -> None:
 
 
 def _may_use_id(context: Context, request: ProduceRequest) -> bool:
-    """Returns whether the client may write with its transactional id.
+    """Returns True if the client may write with its transactional id, or if it needs none.
 
-    True if no batch is transactional.
+    It needs none if no batch is transactional, or if the cluster has no authorizer.
     """
     if context.cluster.authorizer is None or not any(
         _is_transactional(data.records)
@@ -187,7 +200,7 @@ def _may_use_id(context: Context, request: ProduceRequest) -> bool:
 
 
 def _is_transactional(records: bytes | None) -> bool:
-    """Returns whether the first batch is transactional, by its attributes."""
+    """Returns True if the first batch is transactional, by its attributes."""
     return (
         records is not None
         and len(records) > _ATTRIBUTES_AT
@@ -197,7 +210,7 @@ def _is_transactional(records: bytes | None) -> bool:
 
 
 def _code_known_to(version: int, code: int) -> int:
-    """Returns the error code, or NOT_LEADER_OR_FOLLOWER if the version lacks that code."""
+    """Returns the code; NOT_LEADER_OR_FOLLOWER for a KAFKA_STORAGE_ERROR that the version lacks."""
     if code == _STORAGE_ERROR and version < _FIRST_VERSION_OF_STORAGE_ERROR:
         return code_of("NOT_LEADER_OR_FOLLOWER")
     return code

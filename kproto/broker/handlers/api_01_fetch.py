@@ -1,13 +1,13 @@
 """Fetch (1), v0 to v18.
 
-v0-v2   message sets, of magic 0 in v0 and v1 and of magic 1 from v2 on; a batch over the size limit
+v0-v2   message sets, of magic 0 in v0 and v1, of magic 1 in v2 and v3; a batch over the size limit
         is not returned; since v1 throttle time
 v3      size limit of the whole response; the first batch is returned whatever its size (KIP-74)
 v4      record batches, isolation level, aborted transactions, last stable offset (KIP-98)
 v5      log start offset (KIP-107)
 v7      fetch sessions (KIP-227)
 v9      current leader epoch (KIP-320)
-v10     the client supports zstd (KIP-110); as in Kafka, clients of v4 to v9 get zstd batches, too
+v10     the client supports zstd (KIP-110)
 v11     rack of the consumer, preferred replica (KIP-392)
 v12     flexible; last fetched epoch, diverging epoch (KIP-595)
 v13     topics by id (KIP-516)
@@ -17,14 +17,16 @@ v17-18  directory id and high watermark of a follower (KIP-853, KIP-1166)
 
 From v11 on, consumers may fetch from followers. If `BrokerSettings.replica_selector` is set, the
 leader may return a preferred replica in the rack of the consumer, without records. All replicas
-share one log, so that no follower lags.
+share one log, so no follower lags.
 
-The response first has the partitions that were read, then those that do not exist or may not be
-read, in this order as in Kafka. The latter do not end the wait for `max_wait_ms`, unless no
-partition can be read.
+As in Kafka, the response has the partitions that do not exist, or that the client may not read,
+after the other partitions. They do not end the wait for `max_wait_ms`, unless no partition can be
+read.
 
 For v0-v3 batches are down-converted as in Kafka up to 3.9; Kafka 4.0 does not support these
-versions. Headers are lost, and a batch compressed with zstd is UNSUPPORTED_COMPRESSION_TYPE.
+versions. Headers are lost, and a batch compressed with zstd gets UNSUPPORTED_COMPRESSION_TYPE. v4
+to v9 return zstd batches unchanged. Kafka does so, too, unless compression.type of the topic is
+zstd: then it returns UNSUPPORTED_COMPRESSION_TYPE.
 
 Left out: replication by followers, because replicas share one log; aborted transactions. Kafka cuts
 the last batch at the size limit; here it is omitted. Kafka fills up a response that down-conversion
@@ -77,10 +79,12 @@ _EMPTY_SLICE: Final = LogSlice([], 0)
 
 @dataclass(slots=True, eq=False)
 class PartitionRead:
-    """Holds the result of reading one partition: batches, a preferred replica, or an error.
+    """Holds the result of reading one partition.
 
-    `partition` is None if the partition cannot be read. `preferred` is the node id of the preferred
-    read replica. `diverged` is the epoch and offset at which the client's log diverges.
+    The result is batches (`log_slice`), an error, a preferred replica or a diverging epoch.
+    `partition` is None if the error was found before the log was read. `preferred` is the node id
+    of the preferred read replica. `diverged` is the epoch and offset at which the client's log
+    diverges.
     """
 
     cached: CachedPartition
@@ -93,15 +97,15 @@ class PartitionRead:
 
     @property
     def is_urgent(self) -> bool:
-        """Returns whether the result must be sent at once.
+        """Returns True if there is an error, a preferred replica or a diverging epoch.
 
-        That is so for an error, a preferred replica and a diverging epoch.
+        Then the response must be sent at once.
         """
         return not (self.error is None and self.preferred is None and self.diverged is None)
 
 
 class FetchOperation:
-    """Executes one Fetch: finds its partitions once, and reads them each time something changes.
+    """Executes one Fetch: finds its partitions once, and reads them each time `read` is called.
 
     `refused` are the partitions that do not exist or that the client may not read.
     """
@@ -122,9 +126,11 @@ class FetchOperation:
                 self.refused.append(PartitionRead(cached, error=error))
 
     def _find(self, cached: CachedPartition) -> Topic:
-        """Returns the topic of a partition, if the client may read it and the partition exists.
+        """Returns the topic of a partition.
 
-        The authorization error does not reveal whether the topic exists.
+        Raises BrokerResponseError if the client may not read the topic, or if the partition does
+        not exist. For a topic name, the authorization error does not reveal whether the topic
+        exists.
         """
         topics = self.context.cluster.topics
         found: Topic | None = None
@@ -153,9 +159,10 @@ class FetchOperation:
         return [self._read(cached, topic, limit) for cached, topic in self.topics]
 
     def is_enough(self, read: list[PartitionRead]) -> bool:
-        """Returns whether the response can be sent before `max_wait_ms`.
+        """Returns True if the response can be sent before `max_wait_ms`.
 
-        It can if no partition can be read, if a partition is urgent, or if there are `min_bytes`.
+        It can if no partition can be read, if a result is urgent, or if there are `min_bytes` of
+        records, or as many as the quota allows.
         """
         if not read:
             return True
@@ -197,7 +204,7 @@ class FetchOperation:
         if now is not topic or (not cached.topic and now.topic_id != cached.topic_id):
             raise api_error(
                 "INCONSISTENT_TOPIC_ID" if not cached.topic else "UNKNOWN_TOPIC_OR_PARTITION",
-                f"topic {topic.name!r} was deleted, and is now another",
+                f"topic {topic.name!r} was deleted and recreated",
             )
 
     def _check_replica(self, cached: CachedPartition, topic: Topic, partition: Partition) -> None:
@@ -219,7 +226,7 @@ class FetchOperation:
             topic.check_leader(partition.index, node_id, epoch)
 
     def _preferred(self, cached: CachedPartition, partition: Partition) -> int | None:
-        """Returns the node id of the preferred read replica; None if this node is preferred."""
+        """Returns the node id of the preferred read replica; None to read from this node."""
         selector = self.context.settings.replica_selector
         if (
             selector is None
@@ -239,7 +246,10 @@ class FetchOperation:
 
 @handles(FetchRequest, versions=range(19))
 def fetch(context: Context, request: FetchRequest, version: int) -> Decision:
-    """Returns records when there are `min_bytes`, after an error, or after `max_wait_ms`."""
+    """Returns the response when `FetchOperation.is_enough` is True, or after `max_wait_ms`.
+
+    An error of the fetch session is returned at once.
+    """
     try:
         fetch_context = context.fetch_sessions.new_context(
             request, by_id=version >= _FIRST_VERSION_BY_ID, now_ms=_now_ms(context)

@@ -8,11 +8,11 @@ v6      flexible
 v7      timestamp -3, the record with the largest timestamp (KIP-734)
 v8      timestamp -4, the start of the local log (KIP-405)
 v9      timestamp -5, the end of the log in remote storage (KIP-1005)
-v10     a time-out for remote storage (KIP-1075)
+v10     a timeout for remote storage (KIP-1075)
 v11     timestamp -6, the first offset not yet in remote storage (KIP-1023)
 
-Left out: remote storage: timestamp -4 gives the log start offset, -5 and -6 give none. Segments:
-v0 lists only the log end and the log start.
+Left out: remote storage, segments. Timestamp -4 returns the log start offset, -5 and -6 return no
+offset. v0 lists only the log end and the log start.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from ..storage.offset_lookup import (
 )
 from ..topics import Topic
 
-#: The replica id of debugging consumers, which followers answer, too.
+#: The replica id of debugging consumers, to which followers respond, too.
 _DEBUGGING: Final = -2
 
 #: The first version that supports each special timestamp.
@@ -128,7 +128,7 @@ def _partition(
 def _check_replica(
     context: Context, topic: Topic, requested: ListOffsetsPartition, replica_id: int
 ) -> None:
-    """Checks leadership and leader epoch; a debugging consumer (-2) may ask any replica.
+    """Checks leadership and leader epoch; for a debugging consumer (-2) any replica is enough.
 
     Raises NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH or FENCED_LEADER_EPOCH.
     """

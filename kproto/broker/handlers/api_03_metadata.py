@@ -13,10 +13,10 @@ v10     topic ids in the response (KIP-516)
 v12     requests may have topic ids
 v13     an error code for the whole response (KIP-1102)
 
-A response with all topics omits those that the client may not describe. If the request names such a
-topic, its error is TOPIC_AUTHORIZATION_FAILED, even if it does not exist. A partition without a
-leader is LEADER_NOT_AVAILABLE. v0 omits stopped replicas and returns REPLICA_NOT_AVAILABLE for the
-partition.
+A response with all topics omits those that the client may not describe. If the request names a
+topic that the client may not describe, the error is TOPIC_AUTHORIZATION_FAILED, even if the topic
+does not exist. A partition without a leader gets LEADER_NOT_AVAILABLE. v0 omits stopped replicas,
+and their partitions get REPLICA_NOT_AVAILABLE.
 
 Left out: nothing.
 """
@@ -114,7 +114,8 @@ def _operations_of_failed(
 ) -> int:
     """Returns the authorized operations of a topic with an error.
 
-    As in Kafka, they are omitted after an authorization error.
+    They are omitted if the request does not ask for them or has no topic name. As in Kafka, they
+    are also omitted after an authorization error.
     """
     if error.name == AUTHORIZATION_ERRORS[ResourceType.TOPIC] or requested.name is None:
         return _OPERATIONS_OMITTED
@@ -149,7 +150,10 @@ def _find(
 
 
 def _name_of_unknown(requested: MetadataRequestTopic, version: int) -> str | None:
-    """Returns the name of a topic with an error: null for a topic id, if the version allows it."""
+    """Returns the name of a topic with an error.
+
+    Returns None (null) if the request has the topic id, and the version allows null.
+    """
     if version < _FIRST_VERSION_BY_ID:
         return requested.name or ""
     return requested.name if requested.topic_id == ZERO_UUID else None

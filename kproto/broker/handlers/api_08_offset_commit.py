@@ -11,7 +11,7 @@ v9      GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH (KIP-848)
 v10     topics by id (KIP-848, KIP-1191)
 
 Only the coordinator accepts commits: other nodes return NOT_COORDINATOR. A missing topic or
-partition is UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID, and the other offsets are committed.
+partition gets UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID, and the other offsets are committed.
 `groups.offset_commit_checks` decides whether a member of a classic group may commit,
 `groups.consumer.offset_checks` does so for the consumer protocol. Each offset is a record of
 `__consumer_offsets`; the records of one request are one batch.
@@ -50,13 +50,13 @@ from ..topics import Topic
 _FIRST_VERSION_BY_ID: Final = 10
 _NONE: Final = code_of("NONE")
 _TOO_LARGE: Final = code_of("OFFSET_METADATA_TOO_LARGE")
-#: The value for a time that the broker decides.
+#: The value of a retention time or commit timestamp if the request has none.
 _UNSET: Final = -1
 
 #: The latest timestamp that a record can have.
 _LAST_MS: Final = (1 << 63) - 1
 
-#: A partition of a request with its topic.
+#: A topic of the request, the topic of the cluster, and a partition of the request.
 _RequestedPartition = tuple[OffsetCommitRequestTopic, Topic, OffsetCommitRequestPartition]
 
 

@@ -12,15 +12,16 @@ v9      member id and epoch (KIP-848)
 v10     topics by id (KIP-848, KIP-1191)
 
 The offset of a partition without a commit is -1, also if the group, topic or partition does not
-exist. Before v2, each partition has the error of the group. The response to a request for all
-topics omits topics that the client may not describe, and since v10 deleted topics, which have no
-topic id.
+exist; since v10, an unknown topic id gets UNKNOWN_TOPIC_ID. Before v2, an error of the group is
+returned for each partition. The response to a request for all topics omits topics that the client
+may not describe, and since v10 deleted topics, which have no topic id.
 
 In a group of the consumer protocol, the member epoch in a request must be the member's current
-epoch; the errors are STALE_MEMBER_EPOCH and UNKNOWN_MEMBER_ID. As in Kafka, classic groups do not
-check the epoch.
+epoch; the errors are STALE_MEMBER_EPOCH (ILLEGAL_GENERATION for a member of the classic protocol)
+and UNKNOWN_MEMBER_ID. A request with neither member id nor epoch is not checked. As in Kafka,
+classic groups do not check the epoch.
 
-Left out: UNSTABLE_OFFSET_COMMIT, as there are no transactions.
+Left out: UNSTABLE_OFFSET_COMMIT, because there are no transactions.
 """
 
 from __future__ import annotations
@@ -146,7 +147,10 @@ def _fetch_group(
     topics: list[_RequestedTopic] | None,
     version: int,
 ) -> tuple[int, list[_TopicResult]]:
-    """Returns the error code of a group, and the results of `topics`; of all topics for None."""
+    """Returns the error code of a group, and the results of `topics`.
+
+    If `topics` is None, returns the results of all topics with committed offsets.
+    """
     try:
         check(context, Operation.DESCRIBE, ResourceType.GROUP, requested.group_id)
         group = context.group_coordinator.find(context.node_id, requested.group_id, context.now)

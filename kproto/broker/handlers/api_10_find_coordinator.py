@@ -8,7 +8,7 @@ v5      TRANSACTION_ABORTABLE (KIP-890)
 v6      share partitions as keys, `group:topicId:partition` (KIP-932)
 
 A key hashes to a partition of __consumer_offsets, __transaction_state or __share_group_state, and
-the leader of that partition is its coordinator. Without a leader, the error is
+the leader of that partition is the coordinator of the key. If there is no leader, the error is
 COORDINATOR_NOT_AVAILABLE.
 
 The first lookup of a group creates __consumer_offsets.
@@ -78,9 +78,7 @@ def _coordinator(context: Context, key_type: int, key: str, version: int) -> End
         check_cluster(context, Operation.CLUSTER_ACTION)
         check_share_key(key)
     else:
-        raise api_error(
-            "INVALID_REQUEST", f"FindCoordinator v{version} knows no keys of type {key_type}"
-        )
+        raise api_error("INVALID_REQUEST", f"FindCoordinator v{version} has no key type {key_type}")
     node = context.cluster.coordinator(CoordinatorType(key_type), key)
     endpoint = context.cluster.endpoint_of(node, context.endpoint.listener)
     if endpoint is None:

@@ -46,7 +46,8 @@ _FIRST_VERSION_OF_SKIPPING: Final = 9
 def join_group(context: Context, request: JoinGroupRequest, version: int) -> Decision:
     """Adds a member to a group, or lets a member join again.
 
-    In a classic group, the response is delayed until the next generation starts.
+    In a classic group, the response to a member that takes part in a rebalance is delayed until the
+    next generation starts.
     """
 
     def respond(answer: JoinResult) -> JoinGroupResponse:
@@ -95,7 +96,8 @@ def _check_session_timeout(context: Context, request: JoinGroupRequest) -> None:
     if not least <= request.session_timeout_ms <= most:
         raise api_error(
             "INVALID_SESSION_TIMEOUT",
-            f"a session of {request.session_timeout_ms} ms; the broker takes {least} to {most} ms",
+            f"a session timeout of {request.session_timeout_ms} ms; the broker allows {least} to "
+            f"{most} ms",
         )
 
 

@@ -19,7 +19,7 @@ from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ..authorization import check_group_request
 from ..context import Context
-from ..groups import AnyGroup, ConsumerGroup, LeaveRequest
+from ..groups import AnyGroup, ConsumerGroup, LeavingMember
 from ..groups.consumer import classic_protocol
 from ..registry import handles
 
@@ -54,7 +54,7 @@ def leave_group(context: Context, request: LeaveGroupRequest, version: int) -> L
 def _errors(context: Context, group: AnyGroup | None, members: list[MemberIdentity]) -> list[str]:
     if group is None:
         return ["UNKNOWN_MEMBER_ID"] * len(members)
-    leaving = [LeaveRequest(it.member_id, it.group_instance_id, it.reason or "") for it in members]
+    leaving = [LeavingMember(it.member_id, it.group_instance_id, it.reason or "") for it in members]
     if isinstance(group, ConsumerGroup):
         return classic_protocol.leave(group, leaving, context.now)
     return group.leave(leaving, context.now)

@@ -29,7 +29,7 @@ _FIRST_VERSION_OF_PROTOCOL: Final = 5
 
 @handles(SyncGroupRequest, versions=range(6))
 def sync_group(context: Context, request: SyncGroupRequest, version: int) -> Decision:
-    """Returns the member's assignment, delayed until the leader has sent the assignments."""
+    """Returns the member's assignment; if the leader has not sent it yet, delays the response."""
     try:
         if version >= _FIRST_VERSION_OF_PROTOCOL:
             _check_protocol(request)
@@ -54,7 +54,9 @@ def sync_group(context: Context, request: SyncGroupRequest, version: int) -> Dec
 
 def _check_protocol(request: SyncGroupRequest) -> None:
     if request.protocol_type is None or request.protocol_name is None:
-        raise api_error("INCONSISTENT_GROUP_PROTOCOL", "SyncGroup names no protocol type and name")
+        raise api_error(
+            "INCONSISTENT_GROUP_PROTOCOL", "SyncGroup has no protocol type or no protocol name"
+        )
 
 
 def _response(answer: SyncResult) -> SyncGroupResponse:

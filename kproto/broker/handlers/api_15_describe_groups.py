@@ -10,7 +10,7 @@ v6      GROUP_ID_NOT_FOUND for a missing group (KIP-1043); its state is Dead in 
 Metadata of members and the protocol are returned only for stable groups. In the response, groups
 that the client may not describe come first.
 
-As in Kafka since 4.0, groups of the consumer protocol are missing groups: ConsumerGroupDescribe
+As in Kafka since 4.0, groups of the consumer protocol count as missing: ConsumerGroupDescribe
 describes them.
 
 Left out: nothing.

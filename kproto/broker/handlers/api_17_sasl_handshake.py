@@ -23,5 +23,5 @@ from ..registry import handles
 def sasl_handshake(
     context: Context, request: SaslHandshakeRequest, version: int
 ) -> SaslHandshakeResponse:
-    """Returns ILLEGAL_SASL_STATE."""
+    """Returns ILLEGAL_SASL_STATE, because the client cannot authenticate on this connection now."""
     return SaslHandshakeResponse(error_code=code_of("ILLEGAL_SASL_STATE"))

@@ -3,11 +3,12 @@
 v0      keys and their version ranges (KIP-35)
 v1      throttle time
 v3      flexible, the client's name and version (KIP-511), features (KIP-584)
-v5      the cluster id and node id that the client expects; others are REBOOTSTRAP_REQUIRED
+v5      the cluster id and node id that the client expects; a broker that has other ids returns
+        REBOOTSTRAP_REQUIRED
 
-The response to a later version is UNSUPPORTED_VERSION, encoded as v0. It lists the versions of
-ApiVersions, so that the client can retry with one of them (KIP-511). A broker of a release before
-v3 lists no API then.
+A later version gets UNSUPPORTED_VERSION in a response that is encoded as v0. The response lists the
+versions of ApiVersions, so that the client can retry with one of them (KIP-511). A broker of a
+release without v3 lists no API in it.
 
 Left out: features; the broker has none.
 """
@@ -30,7 +31,7 @@ _UNKNOWN_NODE: Final = -1
 
 
 def unsupported_api_versions(context: Context) -> ApiVersionsResponse:
-    """Returns the response to an unsupported version, which is encoded as v0."""
+    """Returns the response to a request of an unsupported version, to be encoded as v0."""
     key = ApiVersionsRequest.API_KEY
     if context.versions[key].stop <= _FIRST_VERSION_OF_SOFTWARE:
         return ApiVersionsResponse(error_code=code_of("UNSUPPORTED_VERSION"))

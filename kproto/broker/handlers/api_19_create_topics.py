@@ -48,8 +48,9 @@ def create_topics(
 ) -> CreateTopicsResponse:
     """Creates topics, and returns an error code for each.
 
-    CREATE on the cluster allows all topics. Without DESCRIBE_CONFIGS on the topic, the response has
-    neither configs nor partition count.
+    A client with CREATE on the cluster may create all topics. Without DESCRIBE_CONFIGS on a topic,
+    the response has neither the topic's configs, nor its partition count, nor its replication
+    factor.
     """
     quota = mutation_quota(context, strict=version >= _FIRST_VERSION_OF_STRICT_QUOTA)
     may_create_all = allows_cluster(context, Operation.CREATE)

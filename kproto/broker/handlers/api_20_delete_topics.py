@@ -78,10 +78,10 @@ def _refused(name: str | None, topic_id: Uuid, error: BrokerResponseError) -> De
 def _visible_name(
     context: Context, requested: DeleteTopicState, error: BrokerResponseError
 ) -> str | None:
-    """Returns the name of a topic for the error `error`; None if the client may not learn it.
+    """Returns the topic name for the response with `error`; None for no name.
 
-    After an authorization error, the name for a topic id is returned only if the client may
-    describe the topic.
+    For a request with a topic id, the name is returned only after an authorization error, and only
+    if the client may describe the topic.
     """
     if requested.name is not None or error.name != AUTHORIZATION_ERRORS[ResourceType.TOPIC]:
         return requested.name

@@ -3,9 +3,9 @@
 v1      a throttled response is sent at once (KIP-219)
 v2      flexible
 
-Offset -1 stands for the high watermark. As in Kafka, an offset below the log start offset is a
-success. Records of topics that are only compacted (POLICY_VIOLATION) and of internal topics
-(INVALID_TOPIC_EXCEPTION) cannot be deleted.
+Offset -1 stands for the high watermark. As in Kafka, a request with an offset below the log start
+offset succeeds and deletes nothing. Records of topics that are only compacted (POLICY_VIOLATION)
+and of internal topics (INVALID_TOPIC_EXCEPTION) cannot be deleted.
 
 Left out: the timeout of the request, because there are no followers to wait for: all replicas share
 one log.
@@ -62,11 +62,13 @@ def _delete(
         topic = context.cluster.topics.named(name)
         partition = topic.after_retention(index, context.clock.now_ms())
         if topic.is_internal:
-            raise api_error("INVALID_TOPIC_EXCEPTION", f"topic {name!r} is Kafka's own")
+            raise api_error(
+                "INVALID_TOPIC_EXCEPTION", f"topic {name!r} is an internal topic of Kafka"
+            )
         topic.check_leader(index, context.node_id)
         if "delete" not in topic.config["cleanup.policy"]:
             raise api_error(
-                "POLICY_VIOLATION", f"topic {name!r} is compacted, and not deleted from"
+                "POLICY_VIOLATION", f"the cleanup.policy of topic {name!r} does not include delete"
             )
         before = requested.offset
         if before == _HIGH_WATERMARK:
@@ -74,7 +76,6 @@ def _delete(
         if before < 0:
             raise api_error("OFFSET_OUT_OF_RANGE", f"offset {before} is below 0")
         partition.log.delete_before(before)
-        partition.log.notify()  # so that delayed Fetches below the new start offset fail
         result.low_watermark = partition.log.start_offset
     except BrokerResponseError as error:
         result.error_code = error.code

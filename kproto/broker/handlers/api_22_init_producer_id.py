@@ -4,11 +4,13 @@ v0      a producer id for an idempotent or transactional producer (KIP-98)
 v2      flexible
 v3      the request of a producer that recovers from an error has its id and epoch (KIP-360)
 v4      PRODUCER_FENCED
+v5      TRANSACTION_ABORTABLE (KIP-890)
 v6      two-phase commit (KIP-939); unstable
 
-A producer without a transactional id always gets a new producer id with epoch 0.
+A producer without a transactional id gets a new producer id with epoch 0, even if the request has
+the producer's current id and epoch. A request with only one of the two gets INVALID_REQUEST.
 
-Left out: transactions; a transactional id is INVALID_REQUEST.
+Left out: transactions; a transactional id gets INVALID_REQUEST.
 """
 
 from __future__ import annotations
@@ -45,9 +47,10 @@ def init_producer_id(
 
 
 def _missing_right(context: Context, request: InitProducerIdRequest) -> ResourceType | None:
-    """Returns the resource type on which an operation is denied; None if all are allowed.
+    """Returns the resource type on which an operation is denied; None if the request is allowed.
 
-    Without a transactional id, WRITE on at least one topic is enough (KIP-679).
+    Without a transactional id, IDEMPOTENT_WRITE on the cluster or WRITE on at least one topic is
+    enough (KIP-679).
     """
     name = request.transactional_id
     if name is None:

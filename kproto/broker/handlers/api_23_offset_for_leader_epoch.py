@@ -1,13 +1,15 @@
 """OffsetForLeaderEpoch (23), v0 to v4.
 
 v0      the end offset of a leader epoch (KIP-101)
-v1      the leader epoch of the returned offset, which may differ from the requested (KIP-279)
+v1      the leader epoch of the returned offset, which may differ from the requested epoch (KIP-279)
 v2      the client's current leader epoch; throttle time (KIP-320)
 v3      replica id, so that consumers can send the request, too (KIP-320)
 v4      flexible
 
-For an epoch that the log does not have, the response has the largest lower epoch; for an epoch
-above the current epoch, -1. Other nodes than the leader return NOT_LEADER_OR_FOLLOWER.
+If the requested epoch is missing in the log, the response has the largest lower epoch. If there is
+no lower epoch, the response has the requested epoch and the start offset of the first epoch. If the
+requested epoch is above the current epoch, the response has epoch -1 and offset -1. Nodes other
+than the leader return NOT_LEADER_OR_FOLLOWER.
 
 Left out: nothing.
 """

@@ -5,8 +5,8 @@ v1      pattern types of names: literal, prefixed, any, match (KIP-290)
 v2      flexible
 v3      resources of type user (KIP-373)
 
-An undefined code in the filter matches no ACL. Code 0 (unknown) is INVALID_REQUEST, for which Kafka
-closes the connection. The request requires DESCRIBE on the cluster. Without an authorizer it is
+An undefined code in the filter matches no ACL. Code 0 (unknown) gets INVALID_REQUEST; Kafka closes
+the connection instead. The request requires DESCRIBE on the cluster. Without an authorizer it gets
 SECURITY_DISABLED.
 
 Left out: nothing.

@@ -5,10 +5,10 @@ v1      prefixes of names (KIP-290)
 v2      flexible
 v3      resources of type user (KIP-373)
 
-The request requires ALTER on the cluster. Without an authorizer each ACL is SECURITY_DISABLED. To
-create an existing ACL is a success. An invalid ACL is INVALID_REQUEST, and the other ACLs are
-created. For two invalid ACLs, Kafka creates none: it returns UNKNOWN_SERVER_ERROR for a code that
-only filters may have, and closes the connection for code 0 (unknown).
+The request requires ALTER on the cluster. Without an authorizer each ACL gets SECURITY_DISABLED.
+The creation of an existing ACL succeeds. An invalid ACL gets INVALID_REQUEST, and the other ACLs
+are created. For two kinds of invalid ACL, Kafka creates no ACL: it returns UNKNOWN_SERVER_ERROR for
+a code that only filters may have, and closes the connection for code 0 (unknown).
 
 Left out: nothing.
 """

@@ -5,9 +5,9 @@ v1      pattern types of names: literal, prefixed, any, match (KIP-290)
 v2      flexible
 v3      resources of type user (KIP-373)
 
-An ACL that matches several filters is returned for each of them. An undefined code in a filter is
-INVALID_REQUEST, and so is code 0 (unknown), for which Kafka closes the connection. The request
-requires ALTER on the cluster. Without an authorizer each filter is SECURITY_DISABLED.
+An ACL that matches several filters is returned for each of them. An undefined code in a filter gets
+INVALID_REQUEST. Code 0 (unknown) also gets it; Kafka closes the connection instead. The request
+requires ALTER on the cluster. Without an authorizer each filter gets SECURITY_DISABLED.
 
 Left out: nothing.
 """

@@ -22,7 +22,7 @@ from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..principals import USER, Principal
 from ..registry import handles
-from ..security.tokens import Token, check_token_request
+from ..security.tokens import DelegationToken, check_token_request
 
 _FIRST_VERSION_WITH_OWNER = 3
 
@@ -52,7 +52,9 @@ def create_delegation_token(
     return response
 
 
-def _create(context: Context, request: CreateDelegationTokenRequest, owner: Principal) -> Token:
+def _create(
+    context: Context, request: CreateDelegationTokenRequest, owner: Principal
+) -> DelegationToken:
     check_token_request(
         context.security_protocol,
         context.principal,
@@ -63,7 +65,7 @@ def _create(context: Context, request: CreateDelegationTokenRequest, owner: Prin
     renewers = [Principal(each.principal_type, each.principal_name) for each in request.renewers]
     for principal in (owner, *renewers):
         if principal.kind != USER:
-            raise api_error("INVALID_PRINCIPAL_TYPE", f"{principal} is no {USER}")
+            raise api_error("INVALID_PRINCIPAL_TYPE", f"the type of {principal} is not {USER}")
     return context.cluster.tokens.create(
         owner, context.principal, renewers, request.max_lifetime_ms, context.clock.now_ms()
     )

@@ -1,6 +1,6 @@
 """DescribeDelegationToken (41), v0 to v3.
 
-v0      the tokens of the named owners, or all tokens for null (KIP-48)
+v0      the tokens that the named principals own or may renew; all tokens for null (KIP-48)
 v1      a throttled response is sent at once (KIP-219)
 v2      flexible
 v3      the requester of each token (KIP-373)
@@ -27,7 +27,7 @@ from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..principals import Principal
 from ..registry import handles
-from ..security.tokens import Token, check_token_request
+from ..security.tokens import DelegationToken, check_token_request
 
 _FIRST_VERSION_WITH_REQUESTER = 3
 
@@ -59,7 +59,7 @@ def describe_delegation_token(
     )
 
 
-def _may_see(context: Context, token: Token) -> bool:
+def _may_see(context: Context, token: DelegationToken) -> bool:
     return (
         token.is_of(context.principal)
         or allows(context, Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)
@@ -67,8 +67,8 @@ def _may_see(context: Context, token: Token) -> bool:
     )
 
 
-def _described(token: Token, version: int) -> DescribedDelegationToken:
-    all_tokens = DescribedDelegationToken(
+def _described(token: DelegationToken, version: int) -> DescribedDelegationToken:
+    described = DescribedDelegationToken(
         principal_type=token.owner.kind,
         principal_name=token.owner.name,
         issue_timestamp=token.issued_ms,
@@ -82,6 +82,6 @@ def _described(token: Token, version: int) -> DescribedDelegationToken:
         ],
     )
     if version >= _FIRST_VERSION_WITH_REQUESTER:
-        all_tokens.token_requester_principal_type = token.requester.kind
-        all_tokens.token_requester_principal_name = token.requester.name
-    return all_tokens
+        described.token_requester_principal_type = token.requester.kind
+        described.token_requester_principal_name = token.requester.name
+    return described

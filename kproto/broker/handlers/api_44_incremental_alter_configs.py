@@ -3,11 +3,12 @@
 v0      sets and deletes single configs (KIP-339)
 v1      flexible
 
-Alters configs of groups of the consumer protocol (KIP-848), which apply from the members' next
-heartbeats on. They are kept until the cluster is discarded. The request requires ALTER_CONFIGS on
-the group. If one config of a group is invalid, none of the group's configs is changed.
+Alters configs of groups of the consumer protocol (KIP-848). Changed configs apply from the members'
+next heartbeats on, and are kept as long as the `Broker` or `Cluster` object exists. The request
+requires ALTER_CONFIGS on the group. If one config of a group is invalid, none of the group's
+configs is changed.
 
-Left out: configs of topics, brokers, loggers and client metrics, which are INVALID_REQUEST; configs
+Left out: configs of topics, brokers, loggers and client metrics, which get INVALID_REQUEST; configs
 of share groups and streams groups.
 """
 
@@ -86,7 +87,7 @@ def _alter(context: Context, resource: AlterConfigsResource, *, validate_only: b
             AUTHORIZATION_ERRORS[kind], f"{context.principal} may not ALTER_CONFIGS {kind.name}"
         )
     if resource.resource_type != _GROUP:
-        raise api_error("INVALID_REQUEST", "the settings of groups alone can be changed here")
+        raise api_error("INVALID_REQUEST", "this broker alters only configs of groups")
     configs = context.cluster.group_configs
     changes = [(it.name, it.config_operation, it.value) for it in resource.configs]
     altered = configs.altered(group_id, changes)

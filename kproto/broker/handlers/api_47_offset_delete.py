@@ -2,9 +2,9 @@
 
 v0      deletes offsets of a group by partition (KIP-496)
 
-A topic to which a member subscribes is GROUP_SUBSCRIBED_TO_TOPIC. A missing topic or partition is
-UNKNOWN_TOPIC_OR_PARTITION. A partition without a committed offset is a success. If the group has
-members that are not consumers, the whole request is NON_EMPTY_GROUP.
+A topic to which a member subscribes gets GROUP_SUBSCRIBED_TO_TOPIC. A missing topic or partition
+gets UNKNOWN_TOPIC_OR_PARTITION. For a partition without a committed offset, the response has no
+error. If the group has members that are not consumers, the whole request gets NON_EMPTY_GROUP.
 
 Left out: nothing.
 """

@@ -7,7 +7,7 @@ A component of the filter matches one name, the default entity, or any name of a
 `strict`, entities with further types do not match. The request requires DESCRIBE_CONFIGS on the
 cluster.
 
-Left out: quotas of IPs; a filter for them matches none.
+Left out: quotas of IPs; a filter for IPs matches no entity.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def describe_client_quotas(
 def _filter(components: list[ComponentData], *, strict: bool) -> EntityFilter:
     """Returns the filter of a request.
 
-    Raises INVALID_REQUEST, and UNSUPPORTED_VERSION for an unknown entity type.
+    Raises INVALID_REQUEST for invalid components, UNSUPPORTED_VERSION for an unknown entity type.
     """
     named: dict[str, str | None] = {}
     typed: set[str] = set()

@@ -8,7 +8,7 @@ controller_mutation_rate (KIP-599). If one quota of an entity is invalid, none o
 quotas is changed. If an entity is named twice, the first entry is applied, although the response is
 INVALID_REQUEST, as in Kafka. The request requires ALTER_CONFIGS on the cluster.
 
-Left out: quotas of IPs, which are INVALID_REQUEST.
+Left out: quotas of IPs, which get INVALID_REQUEST.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ def alter_client_quotas(
 
 
 def _values(entity: Entity, requested: WantedEntry) -> dict[str, float | None]:
-    """Returns the value to set for each quota key, None to remove it. Raises INVALID_REQUEST."""
+    """Returns the value to set for each quota key, None to remove the quota.
+
+    Raises INVALID_REQUEST for an invalid entity, key or value.
+    """
     fault = entity_error(entity)
     values: dict[str, float | None] = {}
     for change in requested.ops:

@@ -4,8 +4,8 @@ v0      sets or removes credentials, at most one per user and request (KIP-554)
 
 The request requires ALTER on the cluster.
 
-Left out: nothing. An empty salt is UNACCEPTABLE_CREDENTIAL; Kafka accepts it, although no client
-can authenticate with it.
+Left out: nothing. An empty salt gets UNACCEPTABLE_CREDENTIAL; Kafka accepts an empty salt, although
+no client can authenticate with it.
 """
 
 from __future__ import annotations

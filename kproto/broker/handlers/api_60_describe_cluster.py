@@ -4,7 +4,7 @@ v0      brokers, controller and cluster id, which only Metadata returned before 
 v1      endpoint type: brokers or controllers (KIP-919)
 v2      fenced brokers (KIP-1073); here these are the stopped brokers
 
-Left out: endpoints of controllers: MISMATCHED_ENDPOINT_TYPE, as from Kafka's brokers.
+Left out: endpoints of controllers, which get MISMATCHED_ENDPOINT_TYPE, as from Kafka's brokers.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _refused(endpoint_type: int) -> DescribeClusterResponse:
     if endpoint_type == _CONTROLLERS:
         return DescribeClusterResponse(
             error_code=code_of("MISMATCHED_ENDPOINT_TYPE"),
-            error_message="this listener is one of brokers, and controllers were asked for",
+            error_message="the request is for controllers, but this is a listener of a broker",
         )
     return DescribeClusterResponse(
         error_code=code_of("UNSUPPORTED_ENDPOINT_TYPE"),

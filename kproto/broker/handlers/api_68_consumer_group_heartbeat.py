@@ -6,7 +6,7 @@ v1      members generate their ids (KIP-1082); subscriptions by regular expressi
 
 A broker without the consumer protocol returns UNSUPPORTED_VERSION. INVALID_REQUEST and
 UNSUPPORTED_ASSIGNOR are checked before NOT_COORDINATOR. A subscribed topic name that the member may
-not describe is TOPIC_AUTHORIZATION_FAILED; a regular expression does not match such topics.
+not describe gets TOPIC_AUTHORIZATION_FAILED; a regular expression does not match such topics.
 
 Left out: nothing.
 """
@@ -37,7 +37,9 @@ from ..registry import handles
 def consumer_group_heartbeat(
     context: Context, request: ConsumerGroupHeartbeatRequest, version: int
 ) -> ConsumerGroupHeartbeatResponse:
-    """Returns the member epoch, and the member's assignment if that has changed."""
+    """Returns the member epoch. Also returns the assignment if it has changed, if the member joins,
+    or if the request has all fields of a joining member.
+    """
     try:
         context.check_consumer_protocol()
         check(context, Operation.READ, ResourceType.GROUP, request.group_id)

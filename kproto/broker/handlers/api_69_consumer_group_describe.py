@@ -3,9 +3,9 @@
 v0      the epochs and members of groups of the consumer protocol (KIP-848)
 v1      the protocol of each member: classic or consumer
 
-A missing group and a classic group are GROUP_ID_NOT_FOUND. A group with a topic that the client may
-not describe is TOPIC_AUTHORIZATION_FAILED. In the response, groups that the client may not describe
-come first.
+A missing group and a classic group get GROUP_ID_NOT_FOUND. A group with a topic that the client may
+not describe gets TOPIC_AUTHORIZATION_FAILED. In the response, groups that the client may not
+describe come first.
 
 Left out: nothing.
 """

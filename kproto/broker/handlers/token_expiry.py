@@ -20,9 +20,10 @@ class TokenExpiry(NamedTuple):
 
 
 def changed_expiry(context: Context, change: Callable[[], int]) -> TokenExpiry:
-    """Calls `change`, which changes a token and returns its expiry time, for an authorized client.
+    """Calls `change`, which changes the expiry time of a token and returns the new time.
 
-    Returns that time, or the error code.
+    Returns the new time, or the error code that `change` raised. If the client may not send token
+    requests, does not call `change`, and returns an error code.
     """
     try:
         check_token_request(

@@ -14,8 +14,9 @@ _CONSUMED: Final = "consumer_byte_rate"
 _REQUESTS: Final = "request_percentage"
 _MUTATIONS: Final = "controller_mutation_rate"
 
-#: Number of meters above which idle meters are removed, which changes no throttle time. So a client
-#: that uses a new client id for each connection does not fill the memory.
+#: If there are this many meters, idle meters are removed before a meter is added. That changes no
+#: throttle time. So a client that uses a new client id for each connection does not fill the
+#: memory.
 _MOST_METERS: Final = 10_000
 
 _Key = tuple[str, str, str]
@@ -24,7 +25,8 @@ _Key = tuple[str, str, str]
 class ClientQuotaManager:
     """Measures the usage of a node's users and clients over `samples` windows of `window_ms`.
 
-    Times are in ms of the wall clock. Throttle times are at most `most_ms`, and 0 without a quota.
+    Times are in ms of the wall clock. Throttle times are in ms, at most `most_ms`, and 0 if no
+    quota applies or the quota is not exceeded.
     """
 
     def __init__(self, table: QuotaTable, samples: int, window_ms: int, most_ms: int) -> None:
@@ -40,7 +42,7 @@ class ClientQuotaManager:
         return self._record(_PRODUCED, user, client_id, size, now_ms, self._most_ms)
 
     def record_fetch(self, user: str, client_id: str, size: int, now_ms: int) -> int:
-        """Records the bytes of a Fetch response; returns the throttle time."""
+        """Records the bytes of a Fetch response; returns the throttle time in ms."""
         return self._record(_CONSUMED, user, client_id, size, now_ms, self._most_ms)
 
     def unrecord_fetch(self, user: str, client_id: str, size: int, now_ms: int) -> None:
@@ -50,9 +52,9 @@ class ClientQuotaManager:
             self._rate(_CONSUMED, limit, now_ms).record(-size, now_ms)
 
     def max_fetch_bytes(self, user: str, client_id: str) -> int | None:
-        """Returns the maximum size of a Fetch response that does not exceed the quota by itself.
+        """Returns the maximum bytes of a Fetch response that alone does not exceed the quota.
 
-        None without a quota.
+        Returns None if no quota applies.
         """
         limit = self.table.limit(_CONSUMED, user, client_id)
         if limit is None:
@@ -60,9 +62,9 @@ class ClientQuotaManager:
         return int(limit.value * (self._samples - 1) * self._window_ms / 1000)
 
     def record_request_time(self, user: str, client_id: str, seconds: float, now_ms: int) -> int:
-        """Records how long a request took; returns the throttle time.
+        """Records how many seconds a handler ran; returns the throttle time (KIP-124).
 
-        It is at most one window (KIP-124).
+        The throttle time is at most one window.
         """
         most_ms = min(self._most_ms, self._window_ms)
         return self._record(_REQUESTS, user, client_id, seconds * 100, now_ms, most_ms)
@@ -70,7 +72,7 @@ class ClientQuotaManager:
     def mutation_quota(
         self, user: str, client_id: str, now_ms: int, *, strict: bool
     ) -> ControllerMutationQuota:
-        """Returns controller_mutation_rate for one request (KIP-599)."""
+        """Returns an object that applies controller_mutation_rate to one request (KIP-599)."""
         limit = self.table.limit(_MUTATIONS, user, client_id)
         if limit is None:
             return ControllerMutationQuota(None, 0.0, now_ms, self._most_ms, strict=strict)
@@ -109,8 +111,8 @@ class ClientQuotaManager:
 class ControllerMutationQuota:
     """Applies controller_mutation_rate to the partition mutations of one request.
 
-    With `strict`, mutations are refused while the token bucket is below 0. Otherwise all are done,
-    and the client is throttled.
+    With `strict`, mutations are refused while the token bucket is below 0. Without `strict`, no
+    mutation is refused; instead, the client is throttled.
     """
 
     def __init__(
@@ -131,7 +133,7 @@ class ControllerMutationQuota:
         self.throttle_ms = 0
 
     def record(self, count: int) -> bool:
-        """Records mutations; returns False if they are refused, so that the client must retry."""
+        """Records mutations. Returns False if they are refused; then the client must retry."""
         if self._bucket is None:
             return True
         refused = self._strict and self._bucket.tokens(self._limit, self._now_ms) < 0

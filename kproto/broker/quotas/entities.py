@@ -1,6 +1,6 @@
 """Stores quotas by entity, validates them, and selects the quota that applies to a client.
 
-KIP-55 (users and clients), KIP-546 (altering and describing quotas).
+Sources: KIP-55 (users and clients), KIP-546 (altering and describing quotas).
 """
 
 from __future__ import annotations
@@ -59,8 +59,9 @@ class AppliedQuota(NamedTuple):
 class EntityFilter(NamedTuple):
     """Matches entities that have all entity types of `exact` and `any_name`.
 
-    For a type in `exact` the name must be equal, None for the default; for a type in `any_name` any
-    name matches. With `strict`, an entity with further types does not match.
+    `exact` has the name that must be equal, by entity type; None stands for the default entity. For
+    an entity type in `any_name`, any name and the default match. With `strict`, an entity with
+    further types does not match.
     """
 
     exact: Mapping[str, str | None]
@@ -68,7 +69,7 @@ class EntityFilter(NamedTuple):
     strict: bool
 
     def matches(self, entity: Entity) -> bool:
-        """Returns whether the filter matches the entity."""
+        """Returns True if the filter matches the entity."""
         parts = dict(entity)
         types = {*self.exact, *self.any_name}
         if self.strict and len(parts) != len(types):

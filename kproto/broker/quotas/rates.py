@@ -52,7 +52,7 @@ class WindowedRate:
         return max(elapsed + max(missing, 0) * self._window_ms, self._window_ms)
 
     def is_idle(self, now_ms: int) -> bool:
-        """Returns whether nothing was recorded in the last `samples` windows."""
+        """Returns True if nothing was recorded in the last `samples` windows."""
         self._forget(now_ms)
         return not self._samples
 
@@ -74,8 +74,8 @@ class WindowedRate:
 class TokenBucket:
     """Implements a token bucket that starts full and refills at `limit` tokens per second.
 
-    Its capacity is `limit` times the duration of all windows. A request may take more tokens than
-    there are, so that the count becomes negative; the client then waits until it is 0 (KIP-599).
+    Its capacity is `limit` times the duration of all windows in seconds. A request may take more
+    tokens than there are. Then the count is negative, and the client waits until it is 0 (KIP-599).
     """
 
     def __init__(self, samples: int, window_ms: int) -> None:
@@ -100,9 +100,9 @@ class TokenBucket:
         self._tokens = self.tokens(limit, now_ms) - count
 
     def throttle_ms(self, limit: float, now_ms: int) -> int:
-        """Returns the time in ms until the number of tokens is 0; 0 if it is not negative."""
+        """Returns the time in ms until a negative number of tokens has risen to 0; otherwise 0."""
         return max(0, round(-self.tokens(limit, now_ms) / limit * 1000))
 
     def is_idle(self, now_ms: int) -> bool:
-        """Returns whether the bucket is full, for the limit of the last call."""
+        """Returns True if the bucket is full. Uses the limit of the latest call."""
         return self.tokens(self._limit, now_ms) >= self._burst_s * self._limit

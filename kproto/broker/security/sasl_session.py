@@ -5,9 +5,10 @@
     OPEN ──SaslHandshake, if the session has an end──▶ TOKENS, TOKENS_WITHOUT_HEADER
                                                        or OTHER_MECHANISM
 
-`ALLOWED_REQUESTS` has the requests that each state allows; any other request closes the connection,
-as in Kafka. In TOKENS, ApiVersions and SaslHandshake get an error response before the connection is
-closed. ENDED is the state after a refusal. Times are parameters.
+FIRST and HANDSHAKE allow both versions of SaslHandshake. `ALLOWED_REQUESTS` has the requests that
+each state allows; any other request closes the connection, as in Kafka. In TOKENS, ApiVersions and
+SaslHandshake get an error response before the connection is closed. ENDED is the state after a
+refusal. Times are parameters.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ __all__ = ["MECHANISMS", "CredentialStore", "Identity", "SaslResult", "SaslSessi
 
 logger = logging.getLogger("kproto.broker")
 
-#: The minimum seconds between two authentications of a connection (KIP-368).
+#: The minimum seconds between two re-authentications of a connection (KIP-368).
 REAUTHENTICATION_INTERVAL_S: Final = 1.0
 
 #: The longest session lifetime of SaslAuthenticate, in ms.
@@ -85,7 +86,7 @@ ALLOWED_REQUESTS: Final[Mapping[SaslState, frozenset[int] | None]] = {
 class CredentialStore:
     """Holds the credentials for all mechanisms.
 
-    `validate` validates bearer tokens. `validate_is_slow` tells that it may block.
+    `validate` validates bearer tokens; `validate_is_slow` is True if it may block.
     """
 
     users: Users
@@ -95,9 +96,10 @@ class CredentialStore:
 
 
 class Identity(NamedTuple):
-    """Holds an authenticated identity.
+    """Holds the principal of an authenticated client.
 
-    `ends_at_ms` is when its credentials expire, in ms since 1970; None for never.
+    `ends_at_ms` is when the client's credentials expire, in ms since 1970; None for never.
+    `token_authenticated` is True if the client authenticated by a delegation token.
     """
 
     principal: Principal
@@ -106,11 +108,11 @@ class Identity(NamedTuple):
 
 
 class SaslResult(NamedTuple):
-    """Holds the response to a client's token.
+    """Holds the response to a client's token; `token` is the token to send to the client.
 
-    If the token is refused, `error_message` is the text for the client and `fault` the text for the
-    log; otherwise both are None. `lifetime_ms` is the session lifetime after authentication, 0 for
-    no limit.
+    If the client's token is refused, `error_message` is the text for the client and `fault` the
+    text for the log; otherwise both are None. `lifetime_ms` is the session lifetime after
+    authentication, 0 for no limit.
     """
 
     token: bytes
@@ -122,8 +124,8 @@ class SaslResult(NamedTuple):
 class _Mechanism(NamedTuple):
     """Describes a mechanism.
 
-    `exchange` creates an exchange from the credentials and the time in ms. `is_slow` returns
-    whether to evaluate a token may take milliseconds.
+    `exchange` creates an exchange from the credentials and the time in ms. `is_slow` returns True
+    if the evaluation of a token may take milliseconds.
     """
 
     exchange: Callable[[CredentialStore, int], ServerExchange]
@@ -156,7 +158,7 @@ def _bearer(known: CredentialStore, now_ms: int) -> ServerExchange:
 
 
 def _validated(validate: BearerValidator, token: BearerToken) -> BearerIdentity:
-    """Returns the identity for a bearer token. Raises AuthenticationError if there is none.
+    """Returns the identity for a bearer token. Raises AuthenticationError for a refused token.
 
     `validate` may be a user's function, and raise any exception. The exception's text is not
     logged, because it may contain the token.
@@ -180,15 +182,15 @@ def _validated(validate: BearerValidator, token: BearerToken) -> BearerIdentity:
 def _fault_of(identity: object) -> str | None:
     """Returns why the result of a validator is invalid; None if it is valid."""
     if not isinstance(identity, BearerIdentity):
-        return f"returned a {type(identity).__name__} and no BearerIdentity"
+        return f"returned a {type(identity).__name__} instead of a BearerIdentity"
     principal: object = identity.principal
     if not isinstance(principal, str) or not principal:
-        return "returned a BearerIdentity whose principal is no text, or empty"
+        return "returned a BearerIdentity whose principal is not a text, or empty"
     if not is_encodable(principal):
-        return "returned a principal with half a character, which UTF-8 cannot carry"
+        return "returned a principal with a lone surrogate, which UTF-8 cannot encode"
     expires: object = identity.expires_at_ms
     if expires is not None and (isinstance(expires, bool) or not isinstance(expires, int)):
-        return "returned a BearerIdentity whose expires_at_ms is no whole number of ms"
+        return "returned a BearerIdentity whose expires_at_ms is not a whole number"
     return None
 
 
@@ -224,8 +226,10 @@ class SaslSession:
     def check_request(self, api_key: int, now: float) -> str | None:
         """Returns the reason for which a request must close the connection; None if it is allowed.
 
-        If the session has a lifetime, a SaslHandshake starts a re-authentication (KIP-368), at most
-        once a second. Otherwise its handler refuses it.
+        If the session has a lifetime, a SaslHandshake in the state OPEN starts a re-authentication
+        (KIP-368), at most once a second. After the session's end, any other request closes the
+        connection. Otherwise a SaslHandshake in OPEN is allowed, but its handler returns
+        ILLEGAL_SASL_STATE.
         """
         if self.phase is SaslState.OPEN and self._ends_at is not None:
             if api_key == _HANDSHAKE and self._may_reauthenticate(now):
@@ -233,15 +237,15 @@ class SaslSession:
                 self.phase = SaslState.HANDSHAKE
             elif now > self._ends_at:
                 self.phase = SaslState.ENDED
-                return "its session expired without re-authentication"
+                return "the session expired without re-authentication"
         admitted = ALLOWED_REQUESTS[self.phase]
         if admitted is None or api_key in admitted:
             return None
         if self.phase is SaslState.OTHER_MECHANISM:
-            return f"it must authenticate again by the mechanism that it had, {self._mechanism}"
+            return f"re-authentication must use the same mechanism, {self._mechanism}"
         if self.identity is not None:
-            return "it sent a request while it authenticated again"
-        return "it sent a request before it was authenticated"
+            return "the client sent a request during re-authentication"
+        return "the client sent a request before it was authenticated"
 
     def _may_reauthenticate(self, now: float) -> bool:
         last = self._reauthenticated_at
@@ -257,8 +261,9 @@ class SaslSession:
     def select_mechanism(self, mechanism: str, version: int, now_ms: int) -> bool:
         """Selects the mechanism of a SaslHandshake of that `version`.
 
-        Returns False if the listener does not have the mechanism; the caller then closes the
-        connection after the response.
+        Returns False if the listener does not have the mechanism; then the caller must close the
+        connection. If a re-authentication names another mechanism than the first authentication,
+        returns True, but does not select it: the next request closes the connection.
         """
         if mechanism not in self.mechanisms:
             self.phase = SaslState.ENDED
@@ -277,12 +282,12 @@ class SaslSession:
 
     @property
     def is_slow(self) -> bool:
-        """Returns whether `evaluate_token` may take milliseconds, so that it needs a thread."""
+        """Returns True if `evaluate_token` may take milliseconds, so that it needs a thread."""
         return MECHANISMS[self._mechanism].is_slow(self._known)
 
     @property
     def uses_validator(self) -> bool:
-        """Returns whether `evaluate_token` calls a user's validator, which may block."""
+        """Returns True if `evaluate_token` calls a user's validator, which may block."""
         return self._mechanism == "OAUTHBEARER" and self.is_slow
 
     def evaluate_token(
@@ -315,8 +320,8 @@ class SaslSession:
     def _start_session(self, identity: Identity, now: float, now_ms: int) -> int:
         """Starts a session; returns its lifetime in ms.
 
-        That is the shorter of the maximum lifetime and the rest of the credentials' lifetime; 0 if
-        there is neither, or if the credentials have expired.
+        The lifetime is the shorter of the maximum lifetime and the rest of the credentials'
+        lifetime. Returns 0 if neither is limited, or if the credentials have expired.
         """
         limits = [self._lifetime_ms] if self._lifetime_ms > 0 else []
         if identity.ends_at_ms is not None:
@@ -333,12 +338,15 @@ class SaslSession:
         if isinstance(exchange, ScramServer) and exchange.token_auth:
             token = self._known.tokens.valid_token(name, now_ms)
             if token is None:
-                raise AuthenticationError("the delegation token has ended")
+                raise AuthenticationError("the delegation token has expired")
             return Identity(token.owner, token.expires_ms, token_authenticated=True)
         return Identity(Principal(USER, name))
 
     def _client_message(self, error: AuthenticationError, token: bytes) -> str:
-        """Returns Kafka's error message, which does not reveal whether the user exists."""
+        """Returns the error message for the client, which does not reveal whether the user exists.
+
+        It is Kafka's message, with the exception that `_plain_message` names.
+        """
         if self._mechanism == "PLAIN":
             return _plain_message(token)
         if isinstance(self._exchange, OAuthBearerServer) and str(error).startswith("{"):
@@ -356,7 +364,10 @@ class SaslSession:
 
 
 def _plain_message(token: bytes) -> str:
-    """Returns the error message of Kafka's PLAIN server for a refused token."""
+    """Returns the error message of Kafka's PLAIN server for a refused token.
+
+    Kafka has another message for a right password with the authorization id of another user.
+    """
     parts = token.split(b"\0", 3)
     if len(parts) != 3:
         return f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"

@@ -27,7 +27,7 @@ _VERIFY: Final = {
 class ServerTls:
     """Configures TLS of a listener. Certificates and keys are inline PEM, or paths of PEM files.
 
-    Files are read when the broker starts. Raises ConfigurationError for contradicting settings.
+    Files are read when the broker starts. Raises ConfigurationError for contradictory settings.
     """
 
     #: The broker's certificate, with its intermediate certificates.
@@ -38,8 +38,8 @@ class ServerTls:
     key_password: str | None = field(default=None, repr=False)
     #: The CA certificates for client certificates; required unless `client_auth` is "none".
     client_ca: Pem | None = field(default=None, repr=False)
-    #: Whether a client certificate is required, requested or not requested (ssl.client.auth). If a
-    #: client sends one, it must be valid in both cases.
+    #: Whether a client certificate is required, requested or not requested (ssl.client.auth). With
+    #: "required" and "requested", a certificate that the client sends must be valid.
     client_auth: ClientAuth = "none"
 
     def __post_init__(self) -> None:
@@ -49,8 +49,8 @@ class ServerTls:
             )
         if self.client_auth != "none" and self.client_ca is None:
             raise ConfigurationError(
-                f"client_auth is {self.client_auth!r} without client_ca: say whose certificates of"
-                " clients are trusted"
+                f"client_auth is {self.client_auth!r} without client_ca: give the CA certificates"
+                " that client certificates are checked with"
             )
         if self.client_auth == "none" and self.client_ca is not None:
             raise ConfigurationError(
@@ -60,13 +60,13 @@ class ServerTls:
 
 
 #: A function that is called with the error of a failed handshake, in the task or callback that
-#: makes the handshake; None for no call.
+#: performs the handshake; None for no function.
 ON_FAULT: Final[ContextVar[Callable[[ssl.SSLError], None] | None]] = ContextVar(
     "ON_FAULT", default=None
 )
 
 
-class _Handshake(ssl.SSLObject):
+class _TlsHandshake(ssl.SSLObject):
     """Hides the failure of a handshake from asyncio, so that the client gets the TLS alert.
 
     asyncio would close the connection at once and not send the alert. Instead, the handshake stays
@@ -94,10 +94,10 @@ class _Handshake(ssl.SSLObject):
 def server_context(tls: ServerTls) -> ssl.SSLContext:
     """Returns a context for `tls`; reads its files.
 
-    Raises ConfigurationError that names the setting which is unreadable or invalid.
+    Raises a ConfigurationError that names the unreadable or invalid setting.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.sslobject_class = _Handshake
+    context.sslobject_class = _TlsHandshake
     context.minimum_version = ssl.TLSVersion.TLSv1_2  # as Kafka's ssl.enabled.protocols
     load_identity(context, tls.certificate, tls.key, tls.key_password)
     if tls.client_ca is not None:
@@ -124,12 +124,12 @@ _FAULTS: Final = {
     "HTTPS_PROXY_REQUEST": "the client speaks HTTP without TLS",
     "UNSUPPORTED_PROTOCOL": "the client supports no TLS version of the broker",
     "NO_SHARED_CIPHER": "the client supports no cipher of the broker",
-    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client shows no certificate, and client_auth is"
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client sent no certificate, and client_auth is"
     " 'required'",
     "CERTIFICATE_VERIFY_FAILED": "the client's certificate is not trusted",
     "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust the broker's certificate",
     "SSLV3_ALERT_BAD_CERTIFICATE": "the client rejects the broker's certificate",
-    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the broker's certificate is expired for the client",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client rejects the broker's certificate as expired",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client rejects the broker's certificate",
 }
 

@@ -45,7 +45,7 @@ _TEXTS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
 _ESCAPED: Final = frozenset(',=+<>#;"\\')
 
 
-class _Value(NamedTuple):
+class _DerValue(NamedTuple):
     """Holds a DER value: its tag, its content, and its complete bytes."""
 
     tag: int
@@ -65,7 +65,7 @@ def subject_of(certificate: bytes) -> str:
     raise AuthenticationError("the client's certificate has a subject that cannot be read")
 
 
-def _subject(certificate: bytes) -> _Value:
+def _subject(certificate: bytes) -> _DerValue:
     signed = next(_values(next(_values(certificate)).content))
     parts = [part for part in _values(signed.content) if part.tag != _VERSION]
     subject = parts[_BEFORE_SUBJECT]
@@ -74,12 +74,12 @@ def _subject(certificate: bytes) -> _Value:
     return subject
 
 
-def _text(subject: _Value) -> str:
+def _text(subject: _DerValue) -> str:
     relative_names = list(_values(subject.content))
     return ",".join("+".join(_attributes(each)) for each in reversed(relative_names))
 
 
-def _attributes(relative_name: _Value) -> Iterator[str]:
+def _attributes(relative_name: _DerValue) -> Iterator[str]:
     """Yields `NAME=value` for each attribute of a relative distinguished name, usually one."""
     if relative_name.tag != _SET:
         raise ValueError
@@ -118,7 +118,7 @@ def _identifier(content: bytes) -> str:
     return ".".join(map(str, [first, numbers[0] - 40 * first, *numbers[1:]]))
 
 
-def _values(data: bytes) -> Iterator[_Value]:
+def _values(data: bytes) -> Iterator[_DerValue]:
     """Yields the consecutive DER values in `data` (X.690, 8.1)."""
     at = 0
     while at < len(data):
@@ -129,5 +129,5 @@ def _values(data: bytes) -> Iterator[_Value]:
             start += octets
         if start + size > len(data):
             raise ValueError
-        yield _Value(tag, data[start : start + size], data[at : start + size])
+        yield _DerValue(tag, data[start : start + size], data[at : start + size])
         at = start + size

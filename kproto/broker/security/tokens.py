@@ -19,14 +19,14 @@ from ..api_error import api_error
 from ..principals import ANONYMOUS, Principal
 from .users import SCRAM_MECHANISMS
 
-__all__ = ["DelegationTokens", "Token", "check_token_request"]
+__all__ = ["DelegationToken", "DelegationTokens", "check_token_request"]
 
 #: Random bytes of a token's id.
 _ID_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class DelegationToken:
     """Holds a delegation token. Times are in ms since 1970."""
 
     token_id: str
@@ -46,7 +46,7 @@ class Token:
         return base64.b64encode(self.hmac).decode("ascii")
 
     def is_of(self, principal: Principal) -> bool:
-        """Returns whether `principal` owns the token or may renew it."""
+        """Returns True if `principal` owns the token or may renew it."""
         return principal == self.owner or principal in self.renewers
 
 
@@ -65,12 +65,12 @@ class DelegationTokens:
         self._max_lifetime_ms = max_lifetime_ms
         self._renew_ms = renew_ms
         self._kept_ms = kept_ms
-        self._tokens: dict[str, Token] = {}
+        self._tokens: dict[str, DelegationToken] = {}
         self._credentials: dict[tuple[str, int], SaltedCredential] = {}
 
     @property
     def has_tokens(self) -> bool:
-        """Returns whether at least one token exists."""
+        """Returns True if at least one token exists."""
         return bool(self._tokens)
 
     def create(
@@ -80,10 +80,10 @@ class DelegationTokens:
         renewers: Iterable[Principal],
         max_lifetime_ms: int,
         now_ms: int,
-    ) -> Token:
+    ) -> DelegationToken:
         """Creates and returns a token; for `max_lifetime_ms` of 0 or less the maximum applies.
 
-        Raises DELEGATION_TOKEN_AUTH_DISABLED.
+        Raises DELEGATION_TOKEN_AUTH_DISABLED if delegation tokens are disabled.
         """
         self._forget(now_ms)
         key = self._key()
@@ -91,7 +91,7 @@ class DelegationTokens:
         if max_lifetime_ms > 0:
             lifetime = min(lifetime, max_lifetime_ms)
         token_id = secrets.token_urlsafe(_ID_BYTES)
-        token = Token(
+        token = DelegationToken(
             token_id=token_id,
             hmac=hmac.digest(key, token_id.encode(), hashlib.sha512),
             owner=owner,
@@ -105,21 +105,21 @@ class DelegationTokens:
         return token
 
     def renew(self, mac: bytes, principal: Principal, period_ms: int, now_ms: int) -> int:
-        """Sets the expiry time of a token to `period_ms` from now, within the limits.
+        """Sets the expiry time of a token to `period_ms` from now, and returns the new expiry time.
 
-        `mac` is the token's HMAC. For `period_ms` of 0 or less the maximum applies. Returns the new
-        expiry time. Raises the errors of `expire`.
+        `mac` is the token's HMAC. If `period_ms` is above `renew_ms`, or 0 or less, `renew_ms`
+        applies. The expiry time is at most `max_ms` of the token. Raises the errors of `expire`.
         """
         token = self._changeable(mac, principal, now_ms)
         period = min(self._renew_ms, period_ms) if period_ms > 0 else self._renew_ms
         return self._end(token, now_ms + period)
 
     def expire(self, mac: bytes, principal: Principal, period_ms: int, now_ms: int) -> int:
-        """Sets the expiry time of a token to `period_ms` from now; deletes it if that is negative.
+        """Sets the expiry time of a token to `period_ms` from now; if negative, deletes the token.
 
-        `mac` is the token's HMAC. Returns the new expiry time, or `period_ms` for a deleted token,
-        as Kafka's controller does. Raises DELEGATION_TOKEN_NOT_FOUND, _EXPIRED, _OWNER_MISMATCH and
-        _AUTH_DISABLED.
+        `mac` is the token's HMAC. Returns the new expiry time, which is at most `max_ms` of the
+        token, or `period_ms` for a deleted token, as Kafka's controller does. Raises
+        DELEGATION_TOKEN_NOT_FOUND, _EXPIRED, _OWNER_MISMATCH and _AUTH_DISABLED.
         """
         token = self._changeable(mac, principal, now_ms)
         if period_ms < 0:
@@ -127,16 +127,16 @@ class DelegationTokens:
             return period_ms
         return self._end(token, now_ms + period_ms)
 
-    def all_tokens(self, now_ms: int) -> Iterator[Token]:
-        """Yields all tokens, also expired tokens that are still kept.
+    def all_tokens(self, now_ms: int) -> Iterator[DelegationToken]:
+        """Yields all tokens, including expired tokens that are still kept.
 
-        Raises DELEGATION_TOKEN_AUTH_DISABLED.
+        Raises DELEGATION_TOKEN_AUTH_DISABLED if delegation tokens are disabled.
         """
         self._key()
         self._forget(now_ms)
         yield from self._tokens.values()
 
-    def valid_token(self, token_id: str, now_ms: int) -> Token | None:
+    def valid_token(self, token_id: str, now_ms: int) -> DelegationToken | None:
         """Returns a token that is valid for authentication; None if it is unknown or expired."""
         token = self._tokens.get(token_id)
         return token if token is not None and token.expires_ms > now_ms else None
@@ -144,8 +144,8 @@ class DelegationTokens:
     def credential(self, number: int, token_id: str, now_ms: int) -> SaltedCredential | None:
         """Returns the credential of a token for SCRAM mechanism `number`.
 
-        None if the token is unknown or expired. The first call for a token derives keys, which
-        takes some ms.
+        Returns None if the token is unknown or expired. The first call for a token and mechanism
+        derives keys, which takes some ms.
         """
         token = self.valid_token(token_id, now_ms)
         if token is None:
@@ -165,8 +165,8 @@ class DelegationTokens:
             raise api_error("DELEGATION_TOKEN_AUTH_DISABLED", "the broker has no secret key")
         return self._secret_key
 
-    def _changeable(self, mac: bytes, principal: Principal, now_ms: int) -> Token:
-        """Returns the token with the HMAC `mac`, which the principal may renew and expire.
+    def _changeable(self, mac: bytes, principal: Principal, now_ms: int) -> DelegationToken:
+        """Returns the token with the HMAC `mac` if the principal may renew and expire it.
 
         Raises the errors of `expire`.
         """
@@ -182,7 +182,7 @@ class DelegationTokens:
             raise fault
         return token
 
-    def _end(self, token: Token, at_ms: int) -> int:
+    def _end(self, token: DelegationToken, at_ms: int) -> int:
         ends = min(token.max_ms, at_ms)
         self._tokens[token.token_id] = replace(token, expires_ms=ends)
         return ends
@@ -193,7 +193,7 @@ class DelegationTokens:
             if token.expires_ms + self._kept_ms < now_ms:
                 self._drop(token)
 
-    def _drop(self, token: Token) -> None:
+    def _drop(self, token: DelegationToken) -> None:
         del self._tokens[token.token_id]
         for number in SCRAM_MECHANISMS:
             self._credentials.pop((token.token_id, number), None)
@@ -213,13 +213,13 @@ def check_token_request(
     ):
         raise api_error(
             "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED",
-            f"{principal} came by {'a token' if token_authenticated else security_protocol}",
+            f"{principal} connected by {'a token' if token_authenticated else security_protocol}",
         )
 
 
-def _fault(token: Token, principal: Principal, now_ms: int) -> BrokerResponseError | None:
+def _fault(token: DelegationToken, principal: Principal, now_ms: int) -> BrokerResponseError | None:
     if token.expires_ms < now_ms:
-        return api_error("DELEGATION_TOKEN_EXPIRED", "the token has ended")
+        return api_error("DELEGATION_TOKEN_EXPIRED", "the token has expired")
     if not token.is_of(principal):
         return api_error("DELEGATION_TOKEN_OWNER_MISMATCH", f"the token is not {principal}'s")
     return None

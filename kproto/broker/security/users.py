@@ -35,9 +35,9 @@ SCRAM_MECHANISMS: Final[Mapping[int, ScramMechanism]] = {
 
 
 def check_users(users: Mapping[str, str]) -> None:
-    """Raises ConfigurationError for a name or password that SASL cannot transfer.
+    """Raises ConfigurationError for a name or password that is empty or that SASL cannot transfer.
 
-    The error contains no password.
+    Also raises it if `users` is not a mapping. The error contains no password.
     """
     if not isinstance(users, Mapping):
         raise ConfigurationError(
@@ -51,16 +51,16 @@ def check_users(users: Mapping[str, str]) -> None:
         for what, text in (("name", name), ("password", password)):
             if "\0" in text or not is_encodable(text):
                 raise ConfigurationError(
-                    f"users: the {what} of {name!r} holds a NUL or half a character, which SASL"
-                    " cannot carry"
+                    f"users: the {what} of {name!r} contains a NUL or a lone surrogate, which"
+                    " SASL cannot transfer"
                 )
 
 
 class Users:
     """Holds the users of a cluster. `passwords` are by user name.
 
-    To derive the keys takes some ms for each user. Passwords are used without SASLprep, as in
-    Kafka.
+    The derivation of the keys takes some ms for each user. Passwords are used without SASLprep, as
+    in Kafka.
     """
 
     def __init__(self, passwords: Mapping[str, str], iterations: int = MIN_ITERATIONS) -> None:

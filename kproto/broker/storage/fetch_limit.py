@@ -13,7 +13,7 @@ class FetchLimit:
     """Limits the records of one response, over all of its partitions.
 
     `remaining` is how many bytes of records may still be read. With `at_least_one`, the first batch
-    is read even if it is larger (KIP-74).
+    of the response is read even if it is larger (KIP-74).
     """
 
     def __init__(self, max_bytes: int, *, at_least_one: bool) -> None:
@@ -21,9 +21,11 @@ class FetchLimit:
         self.at_least_one = at_least_one
 
     def read(self, log: PartitionLog, offset: int, max_bytes: int) -> LogSlice:
-        """Returns the batches from `offset` on, up to `max_bytes` and the rest of the limit.
+        """Reads batches from `offset` on: at most `max_bytes`, and at most `remaining` bytes.
 
-        Raises OFFSET_OUT_OF_RANGE.
+        Only the first batch of the response may be larger, with `at_least_one`. Subtracts the size
+        of the batches from `remaining`. Raises OFFSET_OUT_OF_RANGE if `offset` is outside of the
+        log.
         """
         found = log.read(offset, min(max_bytes, self.remaining), at_least_one=self.at_least_one)
         if found.size:
@@ -36,8 +38,9 @@ def diverging_epoch(log: PartitionLog, offset: int, last_epoch: int) -> EpochEnd
     """Returns the epoch and end offset at which the client's log diverges; None if it does not.
 
     The client fetches from `offset`, and the last record that it fetched has leader epoch
-    `last_epoch`. If that epoch ends before `offset` in `log`, the client has records that the log
-    has lost. Raises OFFSET_OUT_OF_RANGE, also if `last_epoch` is above the current epoch.
+    `last_epoch`. If `log` does not have that epoch, or the epoch ends before `offset`, the client
+    has records that the log has lost. Raises OFFSET_OUT_OF_RANGE if `offset` is below the log start
+    offset, or if `last_epoch` is above the current epoch.
     """
     end = log.epochs.end_of(last_epoch, log.end_offset)
     if end is None:

@@ -37,7 +37,7 @@ class LeaderEpochCache:
         return self._epochs[-1]
 
     def assign(self, epoch: int, offset: int) -> None:
-        """Adds an epoch that starts at `offset`; it must be higher than all former epochs."""
+        """Adds `epoch`, which starts at `offset`; `epoch` must be above all former epochs."""
         while self._starts and self._starts[-1] >= offset:
             del self._starts[-1], self._epochs[-1]
         self._epochs.append(epoch)

@@ -16,10 +16,10 @@ from ..api_error import api_error
 from ..watchable import Watchable
 from .leader_epoch_cache import LeaderEpochCache
 
-__all__ = ["LogSlice", "PartitionLog", "StoredBatch", "TimestampedOffset"]
+__all__ = ["LogSlice", "PartitionLog", "RetentionBatchInfo", "TimestampedOffset"]
 
-#: The header of a message that does not fit into the response. Kafka sends it to a client that
-#: reads message sets if the conversion gives no message, so that the client does not wait.
+#: The header of a message that does not fit into the response. Kafka sends the header to a client
+#: that reads message sets if the conversion yields no message, so that the client does not wait.
 _OVERFLOW: Final = LOG_OVERHEAD.pack(-1, 61)
 
 
@@ -37,9 +37,11 @@ class LogSlice(NamedTuple):
         """Returns the batches as messages of `magic` 0 or 1, for a client that fetches from
         `offset`.
 
-        Converts the first batch, and further batches while the messages fit into `size`. Stops
-        before a batch that cannot be converted. If that is the first batch, raises
-        UNSUPPORTED_COMPRESSION_TYPE or CORRUPT_MESSAGE.
+        Converts the first batch, and further batches while the messages have at most as many bytes
+        as the batches of this slice (`size`). Stops before a batch that cannot be converted; raises
+        UNSUPPORTED_COMPRESSION_TYPE or CORRUPT_MESSAGE if there is no message before it. If there
+        are batches, but the conversion yields no message, returns only the header of a message that
+        does not fit.
         """
         converted: list[bytes] = []
         size = 0
@@ -61,13 +63,13 @@ class LogSlice(NamedTuple):
 
 
 class TimestampedOffset(NamedTuple):
-    """Holds the offset and the timestamp (ms) of a record."""
+    """Holds the offset of a record, and its timestamp in ms since 1970."""
 
     offset: int
     timestamp: int
 
 
-class StoredBatch(NamedTuple):
+class RetentionBatchInfo(NamedTuple):
     """Holds the attributes of a batch that retention needs; times are in ms.
 
     `next_offset` is the offset after the batch. `largest_time` is its largest timestamp, or the
@@ -83,8 +85,8 @@ class StoredBatch(NamedTuple):
 class PartitionLog(Watchable, ABC):
     """Stores batches by offset, and notifies its watchers of appends.
 
-    `Partition` and `Topics` notify them of leader changes and of deletion of the topic.
-    `start_offset` is the log start offset, `end_offset` the offset of the next record.
+    `Partition` also notifies the watchers of each new leader epoch, and `Topics` of the deletion of
+    the topic. `start_offset` is the log start offset, `end_offset` the offset of the next record.
     `last_append_time` is in ms, -1 before the first append.
     """
 
@@ -107,8 +109,8 @@ class PartitionLog(Watchable, ABC):
         """Yields the batches, oldest first."""
 
     @abstractmethod
-    def stored(self) -> Iterator[StoredBatch]:
-        """Yields the `StoredBatch` of each batch, oldest first."""
+    def stored(self) -> Iterator[RetentionBatchInfo]:
+        """Yields the `RetentionBatchInfo` of each batch, oldest first."""
 
     @abstractmethod
     def append(self, batch: RecordBatch, now_ms: int, *, stamp_time: bool = False) -> int:
@@ -120,17 +122,19 @@ class PartitionLog(Watchable, ABC):
 
     @abstractmethod
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> LogSlice:
-        """Returns batches of at most `max_bytes`, beginning with the batch that contains `offset`.
+        """Returns at most `max_bytes` of batches, beginning with the batch that contains `offset`.
 
         With `at_least_one` the first batch is included even if it is larger. Raises
-        OFFSET_OUT_OF_RANGE.
+        OFFSET_OUT_OF_RANGE if `offset` is before the log start offset or after the log end offset.
         """
 
     @abstractmethod
     def offset_for_time(self, timestamp: int) -> TimestampedOffset | None:
-        """Returns the first record whose timestamp is at least `timestamp` (ms); None if none is.
+        """Returns the offset of the first record whose timestamp is at least `timestamp` (ms).
 
-        Decodes the batch of that record. Raises CorruptBatchError and MissingCodecError.
+        Also returns the record's timestamp. Returns None if there is no such record. May decode
+        batches. Raises CorruptBatchError or MissingCodecError if a batch cannot be
+        decoded.
         """
 
     @abstractmethod
@@ -144,8 +148,8 @@ class PartitionLog(Watchable, ABC):
     def delete_before(self, offset: int) -> None:
         """Moves the log start offset to `offset`, and deletes the batches before it.
 
-        Does nothing if the log start offset is higher. Raises OFFSET_OUT_OF_RANGE if `offset` is
-        beyond the end.
+        Notifies the watchers of the log if it moves the log start offset. Does nothing if the log
+        start offset is higher. Raises OFFSET_OUT_OF_RANGE if `offset` is beyond the end.
         """
 
     @abstractmethod

@@ -10,8 +10,10 @@ checks use only the batch header. Records are decoded only
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from ...protocol.error_codes import code_of
 from ...records import (
     LOG_APPEND_TIME,
     NO_TIMESTAMP,
@@ -21,12 +23,12 @@ from ...records import (
     read_batches,
 )
 from ...records.log_format import COMPRESSION_CODEC_MASK, MAGIC_OFFSET
-from ...wire.errors import CorruptBatchError, MissingCodecError
+from ...wire.errors import BrokerResponseError, CorruptBatchError, MissingCodecError
 from ..api_error import api_error
 from ..topic_configs import TopicConfig
 from .partition import Partition
 
-__all__ = ["LogAppendInfo", "append_records"]
+__all__ = ["InvalidRecordsError", "LogAppendInfo", "append_records"]
 
 #: The first version of Produce with record batches; before it, records may be message sets of magic
 #: 0 or 1.
@@ -39,11 +41,25 @@ _ZSTD: Final = 4
 _NO_OFFSET: Final = -1
 
 
+class InvalidRecordsError(BrokerResponseError):
+    """A batch is refused because of single records (KIP-467).
+
+    `record_errors` has the reason of each of these records by its position in the batch.
+    """
+
+    def __init__(
+        self, code: int, name: str, detail: str, *, record_errors: Mapping[int, str] | None = None
+    ) -> None:
+        super().__init__(code, name, detail)
+        self.record_errors = dict(record_errors or {})
+
+
 class LogAppendInfo(NamedTuple):
     """Holds the result of an append: the base offset, the log append time, the log start offset.
 
-    `base_offset` is -1 if nothing was appended. `log_append_time` is in ms; it is -1 if the records
-    keep the producer's timestamps, unless the batch is a duplicate.
+    `base_offset` is -1 if nothing was appended. `log_append_time` is in ms, -1 if the records keep
+    the producer's timestamps. For a duplicate, `base_offset` is that of the stored batch, and
+    `log_append_time` is its largest timestamp.
     """
 
     base_offset: int
@@ -54,12 +70,12 @@ class LogAppendInfo(NamedTuple):
 def append_records(
     partition: Partition, config: TopicConfig, records: bytes | None, version: int, now_ms: int
 ) -> LogAppendInfo:
-    """Appends `records`: one record batch, or before v3 a message set. `version` is Produce's.
+    """Appends `records`: one record batch; before v3 a message set is allowed, too.
 
-    A batch that duplicates one of the producer's last five batches is not stored again; the result
-    has the base offset of the stored batch, and as log append time its largest timestamp, as in
-    Kafka. A message set without a complete message is not stored either. Raises BrokerResponseError
-    with the error code of the response.
+    `version` is the version of the Produce request. A batch that duplicates one of the producer's
+    last five batches is not stored again; as in Kafka, the result has the base offset and the
+    largest timestamp of the stored batch. A message set without a complete message is not stored
+    either. Raises BrokerResponseError with the error code of the response.
     """
     log = partition.log
     try:
@@ -97,7 +113,10 @@ def append_records(
 
 
 def _single_batch(records: bytes | None, version: int) -> RecordBatch:
-    """Returns the only batch in `records`. Raises INVALID_RECORD unless there is exactly one."""
+    """Returns the only batch in `records`.
+
+    Raises INVALID_RECORD unless there is exactly one batch, of magic 2. Raises CorruptBatchError.
+    """
     records = records or b""
     if records[MAGIC_OFFSET : MAGIC_OFFSET + 1] in (b"\0", b"\1"):
         raise api_error("INVALID_RECORD", f"Produce v{version} may hold batches of magic 2 only")
@@ -111,10 +130,11 @@ def _single_batch(records: bytes | None, version: int) -> RecordBatch:
 
 
 def _convert_message_set(records: bytes, config: TopicConfig) -> RecordBatch | None:
-    """Returns the message set in `records` as one batch with the same codec; None if it is empty.
+    """Returns the message set in `records` as one batch with the same codec.
 
-    If `records` is a record batch, returns that. Raises INVALID_RECORD, INVALID_TIMESTAMP and
-    MESSAGE_TOO_LARGE.
+    Returns None if there is no complete message. If `records` is a record batch, returns this
+    batch. Raises INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE, CorruptBatchError and
+    MissingCodecError.
     """
     found: list[RecordBatch] = []
     for batch in read_batches(records, check_crc=False):
@@ -161,14 +181,18 @@ def _check_keys(batch: RecordBatch) -> None:
     """Raises INVALID_RECORD if a record has no key, because a compacted topic requires keys."""
     without = [number for number, record in enumerate(_messages([batch])) if record.key is None]
     if without:
-        raise api_error(
+        raise InvalidRecordsError(
+            code_of("INVALID_RECORD"),
             "INVALID_RECORD",
             f"record {without[0]} of the batch has no key, and the topic is compacted",
+            record_errors=dict.fromkeys(
+                without, "a compacted topic accepts no record without a key"
+            ),
         )
 
 
 def _recompressed(batch: RecordBatch, config: TopicConfig) -> RecordBatch:
-    """Returns the batch compressed with the topic's codec."""
+    """Returns a batch with the same records, compressed with the topic's codec."""
     assert config.compression is not None
     return RecordBatch(
         encode_batch(
@@ -197,7 +221,7 @@ def _check_timestamp_type(batch: RecordBatch, config: TopicConfig) -> None:
 
 
 def _check_batch(batch: RecordBatch, config: TopicConfig, version: int, now_ms: int) -> None:
-    """Raises BrokerResponseError or CorruptBatchError if the header of a batch is invalid."""
+    """Raises BrokerResponseError or CorruptBatchError for an invalid header, size or checksum."""
     if batch.base_offset != 0:
         raise api_error("INVALID_RECORD", f"the base offset is {batch.base_offset}; it must be 0")
     _check_size(batch, config)
@@ -219,8 +243,14 @@ def _check_batch(batch: RecordBatch, config: TopicConfig, version: int, now_ms: 
     _check_timestamp_type(batch, config)
     latest = now_ms + config.timestamp_after_max_ms
     if not config.log_append_time and batch.max_timestamp > latest:
-        raise api_error(
+        raise InvalidRecordsError(
+            code_of("INVALID_TIMESTAMP"),
             "INVALID_TIMESTAMP",
-            f"the largest timestamp is {batch.max_timestamp} ms, and the topic takes none after "
+            f"the largest timestamp is {batch.max_timestamp} ms, and the topic accepts none after "
             f"{latest} (message.timestamp.after.max.ms)",
+            record_errors={
+                number: f"the timestamp is {record.timestamp} ms, which is after {latest}"
+                for number, record in enumerate(_messages([batch]))
+                if record.timestamp > latest
+            },
         )

@@ -10,7 +10,7 @@ from typing import Final
 
 from ...records import CREATE_TIME, NO_TIMESTAMP, RecordBatch, restamp
 from ..api_error import api_error
-from .log import LogSlice, PartitionLog, StoredBatch, TimestampedOffset
+from .log import LogSlice, PartitionLog, RetentionBatchInfo, TimestampedOffset
 from .storage_limit import StorageLimit
 
 __all__ = ["BATCH_OVERHEAD_BYTES", "MemoryLog"]
@@ -19,7 +19,7 @@ __all__ = ["BATCH_OVERHEAD_BYTES", "MemoryLog"]
 BATCH_OVERHEAD_BYTES: Final = 450
 
 #: Deleted batches are removed from the lists when their size is at least 1/16 of the size of the
-#: remaining batches. A removal moves all remaining entries, so that it must be rare.
+#: remaining batches. A removal moves all remaining entries, so it must be rare.
 _DELETED_SHARE: Final = 16
 
 
@@ -50,11 +50,11 @@ class MemoryLog(PartitionLog):
     def __iter__(self) -> Iterator[RecordBatch]:
         return islice(self._batches, self._first, None)
 
-    def stored(self) -> Iterator[StoredBatch]:
+    def stored(self) -> Iterator[RetentionBatchInfo]:
         for index in range(self._first, len(self._batches)):
             batch, appended_ms = self._batches[index], self._appended_ms[index]
             largest = batch.max_timestamp
-            yield StoredBatch(
+            yield RetentionBatchInfo(
                 batch.next_offset,
                 batch.size_in_bytes,
                 appended_ms if largest == NO_TIMESTAMP else largest,
@@ -124,13 +124,16 @@ class MemoryLog(PartitionLog):
             raise api_error(
                 "OFFSET_OUT_OF_RANGE", f"offset {offset} is beyond the end, {self.end_offset}"
             )
-        self.start_offset = max(self.start_offset, offset)
+        if offset <= self.start_offset:
+            return
+        self.start_offset = offset
         first = bisect_left(self._last_offsets, self.start_offset)
         deleted = self._end_of(first) - self._end_of(self._first)
         self._storage_limit.release(deleted + (first - self._first) * BATCH_OVERHEAD_BYTES)
         self._first = first
         if (self._end_of(first) - self._first_position) * _DELETED_SHARE >= self.size_in_bytes:
             self._drop_deleted()
+        self.notify()  # so that delayed Fetches below the new start offset fail
 
     def truncate(self, offset: int) -> None:
         self._check_within(offset)

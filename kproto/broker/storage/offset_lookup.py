@@ -44,12 +44,13 @@ NOT_FOUND: Final = FoundOffset(_NONE, NO_TIMESTAMP, _NONE)
 
 
 def fetch_offset_by_timestamp(log: PartitionLog, timestamp: int) -> FoundOffset:
-    """Returns the offset for a special (negative) timestamp, or else the first record whose
-    timestamp is at least `timestamp` (ms).
+    """Returns the offset for a special (negative) timestamp such as LATEST.
 
-    There is no remote storage: EARLIEST_LOCAL is the log start offset, and the timestamps for
-    remote storage give NOT_FOUND. Raises CORRUPT_MESSAGE and UNSUPPORTED_COMPRESSION_TYPE if the
-    batch with the record cannot be decoded.
+    For any other timestamp, returns the offset of the first record whose timestamp is at least
+    `timestamp` (ms). Returns NOT_FOUND if there is no such record. There is no remote storage:
+    EARLIEST_LOCAL is the log start offset, and for the timestamps of remote storage the result is
+    NOT_FOUND. Raises CORRUPT_MESSAGE and UNSUPPORTED_COMPRESSION_TYPE if the batch with the record
+    cannot be decoded.
     """
     if timestamp == LATEST:
         return FoundOffset(log.end_offset, NO_TIMESTAMP, log.epochs.current)
@@ -75,9 +76,12 @@ def _record_at(log: PartitionLog, timestamp: int) -> TimestampedOffset | None:
 
 
 def legacy_offsets_before(log: PartitionLog, timestamp: int, most: int, now_ms: int) -> list[int]:
-    """Returns the offsets of ListOffsets v0, as for a log of one segment: end and start offset.
+    """Returns the offsets of ListOffsets v0, newest first, as for a log of one segment.
 
-    Of these it returns those up to `timestamp`, the newest first, and at most `most`.
+    The log end offset has the time `now_ms`; the log start offset has the time of the last append.
+    For an empty log, there is only the log start offset. Returns at most `most` offsets, and only
+    those whose time is at most `timestamp`. LATEST matches both offsets, EARLIEST only the log
+    start offset.
     """
     known = [TimestampedOffset(log.start_offset, log.last_append_time)]
     if log.end_offset > log.start_offset:

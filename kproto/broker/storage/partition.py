@@ -31,13 +31,13 @@ class Partition:
         self.leader_and_isr = LeaderAndIsr.first((0,)) if leader_and_isr is None else leader_and_isr
         self.log = MemoryLog(storage_limit) if log is None else log
         self.producer_states = ProducerStateManager()
-        #: Notifies of each new leader epoch, and of the deletion of the topic. The log also
-        #: notifies of appends. The group coordinator watches this, to unload groups.
+        #: Notifies of each new leader epoch, and of the deletion of the topic. The group
+        #: coordinator watches `moved`, to unload groups. `log` notifies of both, and of appends.
         self.moved = Watchable()
 
     @property
     def high_watermark(self) -> int:
-        """Returns the offset up to which consumers may read."""
+        """Returns the high watermark: the log end offset, because all replicas share one log."""
         return self.log.end_offset
 
     @property
@@ -48,8 +48,8 @@ class Partition:
     def update_leader_and_isr(self, leader_and_isr: LeaderAndIsr) -> bool:
         """Sets leader and ISR. If the leader changes, bumps the leader epoch and returns True.
 
-        Notifies the watchers of the log of a new epoch, so that delayed requests at the former
-        leader fail with NOT_LEADER_OR_FOLLOWER.
+        A new epoch notifies the watchers of the log, so that the former leader checks its delayed
+        Fetches again.
         """
         before, self.leader_and_isr = self.leader_and_isr, leader_and_isr
         if before.leader == leader_and_isr.leader:
@@ -58,7 +58,7 @@ class Partition:
         return True
 
     def truncate(self, offset: int) -> int:
-        """Truncates the log at `offset`, as an unclean leader election does; returns its new end.
+        """Truncates the log at `offset` like an unclean leader election; returns the end offset.
 
         The batch that contains `offset` is lost as a whole. Bumps the leader epoch, and rebuilds
         the producer state from the remaining batches. Raises OFFSET_OUT_OF_RANGE if `offset` is

@@ -26,7 +26,10 @@ _SEQUENCES: Final = 0x8000_0000
 
 
 class BatchMetadata(NamedTuple):
-    """Holds the metadata of an appended batch, to respond to a duplicate of the batch."""
+    """Holds the metadata of an appended batch, to respond to a duplicate of the batch.
+
+    `timestamp` is the largest timestamp of the batch in ms.
+    """
 
     first_sequence: int
     last_sequence: int
@@ -36,6 +39,8 @@ class BatchMetadata(NamedTuple):
 
 @dataclass(slots=True)
 class _Producer:
+    """Holds the epoch, the last append time (ms) and the cached batches of one producer."""
+
     epoch: int
     last_append_ms: int = 0
     batches: deque[BatchMetadata] = field(default_factory=lambda: deque(maxlen=CACHED_BATCHES))
@@ -56,9 +61,10 @@ class ProducerStateManager:
             self._producers.popitem(last=False)
 
     def duplicate_of(self, batch: RecordBatch) -> BatchMetadata | None:
-        """Returns the batch that `batch` duplicates, of the last five batches of its producer.
+        """Returns the metadata of the stored batch that `batch` duplicates.
 
-        None if it duplicates none of them.
+        Compares the last five batches of the producer; returns None if none has the same sequence
+        numbers and epoch.
         """
         producer = self._producers.get(batch.producer_id)
         if producer is None or producer.epoch != batch.producer_epoch:
@@ -98,8 +104,8 @@ class ProducerStateManager:
     def truncate(self, end_offset: int, remaining: Iterable[RecordBatch]) -> None:
         """Updates the state after the log was truncated to the batches `remaining`.
 
-        Rebuilds the state of producers that have lost batches from their remaining batches. A
-        producer without remaining batches has no state, so that `check` accepts any sequence.
+        If a producer has lost batches, its state is rebuilt from its remaining batches. If no batch
+        remains, the producer has no state, and `check` accepts any sequence.
         """
         lost = {
             producer_id: producer

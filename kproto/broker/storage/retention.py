@@ -1,20 +1,20 @@
 """Deletes the oldest batches of a log by retention.bytes and retention.ms.
 
-Kafka deletes whole segments; here each batch is a segment. As in Kafka, even the newest may be
-deleted, and deletion stops at the first batch within the limits. There is no timer: callers apply
-retention before they read a log.
+Kafka deletes whole segments; here each batch counts as a segment. As in Kafka, even the newest
+segment may be deleted, and deletion stops at the first segment within the limits. There is no
+timer: callers apply retention before they read a log.
 """
 
 from __future__ import annotations
 
 from ..topic_configs import TopicConfig
-from .log import PartitionLog, StoredBatch
+from .log import PartitionLog, RetentionBatchInfo
 
 __all__ = ["apply_retention"]
 
 
 def apply_retention(log: PartitionLog, config: TopicConfig, now_ms: int) -> None:
-    """Moves the log start offset after the oldest batches that exceed a limit at `now_ms`."""
+    """Deletes the oldest batches: those older than retention.ms, or beyond retention.bytes."""
     if config.retention_bytes < 0 and config.retention_ms < 0:
         return
     start = None
@@ -29,8 +29,8 @@ def apply_retention(log: PartitionLog, config: TopicConfig, now_ms: int) -> None
         log.delete_before(start)
 
 
-def _is_expired(batch: StoredBatch, config: TopicConfig, now_ms: int) -> bool:
-    """Returns whether the largest timestamp of a batch is older than retention.ms.
+def _is_expired(batch: RetentionBatchInfo, config: TopicConfig, now_ms: int) -> bool:
+    """Returns True if the largest timestamp of a batch is older than retention.ms.
 
     A batch that was too old when it was appended stays for `retention_check_interval_ms`.
     """

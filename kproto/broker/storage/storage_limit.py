@@ -20,18 +20,18 @@ class StorageLimit:
         self._is_logged = False
 
     def has(self, size: int) -> bool:
-        """Returns whether `size` more bytes fit into the limit."""
+        """Returns True if `size` more bytes fit into the limit."""
         return self.used + size <= self.limit
 
     def take(self, size: int) -> None:
-        """Adds `size` to the used bytes. Raises KAFKA_STORAGE_ERROR if they exceed the limit.
+        """Adds `size` to the used bytes. Raises KAFKA_STORAGE_ERROR if the sum exceeds the limit.
 
-        Kafka returns that error if a disk is full. It is retriable, so that producers succeed once
-        topics or records are deleted.
+        Kafka returns this error if a disk is full. The error is retriable, so producers succeed
+        when topics or records have been deleted.
         """
         if not self.has(size):
             reason = (
-                f"the logs take {self.used} bytes; {size} more would pass max_stored_bytes, "
+                f"the logs take {self.used} bytes; {size} more would exceed max_stored_bytes, "
                 f"{self.limit}"
             )
             if not self._is_logged:

@@ -29,9 +29,10 @@ _DELETE_BY_STRUCT: Final = 6
 
 
 class NewTopic(NamedTuple):
-    """A topic to create; a number of -1 means the default of the broker (KIP-464).
+    """A topic to create. `partitions` is the number of partitions.
 
-    `configs` are topic configs as text: `{"retention.ms": "1000"}`.
+    -1 as `partitions` or `replication_factor` means the default of the broker (KIP-464). `configs`
+    are topic configs as text: `{"retention.ms": "1000"}`.
     """
 
     name: str
@@ -43,7 +44,10 @@ class NewTopic(NamedTuple):
 def create_topics_request(
     topics: Sequence[str | NewTopic], timeout_ms: int, *, validate_only: bool
 ) -> CreateTopicsRequest:
-    """Returns the request that creates `topics`. Raises ConfigurationError for other objects."""
+    """Returns the request that creates `topics`.
+
+    Raises ConfigurationError if one is neither a name nor a NewTopic.
+    """
     for topic in topics:
         if not isinstance(topic, str | NewTopic):
             raise ConfigurationError(f"{topic!r} is neither the name of a topic nor a NewTopic")

@@ -9,26 +9,29 @@ from typing import Any, NamedTuple, Protocol
 from ..metadata.cluster import TopicPartition
 from .offset_requests import OffsetAndMetadata
 
-__all__ = ["CommitKind", "CommitRequest", "CommittableOffsets"]
+__all__ = ["CommitKind", "CommitOffsetSource", "CommitRequest"]
 
 
 class CommitKind(Enum):
-    """The offsets that a commit has."""
+    """Distinguishes commits by the offsets that they have."""
 
-    DUE = "processed offsets and start offsets that were not committed yet, or long ago"
-    PROCESSED = "the same, for an explicit commit; it also overwrites an earlier explicit commit"
+    DUE = "processed offsets and start offsets that are not committed, or were an hour ago"
+    PROCESSED = "processed offsets, for `commit()`; they also overwrite an earlier explicit commit"
     START_OFFSETS = "the offsets at which partitions without a commit started"
     EXPLICIT = "the offsets that the user passes"
 
 
 class CommitRequest(NamedTuple):
-    """A commit that waits for earlier ones; its offsets are read when it is sent.
+    """A commit, which the committer sends after earlier ones.
 
-    `states` are revoked partitions; with None the commit has all partitions that can be committed
-    when it is sent. `metadata` replaces the metadata of PROCESSED offsets. EXPLICIT commits have
-    `assignment_epochs`, those at the time of the call, and `baselines`, the processed offsets at
-    that time. Auto-commit overwrites the explicit offset once a record after the baseline is
-    processed.
+    An EXPLICIT commit has its `offsets`. For each partition the commit also has data from the time
+    of the call: in `assignment_epochs` the assignment epoch, in `baselines` the state and the
+    processed offset. After the commit, auto-commit skips the partition until the processed offset
+    has changed.
+
+    The offsets of other commits are determined when the commit is sent. `states` are the partitions
+    to commit, None for all that can be committed then. `metadata` replaces the metadata of
+    PROCESSED offsets.
     """
 
     kind: CommitKind
@@ -39,7 +42,7 @@ class CommitRequest(NamedTuple):
     baselines: Mapping[TopicPartition, tuple[Any, int]] = {}
 
 
-class CommittableOffsets(Protocol):
+class CommitOffsetSource(Protocol):
     """Supplies offsets to the committer; `fetch.subscription_state` implements it."""
 
     def offsets_to_commit(
@@ -49,7 +52,7 @@ class CommittableOffsets(Protocol):
         ...
 
     def assignment_epoch_of(self, tp: TopicPartition) -> int | None:
-        """Returns the assignment epoch of a partition; None if it cannot be committed."""
+        """Returns the assignment epoch of a partition; None if its offsets cannot be committed."""
         ...
 
     def on_committed(

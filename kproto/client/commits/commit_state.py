@@ -14,8 +14,8 @@ from ...wire.errors import BrokerResponseError
 from ..core.group_errors import COMMIT_REFUSALS
 from ..core.retry import Remedy, remedy_of_code
 from ..metadata.cluster import TopicPartition
-from .incomplete_offsets import has_bitmap
 from .offset_requests import OffsetAndMetadata
+from .processed_bitmap import has_bitmap
 
 __all__ = [
     "RENEW_S",
@@ -28,9 +28,9 @@ __all__ = [
 
 _NEVER: Final = float("inf")
 
-#: An unchanged offset is committed again after this many seconds. Otherwise the offsets of a group
-#: without members would expire (offsets.retention.minutes, a week by default) while a consumer
-#: with manually assigned partitions still reads them.
+#: An unchanged offset is committed again after this many seconds: the offsets of a group without
+#: members expire (offsets.retention.minutes, a week by default), even if a consumer with manually
+#: assigned partitions is still running.
 RENEW_S: Final = 3_600.0
 
 
@@ -58,7 +58,10 @@ _ACTIONS: Final = {
 
 
 def commit_error_action(code: int) -> CommitErrorAction:
-    """Returns the action for an error code of a commit; by default, Kafka's table decides."""
+    """Returns the action for an error code of a commit.
+
+    If `_ACTIONS` has no row for the code, Kafka's table decides if the error is retriable.
+    """
     known = _ACTIONS.get(code)
     if known is not None:
         return known
@@ -68,7 +71,7 @@ def commit_error_action(code: int) -> CommitErrorAction:
 
 
 class CommitResult(NamedTuple):
-    """The partitions of a commit: those committed, and the errors of the others by their action."""
+    """The partitions that a commit committed, and the errors of the rest by the action to take."""
 
     committed: list[TopicPartition]
     to_retry: dict[TopicPartition, BrokerResponseError]
@@ -97,7 +100,7 @@ def classify_results(answers: Mapping[TopicPartition, BrokerResponseError | None
 class CommitState:
     """The last commit of each partition, and the start offsets of partitions without a commit.
 
-    `next_at` is when the next auto-commit is due, in seconds.
+    `next_at` is the time at which the next auto-commit is due, in seconds; infinity if none is due.
     """
 
     def __init__(self, interval_ms: int) -> None:
@@ -123,7 +126,8 @@ class CommitState:
         """Returns the offsets of `processed` that are not committed yet.
 
         A committed offset is returned again `RENEW_S` after its commit. In `unchanged` partitions
-        no record was processed since the last commit: only that commit is returned again.
+        no record was processed since the assignment or the last explicit commit: their `processed`
+        offsets are ignored.
         """
         found = {}
         for tp, its in processed.items():
@@ -151,7 +155,10 @@ class CommitState:
         }
 
     def add_known(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], now: float) -> None:
-        """Adds committed offsets of the group; keeps those that this consumer has committed."""
+        """Adds offsets that the group had committed before, which were fetched at `now`.
+
+        Known offsets, such as those that this consumer has committed, are not replaced.
+        """
         for tp, its in offsets.items():
             self._last.setdefault(tp, (its, now))
 
@@ -169,9 +176,10 @@ class CommitState:
 
 
 def _is_same(last: OffsetAndMetadata, its: OffsetAndMetadata) -> bool:
-    """Returns True if a commit of `its` would change nothing.
+    """Returns True if a commit of `its` after `last` would change nothing.
 
-    Metadata counts only if it lists incomplete offsets: auto-commit keeps metadata of the user.
+    Compares metadata only if one of the two has a bitmap, because auto-commit does not replace
+    metadata of the user.
     """
     has_incomplete = has_bitmap(its.metadata) or has_bitmap(last.metadata)
     is_other_metadata = has_incomplete and its.metadata != last.metadata

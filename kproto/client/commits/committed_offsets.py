@@ -1,4 +1,4 @@
-"""`CommittedOffsets`: fetches the committed offsets of a group (OffsetFetch)."""
+"""`CommittedOffsetFetcher`: fetches the committed offsets of a group (OffsetFetch)."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...wire.errors import BrokerResponseError, UnsupportedVersionError
+from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID, Uuid
 from ..core.group_errors import commit_refusal
 from ..core.retry import Attempts, Remedy, remedy_of
 from ..metadata.cluster import TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
+from .group_offsets import request_supported
 from .membership import GroupMembership
 from .offset_requests import CommittedOffset, Identity, committed_in, committed_requests
-from .topic_labels import TopicLabel, split_label
+from .topic_labels import CommittedTopicId, split_label
 
-__all__ = ["CommittedOffsets", "FetchedCommits"]
+__all__ = ["CommittedOffsetFetcher", "FetchedCommits"]
 
 logger = logging.getLogger("kproto.client")
 
@@ -33,8 +34,11 @@ class FetchedCommits(NamedTuple):
     of_deleted_topics: frozenset[TopicPartition]
 
 
-class CommittedOffsets:
-    """Fetches the committed offsets of `group_id`, with the member epoch of `member`, if any."""
+class CommittedOffsetFetcher:
+    """Fetches the committed offsets of `group_id`; `member` is None for a group without members.
+
+    A member of the consumer protocol sends its member epoch.
+    """
 
     def __init__(self, view: ClusterView, group_id: str) -> None:
         self._view = view
@@ -44,8 +48,9 @@ class CommittedOffsets:
     async def fetch(self, tps: Iterable[TopicPartition]) -> FetchedCommits:
         """Returns the committed offsets of `tps`.
 
-        If the member epoch of the request is stale, because of a rebalance, the request is retried
-        with the member's new epoch. Raises BrokerResponseError.
+        If the coordinator refuses the member epoch, because of a rebalance or because it has
+        removed the member, the request is retried for `api_timeout_ms`, with the member's present
+        epoch. Raises BrokerResponseError.
         """
         tps = list(tps)
         if not tps:
@@ -66,7 +71,10 @@ class CommittedOffsets:
             await view.sleep_until(attempts.not_before)
 
     def _identity(self) -> Identity | None:
-        """Returns the identity for OffsetFetch; None for a member without an epoch (KIP-848)."""
+        """Returns the member for OffsetFetch, if it has a member epoch (KIP-848).
+
+        Otherwise returns None: the request names no member.
+        """
         identity = None if self.member is None else self.member.identity
         return identity if identity is not None and identity.has_epoch else None
 
@@ -79,28 +87,25 @@ class CommittedOffsets:
             info = topics.get(name)
             return ZERO_UUID if info is None else info.topic_id
 
-        refused: UnsupportedVersionError | None = None
-        for request in committed_requests(self._group_id, tps, id_of, identity):
-            try:
-                response = await self._view.request(request)
-            except UnsupportedVersionError as error:
-                refused = refused or error  # nothing was sent
-                continue
-            try:
-                found = committed_in(response, self._group_id, tps, id_of)
-                return await self._without_deleted_topics(found)
-            except BrokerResponseError as error:
-                if remedy_of(error) is Remedy.REFRESH:
-                    self._view.cluster.forget(names)  # the topics may have other ids by now
-                raise
-        assert refused is not None, "all were refused"
-        raise refused
+        requests = committed_requests(self._group_id, tps, id_of, identity)
+        response = await request_supported(self._view, requests)
+        try:
+            found = committed_in(response, self._group_id, tps, id_of)
+            return await self._without_deleted_topics(found)
+        except BrokerResponseError as error:
+            if remedy_of(error) is Remedy.REFRESH:
+                self._view.cluster.forget(names)  # the topics may have other ids by now
+            raise
 
     async def _without_deleted_topics(
         self, found: dict[TopicPartition, CommittedOffset | None]
     ) -> FetchedCommits:
-        """Removes commits whose metadata has a topic id that differs from the present one."""
-        labels: dict[TopicPartition, TopicLabel] = {}
+        """Replaces commits of deleted topics by None, and removes the labels from the metadata.
+
+        A commit is of a deleted topic if its label is of this cluster, and has a topic id that
+        differs from the present one.
+        """
+        labels: dict[TopicPartition, CommittedTopicId] = {}
         offsets: dict[TopicPartition, CommittedOffset | None] = {}
         for tp, its in found.items():
             if its is not None:
@@ -109,19 +114,15 @@ class CommittedOffsets:
                 if label is not None:
                     labels[tp] = label
             offsets[tp] = its
+        if labels:  # known metadata may be of an older topic of that name
+            await self._view.refresh({topic for topic, _ in labels})
         cluster = self._view.cluster
-
-        def of_other_topics() -> list[TopicPartition]:
-            return [
-                tp
-                for tp, label in labels.items()
-                if (info := cluster.topics.get(tp[0])) is not None
-                and label.is_of_another(cluster.cluster_id, info.topic_id)
-            ]
-
-        if suspects := of_other_topics():  # the known topic may be the older one
-            await self._view.refresh({topic for topic, _ in suspects})
-        deleted = of_other_topics() if suspects else []
+        deleted = [
+            tp
+            for tp, label in labels.items()
+            if (info := cluster.topics.get(tp[0])) is not None
+            and label.is_of_another(cluster.cluster_id, info.topic_id)
+        ]
         if deleted:
             logger.warning(
                 "%s: the committed offset belongs to a deleted topic; the present topic of that "

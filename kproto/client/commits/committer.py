@@ -1,7 +1,7 @@
 """`Committer`: sends commits one after the other, so that none overtakes another.
 
-If the caller is cancelled, its commit in flight continues without retries, because the broker may
-have received it. The next commit waits for it.
+If a caller is cancelled, its commit in flight continues without retries, because the broker may
+have received the commit. The next commit waits for it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
+from ...tasks import start_task
 from ...wire.errors import (
     BrokerResponseError,
     KprotoError,
@@ -22,13 +23,13 @@ from ..core.retry import Attempts, Remedy, remedy_of
 from ..core.tasks import retrieve_exception
 from ..metadata.cluster import TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
-from .commit_requests import CommitRequest, CommittableOffsets
+from .commit_requests import CommitOffsetSource, CommitRequest
 from .commit_state import classify_results
 from .errors import CommitFailedError
 from .group_offsets import send_commit
-from .incomplete_offsets import has_bitmap
 from .membership import GroupMembership
 from .offset_requests import Identity, OffsetAndMetadata, commit_answers
+from .processed_bitmap import has_bitmap
 from .topic_labels import add_label
 
 __all__ = ["Committer"]
@@ -42,14 +43,14 @@ _REMOVED_FROM_GROUP: Final = (
 )
 
 _HAS_MEMBERS: Final = (
-    "the group has members, so it takes no commits for manually assigned partitions: read these "
-    "with another group id"
+    "the group has members, so it accepts no commits for manually assigned partitions: use another "
+    "group id"
 )
 
-_NO_CONSUMERS: Final = "the group is no group of consumers: read these with another group id"
+_NO_CONSUMERS: Final = "the group is no group of consumers: use another group id"
 
 _MEMBER_CLOSED: Final = (
-    "the member has ended, because closing was cut short before; uncommitted records are "
+    "the member has ended, because an earlier close() was cancelled; uncommitted records are "
     "redelivered"
 )
 
@@ -66,7 +67,7 @@ class Committer:
         self,
         view: ClusterView,
         group_id: str,
-        offsets: CommittableOffsets,
+        offsets: CommitOffsetSource,
         membership: GroupMembership[Any] | None,
     ) -> None:
         self._view = view
@@ -80,15 +81,17 @@ class Committer:
         self._labels = True
 
     async def commit(self, request: CommitRequest, limit_ms: int) -> None:
-        """Sends the commit after the earlier ones; both the wait and the commit end in `limit_ms`.
+        """Sends the commit after earlier commits; the wait and the commit share `limit_ms`.
 
         The commit is retried after retriable errors and rebalances, while the partitions keep their
-        assignment epoch: that of the request, by default that at the time of sending. Raises
-        CommitFailedError if they are revoked or the consumer is closed meanwhile. Raises
-        BrokerResponseError for the first other error; partitions without an error are committed.
+        assignment epochs: the epochs in the request, or if the request has none, the epochs at the
+        time of sending. Raises RequestTimeoutError if earlier commits last too long. Raises
+        CommitFailedError if the partitions are revoked or the consumer is closed meanwhile, or if
+        this member may not commit. Raises BrokerResponseError for the first other error; partitions
+        without an error are committed.
         """
         is_abandoned = asyncio.Event()
-        task = asyncio.create_task(self._commit(request, limit_ms, is_abandoned))
+        task = start_task(self._commit(request, limit_ms, is_abandoned))
         self._in_flight.add(task)
         task.add_done_callback(self._in_flight.discard)
         task.add_done_callback(retrieve_exception)
@@ -130,7 +133,7 @@ class Committer:
             async with clock.timeout(limit_ms / 1000):
                 await self._lock.acquire()
         except TimeoutError:
-            why = f"the commits before it were not over within {limit_ms} ms"
+            why = f"the commit was not sent: earlier commits were not over within {limit_ms} ms"
             raise RequestTimeoutError(why) from None
         try:
             left = dict(self._offsets.offsets_to_commit(request, clock.monotonic()))
@@ -151,7 +154,10 @@ class Committer:
         limit_ms: int,
         is_abandoned: asyncio.Event,
     ) -> None:
-        """Sends commits until each partition is committed or has an error that no retry solves."""
+        """Sends commits until each partition is committed or has an error that no retry solves.
+
+        Raises the last error if the time of `attempts` is over first.
+        """
         view = self._view
         topic_wait_ms = view.settings.metadata_wait_ms
         topic_attempts = Attempts(view.settings, topic_wait_ms, view.clock.monotonic())
@@ -227,10 +233,11 @@ class Committer:
         left: Mapping[TopicPartition, OffsetAndMetadata],
         failed: Mapping[TopicPartition, BrokerResponseError],
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Returns failed commits without metadata, if the broker refused it as too long.
+        """Returns the commits to retry with less metadata, which was too long for the broker.
 
-        Metadata of the user is not removed. Later commits, also explicit ones, have shorter
-        metadata of this client: `CommittableOffsets` decides.
+        A commit with a bitmap is retried without the bitmap. A commit without metadata of the user
+        is retried without the label. Metadata of the user is never removed. Later commits have
+        shorter bitmaps, which `CommitOffsetSource` builds, or no labels.
         """
         found = {}
         labels = self._labels
@@ -267,7 +274,10 @@ class Committer:
         return ZERO_UUID not in ids and ids[0] != ids[1]
 
     def _identity(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Identity | None:
-        """Returns the member that commits. Raises CommitFailedError if it cannot commit now."""
+        """Returns the member that commits; None for a group without members.
+
+        Raises CommitFailedError if the member cannot commit now.
+        """
         if self._membership is None:
             return None
         identity = self._membership.identity
@@ -320,7 +330,7 @@ def _partitions_lost_error(
 ) -> CommitFailedError:
     """Returns the error of a commit whose partitions were lost while it waited.
 
-    `error` is the error before the wait.
+    `error` is the error after which the commit waited to be retried, None without such an error.
     """
     name = error.name if isinstance(error, CommitFailedError | BrokerResponseError) else None
     gone = CommitFailedError(f"{format_partitions(tps)}: {_REASSIGNED}", name=name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from ...wire.errors import KprotoError
 from ..metadata.cluster import TopicPartition, format_partitions
@@ -12,11 +11,12 @@ __all__ = ["CommitFailedError", "NoCommittedOffsetError"]
 
 
 class CommitFailedError(KprotoError):
-    """The offsets were not committed, because this member does not own the partitions now.
+    """The offsets were not committed, because this member may not commit the partitions now.
 
-    `name` is the broker's error; None if nothing was sent. `retriable` is True if a rebalance did
-    not end in time: partitions that stay assigned can be committed after it. If it is False, other
-    members read the partitions, from the last committed offset.
+    `name` is the name of the broker's error, None if no broker has refused the commit. `retriable`
+    is True if a rebalance did not end in time: after it, partitions that stay assigned can be
+    committed. If `retriable` is False, other members may read the partitions, from the last
+    committed offset.
     """
 
     def __init__(self, reason: str, *, name: str | None = None, retriable: bool = False) -> None:
@@ -24,10 +24,6 @@ class CommitFailedError(KprotoError):
         self.name = name
         self.retriable = retriable
         super().__init__(reason if name is None else f"{name}: {reason}")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the keywords, too, because the text alone does not rebuild the exception."""
-        return type(self), (self.reason,), vars(self)
 
 
 class NoCommittedOffsetError(KprotoError):
@@ -38,9 +34,5 @@ class NoCommittedOffsetError(KprotoError):
         self.partitions = sorted(partitions)
         super().__init__(
             f"group {group_id!r} has no commit for {format_partitions(self.partitions)}, and start "
-            "is 'none': commit offsets for them, seek there in on_assigned, or give another start"
+            "is 'none': commit offsets for them, seek them in on_assigned, or set another start"
         )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles both arguments, because the text alone does not rebuild the exception."""
-        return type(self), (self.group_id, self.partitions), vars(self)

@@ -15,14 +15,14 @@ S_contra = TypeVar("S_contra", contravariant=True)
 
 
 class GroupMembership(Protocol[S_contra]):
-    """A member of a group, of either protocol.
+    """A member of a group, of the classic or the consumer protocol.
 
-    S_contra is the type of its subscription.
+    S_contra is the type of the subscription.
     """
 
     @property
     def identity(self) -> Identity | None:
-        """The member id, and its generation or epoch; None while brokers would refuse a commit."""
+        """The member id with its generation or epoch; None while brokers would refuse a commit."""
         ...
 
     @property
@@ -51,7 +51,7 @@ class GroupMembership(Protocol[S_contra]):
         ...
 
     def request_rejoin(self, reason: str) -> None:
-        """Requests a rebalance; brokers log the reason (KIP-800)."""
+        """Requests a rebalance of a classic group; brokers log the reason (KIP-800)."""
         ...
 
     def on_topics_changed(self) -> None:
@@ -67,5 +67,8 @@ class GroupMembership(Protocol[S_contra]):
         ...
 
     def on_commit_refused(self, error: BrokerResponseError, identity: Any) -> None:
-        """Acts on an error of a request that was sent with `identity`, e.g. rejoins the group."""
+        """Acts on the error of a request that was sent with `identity`, e.g. rejoins the group.
+
+        The request is an OffsetCommit or an OffsetFetch.
+        """
         ...

@@ -1,7 +1,7 @@
 """Builds OffsetCommit and OffsetFetch requests, and reads their responses, for every version.
 
-Requests name topics by name and, if it is known, by id. v10 of both has topic ids only, so it is
-negotiated only if all ids are known.
+v10 of both requests has topic ids only, so it is sent only if all ids are known; earlier versions
+have topic names.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class Identity(Protocol):
-    """The member id and the generation of a member; if `has_epoch`, its member epoch (KIP-848)."""
+    """The member in a request. If `has_epoch`, `generation` is the member epoch (KIP-848)."""
 
     @property
     def member_id(self) -> str: ...
@@ -70,8 +70,8 @@ class OffsetAndMetadata(NamedTuple):
 class CommittedOffset(NamedTuple):
     """The committed offset of a partition: `offset` is that of the next record to be read.
 
-    `leader_epoch` is that of the record before it, -1 if it is unknown. `metadata` is the text that
-    was committed with it.
+    `leader_epoch` is that of the record before this offset, -1 if it is unknown. `metadata` is the
+    text that was committed with the offset.
     """
 
     offset: int
@@ -87,8 +87,9 @@ def commit_requests(
 ) -> Iterator[OffsetCommitRequest]:
     """Yields requests that commit `offsets`, the request for the newest brokers first.
 
-    `identity` is None for a group without members. The first request, if all topic ids are known,
-    has only ids (v10). The second has topic names, and `label` returns the metadata of each offset.
+    `identity` is None for a group without members. If all topic ids are known, the first request
+    has only ids (v10). The last request has topic names, and the metadata that `label` returns for
+    each offset.
     """
     if all(its.topic_id != ZERO_UUID for its in offsets.values()):
         yield _commit_request(group_id, identity, offsets, by_id=True)
@@ -132,7 +133,7 @@ def _commit_request(
 def commit_answers(
     response: OffsetCommitResponse, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> dict[TopicPartition, BrokerResponseError | None]:
-    """Returns the error of each offset of the request, `offsets`; None if it is committed.
+    """Returns the error of each partition of the requested `offsets`; None if it is committed.
 
     Raises ProtocolError if the response lacks a partition.
     """
@@ -158,9 +159,10 @@ def committed_requests(
 ) -> Iterator[OffsetFetchRequest]:
     """Yields requests for the committed offsets of `tps`, the request for the newest brokers first.
 
-    `identity` is that of a member with an epoch: with it the coordinator refuses a stale epoch (v9
-    on, KIP-848). Brokers that support `require_stable` refuse offsets of a pending transaction as
-    unstable (KIP-447).
+    `id_of` returns the id of a topic, all zeros if it is unknown. `identity` is that of a member
+    with an epoch, or None; from v9 on the coordinator refuses a stale epoch (KIP-848). Brokers that
+    support `require_stable` refuse to return an offset while a transaction that commits it is
+    pending (KIP-447).
     """
     by_topic: dict[str, list[int]] = {}
     for topic, partition in tps:
@@ -190,12 +192,12 @@ def committed_in(
     tps: Iterable[TopicPartition],
     id_of: Callable[[str], Uuid],
 ) -> dict[TopicPartition, CommittedOffset | None]:
-    """Returns the committed offset of each of `tps`, which the request had, or None.
+    """Returns the committed offset of each requested partition; None if there is none.
 
     Raises BrokerResponseError for the first error, ProtocolError if a partition is missing.
     """
     tps = list(tps)
-    what = f"asking what group {group_id!r} has committed"
+    what = f"fetching committed offsets of group {group_id!r}"
     topics: list[OffsetFetchResponseTopic] | list[OffsetFetchResponseTopics] = response.topics
     code = response.error_code
     for group in response.groups:
@@ -207,7 +209,7 @@ def committed_in(
     for topic in topics:
         name = topic.name or names.get(getattr(topic, "topic_id", ZERO_UUID), "")
         for part in topic.partitions:
-            raise_for_code(part.error_code, f"{what} of {name}[{part.partition_index}]")
+            raise_for_code(part.error_code, f"{what}, of {name}[{part.partition_index}]")
             known = CommittedOffset(
                 part.committed_offset, part.committed_leader_epoch, part.metadata or ""
             )

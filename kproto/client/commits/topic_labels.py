@@ -1,8 +1,8 @@
 """Labels: the topic id of a commit, written into its metadata.
 
-Up to v9 OffsetCommit has topic names, without ids. A topic that is deleted and recreated has the
-same name, so it would inherit the committed offsets of the deleted one. The label prevents this: it
-names the topic id. Plain functions.
+Up to v9 OffsetCommit has topic names, without ids. A recreated topic has the name of the deleted
+topic, and would inherit its committed offsets. The topic id in the label prevents this. Plain
+functions.
 """
 
 from __future__ import annotations
@@ -10,22 +10,28 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ...wire.uuid import ZERO_UUID, Uuid
-from .incomplete_offsets import MAX_METADATA_BYTES, has_bitmap
+from .processed_bitmap import MAX_METADATA_BYTES, has_bitmap
 
-__all__ = ["TopicLabel", "add_label", "split_label"]
+__all__ = ["CommittedTopicId", "add_label", "split_label"]
 
 #: The prefix of a label, with the version of the format.
 _PREFIX: Final = "kproto.topic/1 "
 
 
-class TopicLabel(NamedTuple):
-    """The topic of a commit, and its cluster, because tools copy commits to other clusters."""
+class CommittedTopicId(NamedTuple):
+    """The topic id of a committed partition, and the id of the cluster that has the topic.
+
+    The cluster id shows whether a tool has copied the commit from another cluster.
+    """
 
     cluster_id: str
     topic_id: str
 
     def is_of_another(self, cluster_id: str | None, topic_id: Uuid) -> bool:
-        """Returns True if the label is of this cluster and has a topic id other than `topic_id`."""
+        """Returns True if the label is of the cluster, but of a topic other than `topic_id`.
+
+        Returns False if `topic_id` is all zeros, so unknown.
+        """
         known = topic_id != ZERO_UUID and self.cluster_id == cluster_id
         return known and self.topic_id != str(topic_id)
 
@@ -34,7 +40,7 @@ def add_label(text: str, cluster_id: str | None, topic_id: Uuid) -> str:
     """Returns the metadata with a label before it.
 
     Returns the metadata unchanged if the user wrote it, if it would get too long, or if the topic
-    id is unknown.
+    id or the cluster id is unknown.
     """
     is_ours = not text or has_bitmap(text)
     if not is_ours or not cluster_id or " " in cluster_id or topic_id == ZERO_UUID:
@@ -43,10 +49,10 @@ def add_label(text: str, cluster_id: str | None, topic_id: Uuid) -> str:
     return found if len(found) <= MAX_METADATA_BYTES else text
 
 
-def split_label(text: str) -> tuple[TopicLabel | None, str]:
-    """Returns the label in the metadata, None without one, and the rest of the metadata."""
+def split_label(text: str) -> tuple[CommittedTopicId | None, str]:
+    """Returns the label in the metadata, None if there is none, and the rest of the metadata."""
     if not text.startswith(_PREFIX):
         return None, text
     cluster_id, _, rest = text[len(_PREFIX) :].partition(" ")
     topic_id, _, rest = rest.partition(" ")
-    return TopicLabel(cluster_id, topic_id), rest
+    return CommittedTopicId(cluster_id, topic_id), rest

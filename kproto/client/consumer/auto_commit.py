@@ -1,8 +1,9 @@
 """`AutoCommit`: commits in the background while a group consumer reads.
 
 With `auto_commit` it commits processed offsets once per interval. With or without `auto_commit` it
-commits, at once, the start offset of a partition if a later member would start at another offset.
-`commit_state` decides when a commit is due; the rebalance listener commits revoked partitions.
+commits the start offset of a partition at once if a later member would start at another offset, for
+example if `start` is "latest". `commit_state` decides when a commit is due; the rebalance listener
+commits revoked partitions.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import logging
 from contextlib import suppress
 from typing import Any, Final
 
+from ...tasks import start_task
 from ...wire.errors import KprotoError
 from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.committer import Committer
@@ -28,7 +30,7 @@ logger = logging.getLogger("kproto.client")
 
 _NEVER: Final = float("inf")
 
-#: The least timeout of an auto-commit, in ms: a busy event loop may exceed a shorter interval.
+#: The least timeout of an auto-commit, in ms: in a busy event loop a commit may take this long.
 _MIN_TIMEOUT_MS: Final = 1_000
 
 _START_OFFSETS: Final = CommitRequest(CommitKind.START_OFFSETS)
@@ -37,7 +39,8 @@ _START_OFFSETS: Final = CommitRequest(CommitKind.START_OFFSETS)
 class AutoCommit:
     """Commits in its own task from `start` to `stop`.
 
-    With a `membership` it commits only while the member is in a generation.
+    With a `membership` it commits only while the member can commit. Without one, for manually
+    assigned partitions, it commits whenever a commit is due.
     """
 
     def __init__(
@@ -66,7 +69,7 @@ class AutoCommit:
         """Starts the task."""
         if self._is_auto:
             self._subscriptions.commit_state.start_interval(self._view.clock.monotonic())
-        self._task = asyncio.create_task(self._run())
+        self._task = start_task(self._run())
         self._task.add_done_callback(self._on_task_done)
 
     async def stop(self) -> None:
@@ -79,7 +82,7 @@ class AutoCommit:
     def commit_soon(self) -> None:
         """Commits processed offsets before the interval is over; no effect without `auto_commit`.
 
-        The commit waits for one in flight, and for the backoff after a failed one.
+        The commit waits for a commit in flight, and for the backoff after a failed commit.
         """
         if self._is_auto:
             self._effects.commit_now.set()

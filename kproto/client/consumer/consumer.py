@@ -1,6 +1,6 @@
 """`Consumer`: reads topics and partitions without a group.
 
-It looks up start positions and ends; `record_stream` polls.
+It looks up start positions and ends of partitions; `record_stream` polls.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Self
 
+from ...tasks import start_task
 from ...wire.errors import ConfigurationError
 from ..core.tasks import retrieve_exception
 from ..fetch.fetch_buffer import FetchBuffer
-from ..fetch.fetch_options import FetchOptions
+from ..fetch.fetch_options import DEFAULT_FETCH_OPTIONS, FetchOptions
 from ..fetch.in_flight_fetches import InFlightFetches
-from ..fetch.start_options import Start, checked_start, checked_topics, reset_policy_of
-from ..fetch.start_positions import StartPositions
+from ..fetch.start_options import Start, check_start, checked_topics, reset_policy_of
+from ..fetch.start_positions import StartPositionLookup
 from ..fetch.subscription_state import SubscriptionOptions, SubscriptionState
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
@@ -36,9 +37,9 @@ class Consumer(RecordStream):
     continues after the last returned item. An `anext` that is cancelled, as by `asyncio.wait_for`,
     loses no record and does not end the iteration.
 
-    Lost connections and retriable errors are retried for `api_timeout_ms`. Raises
-    BrokerResponseError for other errors. Raises CorruptBatchError for bytes that are no records,
-    after the records before them.
+    After a lost connection or a retriable error code, requests are retried for `api_timeout_ms`;
+    then the last error is raised. Raises BrokerResponseError for other error codes. Raises
+    CorruptBatchError for bytes that are no records, after the records before them.
     """
 
     def __init__(
@@ -51,21 +52,29 @@ class Consumer(RecordStream):
         max_partition_fetch_bytes: int,
         max_wait_ms: int,
         read_committed: bool,
+        fetch_min_bytes: int = DEFAULT_FETCH_OPTIONS.fetch_min_bytes,
+        fetch_max_bytes: int = DEFAULT_FETCH_OPTIONS.fetch_max_bytes,
+        queued_max_bytes: int = DEFAULT_FETCH_OPTIONS.queued_max_bytes,
     ) -> None:
-        checked_start(start)
+        check_start(start)
         fetch_options = FetchOptions(
             max_partition_fetch_bytes,
             max_wait_ms,
             read_committed,
             reset_policy_of(start),
+            fetch_min_bytes,
+            fetch_max_bytes,
+            queued_max_bytes,
         )
         fetch_options.check()
         options = SubscriptionOptions(start, checked_topics(topics), stop_at_end)
-        buffer = FetchBuffer(view.observer.calls.on_records)
+        buffer = FetchBuffer(
+            view.observer.calls.on_records, max_decompressed_bytes=fetch_options.decompressed_limit
+        )
         subscriptions = SubscriptionState(view.settings, options, buffer)
         in_flight = InFlightFetches()
         owner = object()
-        self._starts = StartPositions(
+        self._starts = StartPositionLookup(
             view, subscriptions, start, in_flight, owner, read_committed=read_committed
         )
         self._start_positions_task: asyncio.Task[None] | None = None
@@ -103,7 +112,7 @@ class Consumer(RecordStream):
             raise ConfigurationError("the consumer is closed; create another one")
         while not (self._subscriptions.partitions or self._status.is_closed):
             if self._start_positions_task is None:
-                self._start_positions_task = asyncio.create_task(self._starts.find())
+                self._start_positions_task = start_task(self._starts.find())
                 self._start_positions_task.add_done_callback(retrieve_exception)
             task = self._start_positions_task
             if not task.done():

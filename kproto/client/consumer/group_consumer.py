@@ -12,24 +12,25 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, overload
+from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from ...records import Record
+from ...tasks import start_task
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, KprotoError
 from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.commit_state import CommitState
-from ..commits.committed_offsets import CommittedOffsets
+from ..commits.committed_offsets import CommittedOffsetFetcher
 from ..commits.committer import Committer
 from ..commits.errors import CommitFailedError
 from ..commits.membership import GroupMembership
 from ..commits.offset_requests import CommittedOffset
 from ..core.retry import LAST_ATTEMPT_S
 from ..fetch.fetch_buffer import FetchBuffer
-from ..fetch.fetch_options import FetchOptions
+from ..fetch.fetch_options import DEFAULT_FETCH_OPTIONS, FetchOptions
 from ..fetch.in_flight_fetches import InFlightFetches
 from ..fetch.in_flight_records import AdaptiveBatchSize
-from ..fetch.start_options import LAST_OFFSET, GroupStart, checked_group_start, reset_policy_of
+from ..fetch.start_options import LAST_OFFSET, GroupStart, check_group_start, reset_policy_of
 from ..fetch.start_positions import find_partitions
 from ..fetch.subscription_state import SubscriptionOptions, SubscriptionState
 from ..groups.ignored_settings import FOR_MANUAL_ASSIGNMENT, ignored_settings_in
@@ -38,10 +39,11 @@ from ..groups.subscription import Subscription, TopicPattern
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
 from ..processing.handlers import record_handler
-from ..processing.settings import Order, Retries, RetryTopic, RunSettings, RunSummary
+from ..processing.run_summary import RunSummary
+from ..processing.settings import Order, Retries, RetryTopic, RunSettings
 from .auto_commit import AutoCommit
 from .group_effects import GroupEffectHandler
-from .group_positions import GroupPositions
+from .group_positions import PositionAndLagLookup
 from .group_topics import subscription_or_partitions, with_added_topics
 from .offset_acks import OffsetAckSink
 from .poll_status import PollStatus
@@ -57,8 +59,6 @@ T = TypeVar("T")
 
 logger = logging.getLogger("kproto.client")
 
-_LONG_AGO: Final = float("-inf")
-
 #: Creates the member of a group from its settings and the listener of its assignment.
 MemberFactory: TypeAlias = Callable[
     [ClusterView, GroupSettings, RebalanceListenerInvoker], GroupMembership[Subscription]
@@ -68,10 +68,10 @@ MemberFactory: TypeAlias = Callable[
 class GroupConsumer(RecordStream):
     """Yields the records of its assigned partitions; `Client.consumer` creates it.
 
-    Iterations are those of `Consumer`, without an end. Use it with `async with`: leaving the block
-    waits until the member has left the group. Without a block the first poll joins the group, and
-    `close`, or the `aclose` of the iteration, leaves it; an iteration that is garbage-collected
-    leaves it in the background.
+    Iterations are those of `Consumer`, without an end. Use the consumer with `async with`: the end
+    of the block waits until the consumer is closed (see `close`). Without a block the first poll
+    joins the group, and `close`, or `aclose` of the iteration, closes the consumer. If the
+    iteration is garbage-collected, the consumer is closed in the background.
 
     A record, a list or a batch counts as processed when the caller polls again, or when the block
     ends without an exception. `auto_commit`, or a call of `commit`, commits processed offsets.
@@ -92,12 +92,21 @@ class GroupConsumer(RecordStream):
         max_partition_fetch_bytes: int,
         max_wait_ms: int,
         read_committed: bool,
+        fetch_min_bytes: int = DEFAULT_FETCH_OPTIONS.fetch_min_bytes,
+        fetch_max_bytes: int = DEFAULT_FETCH_OPTIONS.fetch_max_bytes,
+        queued_max_bytes: int = DEFAULT_FETCH_OPTIONS.queued_max_bytes,
         make_forward_producer: ForwardProducerFactory | None = None,
     ) -> None:
-        checked_group_start(start)
+        check_group_start(start)
         callbacks.check()
         options = FetchOptions(
-            max_partition_fetch_bytes, max_wait_ms, read_committed, reset_policy_of(start)
+            max_partition_fetch_bytes,
+            max_wait_ms,
+            read_committed,
+            reset_policy_of(start),
+            fetch_min_bytes,
+            fetch_max_bytes,
+            queued_max_bytes,
         )
         options.check()
         self._subscription, self._manual_assignment = subscription_or_partitions(topics)
@@ -112,14 +121,16 @@ class GroupConsumer(RecordStream):
         subscriptions = SubscriptionState(
             view.settings,
             SubscriptionOptions(start, group_id=settings.group_id, is_shared=is_shared),
-            FetchBuffer(view.observer.calls.on_records, AdaptiveBatchSize()),
+            FetchBuffer(
+                view.observer.calls.on_records, AdaptiveBatchSize(), options.decompressed_limit
+            ),
             CommitState(settings.auto_commit_interval_ms),
             view.clock.monotonic(),
         )
         in_flight = InFlightFetches()
         status = PollStatus()
         owner = object()
-        self._committed = CommittedOffsets(view, settings.group_id)
+        self._committed = CommittedOffsetFetcher(view, settings.group_id)
         self._effects = GroupEffectHandler(
             view,
             subscriptions,
@@ -155,7 +166,7 @@ class GroupConsumer(RecordStream):
             auto_commit=settings.auto_commit,
             interval_ms=settings.auto_commit_interval_ms,
         )
-        self._positions = GroupPositions(
+        self._positions = PositionAndLagLookup(
             view, subscriptions, self._effects.positions, read_committed=read_committed
         )
         self._processing = RecordProcessing(
@@ -167,6 +178,7 @@ class GroupConsumer(RecordStream):
             OffsetAckSink(self._committer, self._auto_commit, status, is_auto=settings.auto_commit),
             make_forward_producer,
             group_id=settings.group_id,
+            max_bytes=options.processing_limit,
         )
 
     # Joining and leaving
@@ -193,14 +205,15 @@ class GroupConsumer(RecordStream):
             given = self._settings.explicit_settings
             for sentence in ignored_settings_in(given, FOR_MANUAL_ASSIGNMENT, "here"):
                 logger.warning("group %s: %s", self._group_id, sentence)
-            await view.retrying(lambda: find_partitions(view, tps, _LONG_AGO), responses=False)
+            since = view.clock.monotonic()  # known metadata may be of topics that were deleted
+            await view.retrying(lambda: find_partitions(view, tps, since), responses=False)
             await self._listener.assign(tps)
         if self._member is not None:
             self._member.start()
         self._auto_commit.start()
 
     async def _start_at_first_poll(self) -> None:
-        """Joins the group at the first poll; if that poll is cancelled, the next one joins."""
+        """Joins the group at the first poll; if that fails or is cancelled, the next poll joins."""
         self._has_started = True
         try:
             await self._start()
@@ -220,16 +233,21 @@ class GroupConsumer(RecordStream):
                 self._subscriptions.poll.on_poll(self._view.clock.monotonic())
             await self.close()
         else:
-            await self._close(None, self._view.settings.error_flush_ms)
-            if self._status.pending_error is not None:
-                logger.warning("not raised: %s", self._status.pending_error)
+            await self._close_after_error()
+
+    async def _close_after_error(self) -> None:
+        """Closes the consumer within `error_flush_ms`; logs an exception of a callback."""
+        await self._close(None, self._view.settings.error_flush_ms)
+        if self._status.pending_error is not None:
+            logger.warning("not raised: %s", self._status.pending_error)
 
     async def close(self, leave: bool | None = None) -> None:
-        """Commits processed offsets, with `auto_commit`; revokes all partitions, and leaves.
+        """Revokes all partitions, and ends the membership in the group.
 
-        A record in flight does not count as processed. If the member leaves, the group rebalances
-        at once. By default a dynamic member leaves; a static member may rejoin within its session.
-        Raises the exception of a callback that no poll has raised.
+        With `auto_commit` it commits processed offsets first; a record in flight does not count as
+        processed. `leave` overrides the setting `leave`: by default a dynamic member leaves, so
+        that the group rebalances at once, and a static member stays, so that it can rejoin within
+        its session. Raises an error, such as that of a callback, if no poll has raised it yet.
         """
         if leave is not None and not isinstance(leave, bool):
             raise ConfigurationError(f"leave is {leave!r:.80}; it is True, False or None")
@@ -238,9 +256,14 @@ class GroupConsumer(RecordStream):
         if fault is not None:
             raise fault
 
-    async def _close(self, leave: bool | None, limit_ms: int) -> None:
-        self._view.loop_guard.check()
+    def _check_may_close(self) -> None:
+        """Raises ConfigurationError if a handler or a callback of this consumer makes the call."""
+        super()._check_may_close()
         self._check_no_callback("close")
+        self._processing.check_no_handler()
+
+    async def _close(self, leave: bool | None, limit_ms: int) -> None:
+        self._check_may_close()
         await self._processing.stop()
         self._effects.close()
         view = self._view
@@ -282,7 +305,7 @@ class GroupConsumer(RecordStream):
         super()._abort_iteration(poller)
         is_current = poller is self._poller and not self._status.is_closed
         if is_current and self._has_started and not self._is_in_block and self._close_task is None:
-            self._close_task = asyncio.create_task(self._close_in_background())
+            self._close_task = start_task(self._close_in_background())
 
     async def _close_in_background(self) -> None:
         try:
@@ -295,13 +318,13 @@ class GroupConsumer(RecordStream):
     async def _poll(self, poller: object, take: Callable[[], T | None]) -> T | None:
         pool = self._processing.pool
         if pool is not None and poller is not pool:
-            raise ConfigurationError("run() takes these records; iterate over another consumer")
+            raise ConfigurationError("run() polls this consumer; iterate over another one")
         fetched = await super()._poll(poller, take)
         self._subscriptions.poll.on_records_returned(self._view.clock.monotonic())
         return fetched
 
     async def _prepare_poll(self) -> None:
-        self._check_may_poll("ask for records of")
+        self._check_may_poll("poll records of")
         if not self._has_started:
             await self._start_at_first_poll()
         took_s = self._subscriptions.poll.on_poll(self._view.clock.monotonic())
@@ -378,22 +401,25 @@ class GroupConsumer(RecordStream):
         cancel_lost: bool = True,
         stop_on: Collection[int] | None = None,
     ) -> RunSummary:
-        """Calls `handler` with each record, up to `workers` at once; returns when it is stopped.
+        """Calls `handler` with each record, up to `workers` at once, until `run` is stopped.
 
         With order "partition" one record of a partition is handled at a time, with "key" one of
-        each key, with "none" any number. `decode` returns the handler's argument for a record.
-        Offsets are committed within `commit_interval_ms`, up to the first incomplete record; the
-        metadata lists later processed offsets, fewer than `max_offset_gap`, which this client then
-        skips. `retries` bounds the retries of a failed record. After them it is sent to the next of
-        `retry_topics`, then to `dead_letter_topic`, with failure headers (`kproto.failure_of`);
-        without a dead letter topic the error is raised. A record that `decode` refuses is a dead
-        letter at once.
+        each key in a partition, with "none" any number. `decode` returns the handler's argument for
+        a record. With `auto_commit`, at most `commit_interval_ms` after a record is processed,
+        `run` requests a commit of the offset of the first incomplete record. The metadata of the
+        commit lists later processed offsets, which this client then skips. Records start only if
+        their offset is less than `max_offset_gap` after the first incomplete one. A failed record
+        is retried, by default 3 times, or never with `retry_topics`. Then it is sent to the next of
+        `retry_topics`, and finally to `dead_letter_topic`, with failure headers
+        (`kproto.failure_of`); without a dead letter topic `run` raises the error. If `decode`
+        raises, the record is a dead letter at once.
 
-        `run` stops if a handler raises `Stop`, at a signal of `stop_on` (SIGTERM, if it has no
-        other handler), if it is cancelled, or if the consumer is closed. It then finishes records
-        in flight within `drain_timeout_ms`, and commits. With `cancel_lost` it cancels handlers of
-        lost partitions. See docs/how-to/handling.md. Raises ConfigurationError, e.g. for a retry
-        topic that does not exist; errors of handlers after the last retry; and errors of polls.
+        `run` stops if a handler raises `Stop`, at a signal of `stop_on` (by default SIGTERM, if it
+        has no other handler), if `run` is cancelled, or if the consumer is closed. At the end it
+        waits for records in flight, up to `drain_timeout_ms`, then cancels the handlers that still
+        run, and with `auto_commit` commits processed offsets. With `cancel_lost` it cancels
+        handlers of lost partitions at once. See docs/how-to/handling.md. Raises ConfigurationError,
+        e.g. for a retry topic that does not exist, and errors of handlers and of polls.
         """
         self._view.loop_guard.check()
         settings = RunSettings.of(
@@ -413,7 +439,7 @@ class GroupConsumer(RecordStream):
         return await self._processing.run(handle, settings)
 
     def _check_run(self, settings: RunSettings) -> None:
-        """Raises ConfigurationError if `run` cannot begin now."""
+        """Raises ConfigurationError if `run` cannot start now."""
         self._check_started("run handlers on")
         self._check_may_poll("run handlers on")
         if self._processing.pool is not None or self._status.is_polling:
@@ -423,13 +449,16 @@ class GroupConsumer(RecordStream):
     # Subscribing
 
     def subscribe(self, topics: str | Iterable[str] | re.Pattern[str] | TopicPattern) -> None:
-        """Replaces the subscription; a pattern matches whole names. The group rebalances.
+        """Replaces the subscription; a changed one makes the group rebalance.
 
-        Raises ConfigurationError, also for a topic to which `run` sends dead letters.
+        A pattern matches whole names. Raises ConfigurationError for an invalid topic, if partitions
+        are assigned manually, and once the consumer is closed. During `run` it is also raised if
+        the subscription matches the dead letter topic, or if a compiled pattern does not match all
+        retry topics.
         """
         subscription, _ = subscription_or_partitions(topics)
         if subscription is None:
-            raise ConfigurationError("topics are subscribed to; give partitions to Client.consumer")
+            raise ConfigurationError("subscribe needs topics; pass partitions to Client.consumer")
         if self._processing.pool is not None:
             check_run_topics(self._processing.pool.settings, subscription)
         member = self._require_member("subscribe")
@@ -437,25 +466,33 @@ class GroupConsumer(RecordStream):
         self._subscription = subscription
 
     def _subscribe_retry_topics(self, topics: frozenset[str]) -> None:
-        """Also subscribes to `topics`; without a committed offset they start at their log start."""
+        """Adds the retry topics `topics` to the subscription, in place of earlier ones.
+
+        Their partitions start at the log start if they have no committed offset.
+        """
         is_changed = topics != self._retry_topics
         if is_changed and self._member is not None and self._subscription is not None:
             self._member.subscribe(with_added_topics(self._subscription, topics))
         self._retry_topics = self._subscriptions.starts.from_start = topics
 
     def unsubscribe(self) -> None:
-        """Revokes all partitions until `subscribe` is called; a dynamic member leaves the group."""
+        """Ends the subscription: the member revokes all partitions in the background.
+
+        A dynamic member also leaves the group, until `subscribe` is called.
+        """
         self._require_member("unsubscribe").unsubscribe()
         self._subscription = None
 
     def enforce_rebalance(self, reason: str = "") -> None:
-        """Requests a rebalance; brokers log the `reason` (KIP-800).
+        """Requests a rebalance of a classic group; brokers log the `reason` (KIP-800).
 
+        It has no effect in the consumer protocol, because the coordinator assigns the partitions.
         Raises ConfigurationError for manually assigned partitions, and once the consumer is closed.
         """
         if not isinstance(reason, str):
             raise ConfigurationError(f"reason is {reason!r:.80}; it must be a str")
-        self._require_member("rebalance").request_rejoin(reason or "the user wants it")
+        reason = reason or "rebalance enforced by the program"
+        self._require_member("rebalance").request_rejoin(reason)
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
@@ -465,19 +502,20 @@ class GroupConsumer(RecordStream):
     # Positions
 
     async def position(self, partition: TopicPartition) -> int:
-        """Returns the offset of the next record of a partition; looks it up if it is unknown.
+        """Returns the position of a partition, the offset of its next record.
 
-        Raises ConfigurationError for a partition that is not assigned, NoCommittedOffsetError with
-        `start` "none", BrokerResponseError.
+        Looks the position up if it is unknown. Raises ConfigurationError if the partition is not
+        assigned, or waits for the assignment of its recreated topic; NoCommittedOffsetError if
+        `start` is "none" and the group has no committed offset; and BrokerResponseError.
         """
         self._view.loop_guard.check()
         return await self._positions.position(checked_tp(partition))
 
     def seek(self, partition: TopicPartition, where: int | Literal["earliest", "latest"]) -> None:
-        """Sets the position of a partition: an offset, or the start or the end of its log.
+        """Sets the position of a partition to an offset, or to the start or the end of its log.
 
-        Its buffered records are dropped. Raises ConfigurationError for a partition that is not
-        assigned, and for an invalid offset.
+        Buffered records of the partition are dropped. Raises ConfigurationError for a partition
+        that is not assigned, and for an invalid offset.
         """
         self._view.loop_guard.check()
         if isinstance(where, str) and where not in ("earliest", "latest"):
@@ -496,13 +534,17 @@ class GroupConsumer(RecordStream):
     def pause(self, *partitions: TopicPartition) -> None:
         """Stops fetching and returning records of `partitions` until `resume`; they stay assigned.
 
-        A revocation ends the pause of a partition: `on_assigned` can pause it again.
+        A revocation ends the pause of a partition: `on_assigned` can pause it again. Raises
+        ConfigurationError for a partition that is not assigned.
         """
         self._view.loop_guard.check()
         self._subscriptions.pause(self._positions.check_assigned(partitions))
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """Fetches and returns records of paused partitions again."""
+        """Ends the pause of `partitions`: their records are fetched and returned again.
+
+        Raises ConfigurationError for a partition that is not assigned.
+        """
         self._view.loop_guard.check()
         self._effects.apply(self._subscriptions.resume(self._positions.check_assigned(partitions)))
 
@@ -512,10 +554,11 @@ class GroupConsumer(RecordStream):
         return frozenset(self._subscriptions.paused)
 
     async def lag(self) -> dict[TopicPartition, int]:
-        """Returns the number of offsets from the position of each partition to its end.
+        """Returns, for each assigned partition, the number of offsets from the position to the end.
 
-        The end is the high watermark, with `read_committed` the last stable offset; brokers report
-        it. Partitions that do not exist any more are left out. Raises the errors of `position`.
+        The end is the present high watermark, or with `read_committed` the last stable offset.
+        Partitions that no longer exist or have no position are left out. Raises the errors of
+        `position`.
         """
         self._view.loop_guard.check()
         return await self._positions.lag()
@@ -523,7 +566,12 @@ class GroupConsumer(RecordStream):
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int | None]:
-        """Returns the first offset since each time in ms, or None. Raises BrokerResponseError."""
+        """Returns, for each partition, the first offset with a timestamp at or after its time.
+
+        The offset is None if there is no such record. Times are in ms since 1970. Raises
+        ConfigurationError for an invalid time, and BrokerResponseError.
+        """
+        self._view.loop_guard.check()
         return await self._positions.offsets_for_times(times)
 
     # Commits
@@ -533,13 +581,15 @@ class GroupConsumer(RecordStream):
         offsets: Mapping[TopicPartition, int] | ReturnedRecords | None = None,
         metadata: str = "",
     ) -> None:
-        """Commits processed offsets, or `offsets`, each that of the next record to be read.
+        """Commits the offsets of all processed records, or the given `offsets`.
 
-        The records that were returned last are not processed yet: pass the record or the list to
-        commit them, too. Later commits wait for earlier ones. Retriable errors are retried for
-        `api_timeout_ms`. Raises CommitFailedError if this member does not own the partitions now,
-        BrokerResponseError if the broker refuses the commit, RequestTimeoutError if no broker
-        responds, and ConfigurationError for an invalid offset.
+        `offsets` maps partitions to the offset of the next record to be read, or is a record, list
+        or batch that an iteration returned. The records that were returned last are not processed
+        yet: pass them to commit them, too. `metadata` is stored with each offset. A commit waits
+        for earlier ones, and is retried for `api_timeout_ms` after retriable errors. Raises
+        CommitFailedError if this member may not commit the partitions now, BrokerResponseError if
+        the broker refuses the commit, RequestTimeoutError, and ConfigurationError for invalid
+        offsets.
         """
         self._view.loop_guard.check()
         self._check_started("commit by")
@@ -549,7 +599,7 @@ class GroupConsumer(RecordStream):
         if failure is not None:
             raise CommitFailedError(f"the member has failed: {failure}") from failure
         if offsets is not None and self._processing.pool is not None:
-            raise ConfigurationError("run() knows the processed offsets: call commit() without any")
+            raise ConfigurationError("run() tracks processed offsets: pass none to commit()")
         if not isinstance(metadata, str):
             raise ConfigurationError(f"metadata is {metadata!r:.80}; it must be a str")
         request = CommitRequest(CommitKind.PROCESSED, metadata=metadata)
@@ -561,10 +611,10 @@ class GroupConsumer(RecordStream):
     async def committed(
         self, *partitions: TopicPartition
     ) -> dict[TopicPartition, CommittedOffset | None]:
-        """Returns the committed offsets of `partitions`, or of the assigned ones if there are none.
+        """Returns the committed offsets of `partitions`, by default of the assigned partitions.
 
-        An offset is None without a commit, or if the commit belongs to a deleted topic of that
-        name. Raises BrokerResponseError.
+        An offset is None if the group has committed none, or only one of a deleted topic with the
+        same name. Raises BrokerResponseError.
         """
         self._view.loop_guard.check()
         tps = dict.fromkeys(map(checked_tp, partitions)) or self._subscriptions.partitions
@@ -575,7 +625,7 @@ class GroupConsumer(RecordStream):
     def _require_member(self, what: str) -> GroupMembership[Subscription]:
         self._view.loop_guard.check()
         if self._member is None:
-            raise ConfigurationError(f"cannot {what} with assigned partitions: there is no member")
+            raise ConfigurationError(f"cannot {what} with manual assignment: there is no member")
         if self._status.is_closed:
             raise ConfigurationError("the consumer is closed; create another one")
         return self._member

@@ -8,10 +8,10 @@ from contextlib import suppress
 from typing import Any, Final
 
 from ...wire.errors import KprotoError
-from ..commits.committed_offsets import CommittedOffsets
+from ..commits.committed_offsets import CommittedOffsetFetcher
 from ..commits.membership import GroupMembership
-from ..fetch.committed_positions import CommittedPositions
-from ..fetch.effects import ConnectToLeaders, Effect, Signal
+from ..fetch.committed_positions import PositionInitializer
+from ..fetch.effects import ConnectToLeaders, Effect, FetchEffect
 from ..fetch.in_flight_fetches import InFlightFetches
 from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition
@@ -40,7 +40,7 @@ class GroupEffectHandler:
         subscriptions: SubscriptionState,
         in_flight: InFlightFetches,
         status: PollStatus,
-        committed: CommittedOffsets,
+        committed: CommittedOffsetFetcher,
         owner: object,
         *,
         read_committed: bool,
@@ -53,7 +53,7 @@ class GroupEffectHandler:
         self._wake_event = asyncio.Event()
         self._committed = committed
         self.member: GroupMembership[Any] | None = None
-        self.positions = CommittedPositions(
+        self.positions = PositionInitializer(
             view, subscriptions, committed, self, read_committed=read_committed
         )
         #: Set when auto-commit must commit before its interval is over.
@@ -69,28 +69,28 @@ class GroupEffectHandler:
         self.apply_topic_metadata()
 
     def apply_topic_metadata(self) -> None:
-        """Compares the metadata with the subscription state."""
+        """Applies the client's metadata to the subscription state, and starts the effects."""
         topics = self._view.cluster.topics
         self.apply(self._subscriptions.on_metadata(topics, self.member))
 
     def apply(self, effects: Iterable[Effect]) -> None:
-        """Starts each of the effects; waits for none."""
+        """Starts each of the effects; waits for none of them."""
         for effect in effects:
             if isinstance(effect, ConnectToLeaders):
                 self._connect_to_leaders(effect.tps)
-            elif effect is Signal.WAKE_POLL:
+            elif effect is FetchEffect.WAKE_POLL:
                 self._wake_event.set()
-            elif effect is Signal.LOOK_UP_POSITIONS:
+            elif effect is FetchEffect.LOOK_UP_POSITIONS:
                 self.start_position_lookup()
-            elif effect is Signal.CANCEL_LOOKUP:
+            elif effect is FetchEffect.CANCEL_LOOKUP:
                 self._in_flight.cancel_lookup(_POSITION_LOOKUP)
-            elif effect is Signal.COMMIT_NOW:
+            elif effect is FetchEffect.COMMIT_NOW:
                 self.commit_now.set()
             elif self.member is not None:
                 self.member.on_topics_changed()
 
     def report(self, fault: Exception) -> None:
-        """Makes the next poll raise `fault`."""
+        """Makes the next poll raise `fault`; only logs it if another error is pending."""
         self._status.report_error(fault)
         self._wake_event.set()
 
@@ -106,7 +106,7 @@ class GroupEffectHandler:
 
     @property
     def is_out_of_session(self) -> bool:
-        """True if the session may have expired, because the event loop or the machine stopped.
+        """True if the session may have expired while the event loop or the machine was stopped.
 
         Other members may own the partitions then; the member loses them as soon as it can run.
         """
@@ -117,15 +117,17 @@ class GroupEffectHandler:
         return bool(self._subscriptions.partitions) and has_ended
 
     async def until_in_session(self) -> None:
-        """Waits until a heartbeat has extended the session, or the partitions are lost."""
+        """Waits until a heartbeat has extended the session, or the partitions are lost.
+
+        Also returns once the consumer is closed or has failed.
+        """
         while self.is_out_of_session:
             await self._view.clock.sleep(_SESSION_CHECK_S)
 
     def start_position_lookup(self) -> None:
         """Starts to look up all missing positions, unless a look-up is running.
 
-        Also starts the task that ends a waiting poll when `apply`, `report`, `fail` or `close`
-        wakes it.
+        Also starts the task that `apply`, `report`, `fail` and `close` end to wake a waiting poll.
         """
         self._in_flight.start_lookup(_WAKE_UP, self._until_woken())
         if self._subscriptions.starts.needs_lookup:

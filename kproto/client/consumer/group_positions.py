@@ -1,4 +1,4 @@
-"""`GroupPositions`: positions, lag and offsets by time of a group consumer."""
+"""`PositionAndLagLookup`: positions, lag and offsets by time of a group consumer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from ...wire.checks import check_whole_number
 from ...wire.errors import BrokerResponseError, ConfigurationError
-from ..fetch.committed_positions import CommittedPositions
+from ..fetch.committed_positions import PositionInitializer
 from ..fetch.list_offsets import OffsetSpec, existing_partitions, is_unknown_partition, list_offsets
 from ..fetch.partition_state import NO_POSITION, TopicPartitionState
 from ..fetch.start_options import LAST_OFFSET
@@ -15,17 +15,17 @@ from ..metadata.cluster import TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
 from .user_offsets import checked_tp
 
-__all__ = ["GroupPositions"]
+__all__ = ["PositionAndLagLookup"]
 
 
-class GroupPositions:
+class PositionAndLagLookup:
     """Returns positions and lag of the assigned partitions; looks up unknown positions first."""
 
     def __init__(
         self,
         view: ClusterView,
         subscriptions: SubscriptionState,
-        positions: CommittedPositions,
+        positions: PositionInitializer,
         *,
         read_committed: bool,
     ) -> None:
@@ -40,7 +40,7 @@ class GroupPositions:
         if state is None:
             assigned = format_partitions(self._subscriptions.partitions) or "nothing"
             raise ConfigurationError(
-                f"{tp!r} is not assigned to this consumer now, which reads {assigned}"
+                f"{tp!r} is not assigned to this consumer, whose assignment is now {assigned}"
             )
         return state
 
@@ -52,15 +52,21 @@ class GroupPositions:
         return tps
 
     async def position(self, tp: TopicPartition) -> int:
-        """See `GroupConsumer.position`."""
+        """Returns the position of a partition; see `GroupConsumer.position`."""
         while True:
             state = self.state_of(tp)
             await self._positions.ensure_positions({tp: state})
-            if self.state_of(tp) is state:
-                return self._subscriptions.poll.position_of(state)
+            if self.state_of(tp) is not state:
+                continue
+            if not state.has_position:
+                raise ConfigurationError(
+                    f"{tp!r} is of a topic that was recreated; the group has not assigned the new "
+                    "topic yet, so the partition has no position"
+                )
+            return self._subscriptions.poll.position_of(state)
 
     async def lag(self) -> dict[TopicPartition, int]:
-        """See `GroupConsumer.lag`."""
+        """Returns the lag of each assigned partition; see `GroupConsumer.lag`."""
         tps = list(self._subscriptions.partitions)
         try:
             return await self._lag_of(tps)
@@ -86,7 +92,7 @@ class GroupPositions:
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int | None]:
-        """See `GroupConsumer.offsets_for_times`."""
+        """Returns the first offset at or after each time; see `GroupConsumer.offsets_for_times`."""
         for tp, time_ms in times.items():
             check_whole_number(f"the time of {tp!r}", time_ms, 0, LAST_OFFSET)
         times = {checked_tp(tp): time_ms for tp, time_ms in times.items()}

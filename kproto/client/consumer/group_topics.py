@@ -20,7 +20,10 @@ __all__ = ["subscription_or_partitions", "with_added_topics"]
 def subscription_or_partitions(
     topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
 ) -> tuple[Subscription | None, list[TopicPartition]]:
-    """Returns a subscription, or manually assigned partitions. Raises ConfigurationError."""
+    """Returns a subscription and no partitions, or None and the manually assigned partitions.
+
+    Raises ConfigurationError for invalid topics, and for topics together with partitions.
+    """
     if isinstance(topics, re.Pattern | TopicPattern):
         return Subscription.to(topics), []
     wanted = checked_topics(topics)
@@ -35,7 +38,10 @@ def subscription_or_partitions(
 
 
 def with_added_topics(subscription: Subscription, topics: frozenset[str]) -> Subscription:
-    """Returns the subscription with more topics; a pattern of `re` matches them already."""
+    """Returns the subscription with `topics` added.
+
+    A subscription with a compiled pattern is unchanged, because the pattern matches the topics.
+    """
     if not topics or subscription.pattern is not None:
         return subscription
     return replace(subscription, topics=subscription.topics | topics)

@@ -16,7 +16,10 @@ logger = logging.getLogger("kproto.client")
 
 
 class OffsetAckSink:
-    """The `AckSink` of a group consumer; does nothing without `auto_commit`: the user commits."""
+    """The `AckSink` of a group consumer. Without auto-commit only the user commits.
+
+    `is_auto` is the setting `auto_commit`.
+    """
 
     def __init__(
         self,
@@ -32,7 +35,7 @@ class OffsetAckSink:
         self._is_auto = is_auto
 
     def acknowledge_soon(self) -> None:
-        """Makes auto-commit commit processed offsets before its interval is over."""
+        """Makes auto-commit commit processed offsets soon, before its interval is over."""
         self._auto_commit.commit_soon()
 
     async def acknowledge(self, limit_ms: int) -> None:

@@ -18,8 +18,8 @@ _LONG_AGO: Final = float("-inf")
 class PollStatus:
     """Holds data that the poll loop shares with the rebalance listener, auto-commit and `run`.
 
-    A single poll raises `pending_error`, at the latest at `raise_by`, in seconds of the clock.
-    Each poll raises `fatal_error`, the error that ended the member.
+    A poll raises `pending_error` once, by the time `raise_by`, in seconds of the clock. Every poll
+    raises `fatal_error`, the error that ended the member.
     """
 
     __slots__ = ("fatal_error", "is_closed", "is_polling", "pending_error", "raise_by")
@@ -38,13 +38,13 @@ class PollStatus:
             self.raise_by = raise_by
 
     def report_error(self, error: Exception) -> None:
-        """Makes the next poll raise `error`; logs it if another error is pending."""
+        """Makes the next poll raise `error`; only logs it if another error is pending."""
         if self.pending_error is None:
             self.defer_error(error, _LONG_AGO)
         else:
             logger.warning("not raised: %s", error)
 
     def take_pending_error(self) -> Exception | None:
-        """Removes and returns the pending error."""
+        """Removes and returns the pending error; returns None if there is none."""
         error, self.pending_error = self.pending_error, None
         return error

@@ -1,9 +1,9 @@
 """`RebalanceListenerInvoker`: changes the assignment in Kafka's order, and calls the callbacks.
 
 Fetching of a revoked partition stops at once. When its records in flight are processed,
-`on_revoked` is called, its processed offset is committed, and the partition is released to other
-members. The member decides which partitions are assigned and revoked; `subscription_state` owns
-their states.
+`on_revoked` is called, its processed offset is committed if `auto_commit` is True, and the
+partition is released to other members. The member decides which partitions are assigned and
+revoked; `subscription_state` owns their states.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ __all__ = ["RebalanceCallback", "RebalanceCallbacks", "RebalanceListenerInvoker"
 
 logger = logging.getLogger("kproto.client")
 
-#: A function or a coroutine function that gets partitions, in order.
+#: A function or a coroutine function of a list of partitions, in ascending order.
 RebalanceCallback: TypeAlias = Callable[[list[TopicPartition]], Awaitable[object] | None]
 
 _States: TypeAlias = Mapping[TopicPartition, TopicPartitionState]
 
-#: The least time for the last commits, in seconds, even if records were in flight until the
-#: deadline. While other members wait for the partitions, the coordinator still accepts commits for
-#: them.
+#: The least time in seconds for the commit of revoked partitions, even if records were in flight
+#: until the deadline of the revocation. While other members wait for the partitions, the
+#: coordinator still accepts commits for them.
 _MIN_COMMIT_S: Final = 5.0
 
 
 class RebalanceCallbacks(NamedTuple):
-    """The user's callbacks. As in Kafka, without `on_lost` lost partitions go to `on_revoked`."""
+    """The user's callbacks. If `on_lost` is None, `on_revoked` is called instead, as in Kafka."""
 
     on_assigned: RebalanceCallback | None = None
     on_revoked: RebalanceCallback | None = None
     on_lost: RebalanceCallback | None = None
 
     def check(self) -> None:
-        """Raises ConfigurationError if a callback cannot be called."""
+        """Raises ConfigurationError if a callback is neither None nor callable."""
         for name, each in self._asdict().items():
             if each is not None and not callable(each):
                 raise ConfigurationError(f"{name} is {each!r:.80}; it must be a function, or None")
 
 
 class RebalanceListenerInvoker:
-    """The `AssignmentListener` of the member. It makes one change at a time, in order."""
+    """The `AssignmentListener` of the member. It makes one change at a time, in call order."""
 
     def __init__(
         self,
@@ -90,10 +90,12 @@ class RebalanceListenerInvoker:
     async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
         """Revokes partitions by `until`, in seconds of the clock; the member can commit until then.
 
-        It waits for their records in flight, up to max_poll_interval_ms after the last poll, calls
-        `on_revoked`, and commits processed offsets. Explicit commits in flight are finished, too.
-        If the member cancels the call, it then reports the partitions as lost, or revokes them
-        again. The second call calls `on_revoked` again only if it has not returned before.
+        Waits for their records in flight, at most until `until` and until max_poll_interval_ms
+        after the last poll, and calls `on_revoked`. With `auto_commit`, and if `on_revoked` has not
+        raised, commits processed offsets; otherwise only start offsets. Also waits for explicit
+        commits in flight. If the member cancels this call, the member then reports the partitions
+        as lost, or revokes them again. `on_revoked` is called again only if its first call has not
+        returned.
         """
         self._effects.apply_topic_metadata()  # avoids a commit for a topic that was recreated
         revoked, effects = self._subscriptions.mark_pending_revocation(tps)
@@ -111,8 +113,8 @@ class RebalanceListenerInvoker:
     async def on_partitions_lost(self, tps: Collection[TopicPartition]) -> None:
         """Drops partitions that other members may own already; their offsets are not committed.
 
-        If it is cancelled, `on_lost` is called again at the next change of the assignment, before
-        other callbacks.
+        If the call is cancelled, the next call of `on_partitions_lost`, `assign` or `close` first
+        calls `on_lost` again.
         """
         _, effects = self._subscriptions.on_partitions_lost(tps)
         self._effects.apply(effects)
@@ -120,14 +122,14 @@ class RebalanceListenerInvoker:
             await self._report_losses()
 
     async def _report_losses(self) -> None:
-        """Calls `on_lost` for losses for which it was not called, or was interrupted."""
+        """Calls `on_lost` for lost partitions whose call is missing or was interrupted."""
         unreported = self._subscriptions.revocations.unreported_losses
         losses = frozenset(unreported)
         await self._call("on_lost", losses)
         unreported -= losses
 
     async def assign(self, tps: Collection[TopicPartition]) -> None:
-        """Adds partitions, except after `close`; they are fetched once `on_assigned` returned."""
+        """Adds partitions, except after `close`; fetches wait until `on_assigned` returns."""
         async with self._lock:
             if self._is_closing:
                 return
@@ -146,13 +148,17 @@ class RebalanceListenerInvoker:
         self._effects.fail(error)
 
     def poll_interval_exceeded(self, now: float) -> bool:
-        """Returns True if the last poll was over max_poll_interval_ms ago; False at the close."""
+        """Returns True if the last poll was more than max_poll_interval_ms before `now`.
+
+        During `run` the start of the oldest record in flight counts instead of the last poll.
+        Returns False during `close`.
+        """
         return not self._is_closing and now - self._last_poll_at(now) > self._max_poll_s
 
     # For the consumer
 
     def on_poll(self) -> None:
-        """Continues a revocation if its records in flight are processed now."""
+        """Wakes a revocation that waits for records in flight; it then checks if any remain."""
         self._poll_event.set()
 
     @property
@@ -166,7 +172,7 @@ class RebalanceListenerInvoker:
         return self._callback_task is not None and self._callback_task is asyncio.current_task()
 
     async def close(self, until: float) -> None:
-        """Revokes all partitions, without waiting for records in flight.
+        """Revokes all partitions as `revoke` does, but without waiting for records in flight.
 
         Later calls of `assign` do nothing. If another callback still runs at `until`, in seconds of
         the clock, `on_revoked` is not called and no offset is committed. The member cancels that
@@ -218,7 +224,10 @@ class RebalanceListenerInvoker:
         return self._subscriptions.poll.last_poll_at(now, is_polling=self._status.is_polling)
 
     async def _until_processed(self, revoked: _States, until: float) -> None:
-        """Waits until no record of `revoked` is in flight, or max_poll_interval_ms is over."""
+        """Waits until no record of `revoked` is in flight, or the consumer is closed.
+
+        Waits at most until the earlier of `until` and max_poll_interval_ms after the last poll.
+        """
         view = self._view
         last_poll_at = self._last_poll_at(view.clock.monotonic())
         until = min(until, last_poll_at + self._max_poll_s)
@@ -235,7 +244,10 @@ class RebalanceListenerInvoker:
             )
 
     async def _call(self, name: str, tps: Iterable[TopicPartition]) -> bool:
-        """Calls a callback; returns False if it raised: then the next poll raises that error."""
+        """Calls a callback with sorted partitions, unless it is None or there are no partitions.
+
+        Returns False if the callback raised: then the next poll raises that error.
+        """
         partitions = sorted(tps)
         callback: RebalanceCallback | None = getattr(self._callbacks, name)
         if callback is None and name == "on_lost":

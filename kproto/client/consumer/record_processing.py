@@ -11,6 +11,7 @@ from functools import partial
 from typing import Protocol, TypeAlias, TypeVar
 
 from ...wire.errors import ConfigurationError
+from ..fetch.effects import FetchEffect
 from ..fetch.partition_state import TopicPartitionState
 from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition
@@ -20,7 +21,8 @@ from ..processing.forward_topics import check_forward_topics
 from ..processing.handlers import RecordHandler
 from ..processing.pool import ProcessingPool
 from ..processing.ports import AckSink, RecordReceiver, RecordSink
-from ..processing.settings import RunSettings, RunSummary
+from ..processing.run_summary import RunSummary
+from ..processing.settings import RunSettings
 from ..processing.signals import signals_handled
 from .group_effects import GroupEffectHandler
 from .rebalance_listener import RebalanceListenerInvoker
@@ -33,7 +35,7 @@ T = TypeVar("T")
 ForwardProducerFactory: TypeAlias = Callable[[], RecordSink]
 
 
-class _Stream(Protocol):
+class _GroupConsumerMethods(Protocol):
     """The methods of `GroupConsumer` that this module calls."""
 
     async def _poll(self, poller: object, take: Callable[[], T | None]) -> T | None: ...
@@ -42,12 +44,15 @@ class _Stream(Protocol):
 
 
 class RecordProcessing:
-    """The `ConsumerPort` of a processing pool. `pool` is None unless `run` is in progress."""
+    """Connects a group consumer to the processing pool of `run`, as its `ConsumerPort`.
+
+    `pool` is None unless `run` is in progress; it queues records of `max_bytes` at most.
+    """
 
     def __init__(
         self,
         view: ClusterView,
-        stream: _Stream,
+        stream: _GroupConsumerMethods,
         subscriptions: SubscriptionState,
         effect_handler: GroupEffectHandler,
         listener: RebalanceListenerInvoker,
@@ -55,6 +60,7 @@ class RecordProcessing:
         make_forward_producer: ForwardProducerFactory | None,
         *,
         group_id: str,
+        max_bytes: int,
     ) -> None:
         self._view = view
         self._stream = stream
@@ -64,6 +70,7 @@ class RecordProcessing:
         self._acks = acks
         self._make_forward_producer = make_forward_producer
         self._group_id = group_id
+        self._max_bytes = max_bytes
         self.pool: ProcessingPool | None = None
         self._run_ended: asyncio.Event | None = None
 
@@ -72,11 +79,18 @@ class RecordProcessing:
         forward_producer: RecordSink | None = None
         if settings.forward_topics:
             if self._make_forward_producer is None:
-                raise ConfigurationError("this consumer has no producer to send records on by")
+                raise ConfigurationError("this consumer has no producer of forwarded records")
             forward_producer = self._make_forward_producer()
         group_id = self._group_id
         pool = self.pool = ProcessingPool(
-            self, self._acks, self._view.clock, settings, handle, forward_producer, group_id
+            self,
+            self._acks,
+            self._view.clock,
+            settings,
+            handle,
+            forward_producer,
+            group_id,
+            self._max_bytes,
         )
         run_ended = self._run_ended = asyncio.Event()
         try:
@@ -117,33 +131,33 @@ class RecordProcessing:
                 await self._stream._stop()
             finally:
                 left = [
-                    (state, offset, poll.incomplete_of(state))
+                    (state, offset, poll.bitmap_of(state))
                     for state, offset in pool.first_incomplete_offsets().items()
                     if isinstance(state, TopicPartitionState)
                 ]
                 poll.processor = None
                 poll.on_poll(self._view.clock.monotonic())
                 self._effects.apply(subscriptions.release_backpressure())
-                for state, offset, incomplete in left:
-                    self._effects.apply(subscriptions.rewind(state, offset, incomplete))
+                for state, offset, bitmap in left:
+                    self._effects.apply(subscriptions.rewind(state, offset, bitmap))
+
+    def check_no_handler(self) -> None:
+        """Raises ConfigurationError if a handler makes the call."""
+        if self.pool is not None and self.pool.is_called_by_handler:
+            raise ConfigurationError(
+                "a handler cannot close its consumer, because that waits for the handler: "
+                "raise kproto.Stop, and run() ends"
+            )
 
     async def stop(self) -> None:
-        """Stops the pool and waits for its end, because the consumer is closed.
-
-        Raises ConfigurationError in a handler.
-        """
+        """Stops the pool, and waits for the end of `run`; does nothing if `run` is not running."""
         if self.pool is not None and self._run_ended is not None:
-            if self.pool.is_called_by_handler:
-                raise ConfigurationError(
-                    "a handler cannot close its consumer, because that waits for the handler: "
-                    "raise kproto.Stop, and run() ends"
-                )
             self.pool.stop()
             await self._run_ended.wait()
 
     @property
     def has_lost_in_flight(self) -> bool:
-        """True if records of lost partitions are in flight: the member does not rejoin yet."""
+        """True if records of lost partitions are in flight: the member waits before it rejoins."""
         return self.pool is not None and self.pool.has_lost_in_flight
 
     # The ConsumerPort
@@ -157,7 +171,10 @@ class RecordProcessing:
 
     def _take_records_for(self, receiver: RecordReceiver) -> bool | None:
         buffer = self._subscriptions.poll.buffer
-        fetched = buffer.take_records() if receiver.accepts_records else None
+        if not receiver.accepts_records:
+            receiver.on_poll_refused()
+            return None
+        fetched = buffer.take_records(receiver.max_list_bytes)
         if fetched is None:
             return None
         state = buffer.last_taken
@@ -178,17 +195,25 @@ class RecordProcessing:
         self._subscriptions.apply_backpressure(tp)
 
     def release_backpressure(self, tp: TopicPartition) -> None:
-        """Polls a partition again."""
+        """Ends the backpressure: records of the partition are polled again."""
         self._effects.apply(self._subscriptions.release_backpressure([tp]))
 
+    def wake_poll(self) -> None:
+        """Makes a poll that waits for the pool check again if the pool accepts records."""
+        self._effects.apply([FetchEffect.WAKE_POLL])
+
     def on_drained(self, *, is_lost: bool) -> None:
-        """Continues a revocation or a rejoin that waits for records in flight."""
+        """Wakes a revocation that waits for records in flight; it then checks if any remain.
+
+        If `is_lost` is True and no lost record is in flight any more, also wakes a rejoin that
+        waits for lost records.
+        """
         self._listener.on_poll()
         if is_lost and self._effects.member is not None and not self.has_lost_in_flight:
             self._effects.member.on_poll()
 
 
-class _Subscription(Protocol):
+class _SubscriptionMethods(Protocol):
     """The methods of `groups.subscription.Subscription` that this module calls."""
 
     @property
@@ -199,11 +224,13 @@ class _Subscription(Protocol):
 
 def check_run_topics(
     settings: RunSettings,
-    subscription: _Subscription | None,
+    subscription: _SubscriptionMethods | None,
     manual_assignment: Collection[TopicPartition] = (),
 ) -> None:
-    """Raises ConfigurationError for retry topics that cannot be read, and for a dead letter topic
-    that the consumer reads.
+    """Raises ConfigurationError for topics of `run` that do not fit the consumer.
+
+    The consumer must be able to subscribe to the retry topics, and must not read the dead letter
+    topic.
     """
     dead_letter_topic = settings.dead_letter_topic
     is_read = dead_letter_topic in [topic for topic, _ in manual_assignment]
@@ -211,12 +238,12 @@ def check_run_topics(
         is_read or (subscription is not None and subscription.matches_locally(dead_letter_topic))
     ):
         raise ConfigurationError(
-            f"dead letters in {dead_letter_topic!r} would be handled: it is read here"
+            f"dead letters in {dead_letter_topic!r} would be handled: this consumer reads it"
         )
     for retry_topic in settings.retry_topics:
         if subscription is None:
-            raise ConfigurationError("retry topics are assigned by a group: subscribe to topics")
+            raise ConfigurationError("retry topics need a subscription: the group assigns them")
         if subscription.pattern is not None and not subscription.includes(retry_topic.topic):
             raise ConfigurationError(
-                f"the pattern that is subscribed to does not match {retry_topic.topic!r}"
+                f"the subscribed pattern does not match the retry topic {retry_topic.topic!r}"
             )

@@ -1,8 +1,8 @@
 """`RecordStream`: the poll loop of a consumer, and the iterations over it.
 
-A poll sends the next fetches before it returns buffered records, so that fetches are in flight
-while the caller processes the records. A cancelled `anext` loses no record and does not end the
-iteration. So iterations are no async generators, which a cancellation would end.
+A poll that receives records sends the next fetches before it returns the records, so that fetches
+are in flight while the caller processes them. A cancelled `anext` loses no record and does not end
+the iteration. So iterations are no async generators, which a cancellation would end.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ class _PollSource(Protocol):
 
 
 class _Iteration(AsyncIterator[T]):
-    """Yields items of one type. The end, `aclose` and garbage collection cancel the fetches."""
+    """Yields items of one type.
+
+    The fetches in flight are cancelled at the end, by `aclose`, and by garbage collection.
+    """
 
     __slots__ = ("_buffer", "_poller", "_source")
 
@@ -81,7 +84,8 @@ class _Iteration(AsyncIterator[T]):
     async def aclose(self) -> None:
         """Cancels the fetches in flight; another iteration continues after the last item.
 
-        A group consumer that is used without `async with` is closed, and leaves its group.
+        Closes a group consumer that is used without `async with`: by default a dynamic member then
+        leaves the group, and a static member stays.
         """
         await self._source._end_iteration()
 
@@ -123,7 +127,7 @@ class ValueIteration(_Iteration[FetchedValues]):
 
 
 class RawBatchIteration(_Iteration[FetchedBatch]):
-    """Yields `FetchedBatch`."""
+    """Yields `FetchedBatch`: batches as brokers store them."""
 
     __slots__ = ()
 
@@ -134,9 +138,8 @@ class RawBatchIteration(_Iteration[FetchedBatch]):
 class RecordStream(ABC):
     """Polls records of the partitions in `subscriptions`, over its own connections.
 
-    `owner` identifies these connections in the pool.
-
-    Plain and group consumers are streams; each implements its start and its end.
+    `owner` identifies these connections in the connection pool. Plain and group consumers are
+    streams; each of these classes implements its start and its end.
     """
 
     def __init__(
@@ -164,11 +167,23 @@ class RecordStream(ABC):
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The offset of the next record of each partition, after the last one returned.
+        """The position of each partition: the offset of the next record to be returned.
 
-        It is empty until the consumer has started.
+        There are no positions until the consumer has started.
         """
         return self._subscriptions.positions
+
+    def _check_may_close(self) -> None:
+        """Raises ConfigurationError if the caller must not close the consumer."""
+        self._view.loop_guard.check()
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Closes the consumer."""
+
+    async def _close_after_error(self) -> None:
+        """Closes the consumer because of an exception of the program."""
+        await self.close()
 
     @abstractmethod
     async def _prepare_poll(self) -> None:
@@ -182,18 +197,19 @@ class RecordStream(ABC):
         return RecordIteration(self, self._buffer)
 
     def record_lists(self) -> RecordListIteration:
-        """Iterates over `FetchedRecords`: lists of records of one partition, with its name.
+        """Iterates over `FetchedRecords`: each has a list of records of one partition.
 
-        A list has the records of one batch, of a part of a large batch, or of several small ones.
+        A list has the records of one batch, of a part of a large batch, or of several small
+        batches.
         """
         return RecordListIteration(self, self._buffer)
 
     def values(self) -> ValueIteration:
-        """Iterates over `FetchedValues`: lists of values of one partition, without keys.
+        """Iterates over `FetchedValues`: each has a list of values of one partition, without keys.
 
-        Records are validated as by the other iterations. Single values have no offsets. Counting
-        does not yield them, because compaction and transactions leave gaps. `next_offset` is the
-        offset after the last value.
+        Records are validated as by `record_lists`. The values have no offsets. An offset cannot be
+        computed by counting back from `next_offset`, because compaction and transactions leave
+        gaps.
         """
         return ValueIteration(self, self._buffer)
 
@@ -203,24 +219,24 @@ class RecordStream(ABC):
         Their checksums are verified; they are neither decompressed nor decoded. Control batches
         and, with `read_committed`, batches of aborted transactions are left out. Batches are
         returned whole. So the first batch may have records before the start offset, and with
-        `stop_at_end` the last batch may have records after the end. A batch whose records were
-        returned in part is returned again, with all records.
+        `stop_at_end` the last batch may have records after the end. If another iteration has
+        returned some records of a batch, `raw_batches` returns them again with the batch.
         """
         return RawBatchIteration(self, self._buffer)
 
     # Polling
 
     async def _poll(self, poller: object, take: Callable[[], T | None]) -> T | None:
-        """Waits for records; returns the result of `take` for the iteration `poller`, None at the
-        end.
+        """Waits until the function `take` returns an item of the buffer, and returns it.
 
-        If it is cancelled, it loses no record.
+        Returns None at the end. `poller` is the iteration that polls. A cancelled call loses no
+        record.
         """
         self._view.loop_guard.check()
         if self._status.is_polling:
             raise ConfigurationError(
-                "another iteration of this consumer waits for records; read it in one task, or "
-                "create a consumer for each"
+                "another iteration of this consumer waits for records; iterate in one task, or "
+                "create a consumer for each task"
             )
         if self._status.is_closed and poller is self._poller:
             return None  # the consumer was closed during the iteration
@@ -268,7 +284,10 @@ class RecordStream(ABC):
         return [task for task in self._in_flight.cancel() if not task.done()]
 
     async def _poll_until_available(self, take: Callable[[], T | None]) -> T | None:
-        """Returns the result of `take`, None at the end. If it is cancelled, fetches continue."""
+        """Waits until `take` returns an item of the buffer; returns the item, or None at the end.
+
+        If the call is cancelled, the fetches in flight continue.
+        """
         await self._prepare_poll()
         self._loop = asyncio.get_running_loop()
         now = self._view.clock.monotonic()
@@ -291,10 +310,10 @@ class RecordStream(ABC):
             await self._fetch_once()
 
     def _is_error_deferred(self) -> bool:
-        """Returns True while a fault waits for fetches in flight.
+        """Returns True while the pending error waits for fetches in flight.
 
-        The fault waits for up to max_wait_ms, the time for which a broker may delay a fetch. So a
-        caller that polls again after each fault also reads the partitions of slower brokers.
+        The error waits for up to max_wait_ms, the time for which a broker may delay a fetch. So a
+        caller that polls again after each error also reads the partitions of slower brokers.
         """
         return (
             bool(self._in_flight.fetches) and self._view.clock.monotonic() < self._status.raise_by
@@ -303,9 +322,10 @@ class RecordStream(ABC):
     def _take_or_rewind(self, take: Callable[[], T | None]) -> T | None:
         """Returns the result of `take`; None if the buffer is empty.
 
-        If a batch cannot be decoded, the position is moved back to it, and later batches are
-        dropped. The response of a fetch in flight, which has another position, is ignored, so that
-        the next fetch raises the error again.
+        If a batch cannot be decoded, moves the position back to this batch, drops later batches of
+        its partition, and raises the error. Responses to fetches in flight are then ignored,
+        because these fetches start at another position. The next fetch starts at the batch that
+        cannot be decoded, so the error is raised again.
         """
         try:
             return take()

@@ -16,24 +16,33 @@ from ..fetch.start_options import LAST_OFFSET
 from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition, format_partitions
 
-__all__ = ["ReturnedRecords", "checked_tp", "explicit_commit", "next_offsets_of"]
+__all__ = ["ReturnedRecords", "checked_offsets", "checked_tp", "explicit_commit", "next_offsets_of"]
 
 #: The items that iterations yield.
 ReturnedRecords: TypeAlias = Record | FetchedRecords | FetchedValues | FetchedBatch
 
 
 def checked_tp(tp: object) -> TopicPartition:
-    """Returns `tp` if it is a (topic, number). Raises ConfigurationError otherwise."""
+    """Returns `tp`. Raises ConfigurationError if it is no (topic, number)."""
     match tp:
         case (str(topic), int(partition)):
             return topic, partition
     raise ConfigurationError(f"{tp!r} is no partition; it is written as (topic, number)")
 
 
-def next_offsets_of(offsets: object) -> dict[TopicPartition, int]:
-    """Returns the offset after the last record of `offsets`, or `offsets` if it is a mapping.
+def checked_offsets(offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Returns a copy of `offsets`. Raises ConfigurationError for invalid partitions and offsets."""
+    found: dict[TopicPartition, int] = {}
+    for tp, offset in offsets.items():
+        check_whole_number(f"the offset of {tp!r}", offset, 0, LAST_OFFSET)
+        found[checked_tp(tp)] = offset
+    return found
 
-    Raises ConfigurationError.
+
+def next_offsets_of(offsets: object) -> dict[TopicPartition, int]:
+    """Returns the offsets to commit: a mapping's, or the offset after a record, list or batch.
+
+    Raises ConfigurationError for other objects, invalid partitions and offsets, and an empty list.
     """
     match offsets:
         case Record():
@@ -47,11 +56,7 @@ def next_offsets_of(offsets: object) -> dict[TopicPartition, int]:
         case FetchedBatch():
             return {(offsets.topic, offsets.partition): offsets.batch.next_offset}
         case Mapping():
-            found: dict[TopicPartition, int] = {}
-            for tp, offset in offsets.items():
-                check_whole_number(f"the offset of {tp!r}", offset, 0, LAST_OFFSET)
-                found[checked_tp(tp)] = offset
-            return found
+            return checked_offsets(offsets)
         case _:
             raise ConfigurationError(
                 f"{offsets!r:.80} is neither a mapping from partitions to offsets nor a record, a "
@@ -66,8 +71,9 @@ def explicit_commit(
 ) -> CommitRequest:
     """Returns the commit of offsets or records, which count as processed from now on.
 
-    The commit has the present assignment epochs: it fails if a partition is reassigned before it is
-    sent, because other members may have committed more. Raises the errors of `commits_of`.
+    The commit has the present assignment epochs: it fails if a partition is reassigned before the
+    commit is sent, because other members may have committed later offsets. Raises the errors of
+    `commits_of`.
     """
     offsets = commits_of(offsets_or_records, metadata, subscriptions)
     return CommitRequest(
@@ -86,9 +92,9 @@ def commits_of(
     """Returns offsets and metadata to commit, and marks the offsets as processed.
 
     Raises ConfigurationError for an invalid offset, and CommitFailedError for partitions that are
-    not assigned. Raises CommitFailedError also for records that were returned before their
-    partition was reassigned, because the group may have committed more. The same holds for records
-    of a topic that was recreated, because they belong to another log.
+    not assigned. Also raises CommitFailedError for records of an earlier assignment, because the
+    group may have committed later offsets since, and for records of a topic that was recreated
+    since, because they belong to another log. Recognizes such records by their offsets.
     """
     offsets = next_offsets_of(offsets_or_records)
     states = {
@@ -114,6 +120,6 @@ def commits_of(
     for tp, state in states.items():
         state.user_committed = max(state.user_committed, offsets[tp])
     return {
-        tp: subscriptions.processed.commit_of(state, offsets[tp], state.incomplete, metadata)
+        tp: subscriptions.processed.commit_of(state, offsets[tp], state.processed_bitmap, metadata)
         for tp, state in states.items()
     }

@@ -6,17 +6,22 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
+from ...tasks import start_task
+
 __all__ = ["gather_all"]
 
 T = TypeVar("T")
 
 
 async def gather_all(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Runs calls concurrently, and returns their results; an error cancels the other calls."""
+    """Runs coroutines concurrently; returns their results in the order of `calls`.
+
+    The first error cancels the other coroutines, and is raised once all have ended.
+    """
     calls = list(calls)
     if len(calls) == 1:
         return [await calls[0]]
-    tasks = [asyncio.create_task(call) for call in calls]
+    tasks = [start_task(call) for call in calls]
     try:
         return await asyncio.gather(*tasks)
     finally:

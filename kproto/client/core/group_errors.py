@@ -1,7 +1,7 @@
 """The table of group errors: the action by request, error and group protocol.
 
-A member follows the action for its request. After an error without a row it retries if `core.retry`
-calls the error retriable, and ends otherwise. Plain functions.
+If the table has no row for an error, the member retries a retriable error (see `core.retry`), and
+raises any other error to the user. Plain functions.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class GroupRequest(Enum):
     """The requests of a member."""
 
     COORDINATOR = "finding the coordinator"
-    TOPICS = "asking for the topics"
+    TOPICS = "requesting the topics"
     JOIN = "joining"
-    SYNC = "asking for the assignment"
+    SYNC = "requesting the assignment"
     HEARTBEAT = "heartbeat"
     COMMIT = "committing"
     LEAVE = "leaving"
@@ -51,13 +51,15 @@ class ErrorAction(Enum):
     UNCONVERTED = "the classic group is in a rebalance; retry for api_timeout_ms"
     OTHER_PROTOCOL = "the group uses the other protocol, or its cluster supports only the other"
     FENCED = "another member has the instance id and fenced this one; end the member"
+    HAS_LEFT = "the coordinator does not know the member, so it has left"
     FAIL = "raise the error to the user"
 
 
 class ErrorRow(NamedTuple):
-    """The actions for an error of `requests`; None if the protocol does not have the error.
+    """The actions after `error` of one of `requests`, in the `classic` and the `consumer` protocol.
 
-    In the consumer protocol JOIN is the heartbeat of a member without an epoch.
+    None means that the row does not apply to the protocol. In the consumer protocol JOIN is the
+    heartbeat of a member that has no member epoch yet.
     """
 
     error: str
@@ -74,9 +76,11 @@ ERROR_ACTIONS: Final = (
     ErrorRow("COORDINATOR_LOAD_IN_PROGRESS", _ALL, _A.RETRY, _A.RETRY),
     ErrorRow("COORDINATOR_NOT_AVAILABLE", _ALL, _A.FIND_COORDINATOR, _A.FIND_COORDINATOR),
     ErrorRow("NOT_COORDINATOR", _ALL, _A.FIND_COORDINATOR, _A.FIND_COORDINATOR),
-    ErrorRow("FENCED_INSTANCE_ID", _ALL, _A.FENCED, _A.FENCED),  # KIP-345
     ErrorRow("GROUP_AUTHORIZATION_FAILED", _ALL, _A.FAIL, _A.FAIL),
     ErrorRow("INVALID_GROUP_ID", _ALL, _A.FAIL, _A.FAIL),
+    # Static members (KIP-345).
+    ErrorRow("FENCED_INSTANCE_ID", _ALL[:-1], _A.FENCED, _A.FENCED),
+    ErrorRow("FENCED_INSTANCE_ID", (_LEAVE,), _A.HAS_LEFT, _A.HAS_LEFT),
     # A member in a generation or an epoch.
     ErrorRow(
         "UNKNOWN_MEMBER_ID",
@@ -84,30 +88,35 @@ ERROR_ACTIONS: Final = (
         _A.MEMBER_UNKNOWN,
         _A.MEMBER_UNKNOWN,
     ),
+    ErrorRow("UNKNOWN_MEMBER_ID", (_LEAVE,), _A.HAS_LEFT, _A.HAS_LEFT),
     # The member id is still valid.
     ErrorRow("ILLEGAL_GENERATION", (_JOIN, _SYNC, _HEARTBEAT, _COMMIT), _A.GENERATION_LOST, None),
     ErrorRow("REBALANCE_IN_PROGRESS", (_SYNC, _HEARTBEAT, _COMMIT), _A.REBALANCE, None),  # KIP-568
     # The broker could not store the group in time.
     ErrorRow("REBALANCE_IN_PROGRESS", (_JOIN,), _A.RETRY, None),
     ErrorRow("FENCED_MEMBER_EPOCH", (_JOIN, _HEARTBEAT, _COMMIT), None, _A.MEMBER_UNKNOWN),
+    ErrorRow("FENCED_MEMBER_EPOCH", (_LEAVE,), None, _A.HAS_LEFT),
     # The member has another epoch by now, or the next response has it (KIP-848).
     ErrorRow("STALE_MEMBER_EPOCH", (_COMMIT,), None, _A.STALE),
     # Joining.
     ErrorRow("MEMBER_ID_REQUIRED", (_JOIN,), _A.USE_MEMBER_ID, None),  # KIP-394
     ErrorRow("INVALID_SESSION_TIMEOUT", (_JOIN,), _A.FAIL, None),
     ErrorRow("UNRELEASED_INSTANCE_ID", (_JOIN,), None, _A.UNRELEASED),
-    # KIP-559 for SyncGroup; in the consumer protocol the broker does not convert the group.
+    # SyncGroup has this error since KIP-559. A member of the consumer protocol gets it if the
+    # broker does not convert the classic group.
     ErrorRow("INCONSISTENT_GROUP_PROTOCOL", (_JOIN,), _A.FAIL, _A.OTHER_PROTOCOL),
     ErrorRow("INCONSISTENT_GROUP_PROTOCOL", (_SYNC,), _A.FAIL, None),
-    # At the join: the broker must not convert the group. Later: the group was deleted or converted.
+    # For a joining member: the brokers' configuration forbids the conversion of the classic group.
+    # For a member in the group: the group was deleted or converted.
     ErrorRow("GROUP_ID_NOT_FOUND", (_JOIN,), None, _A.OTHER_PROTOCOL),
     ErrorRow("GROUP_ID_NOT_FOUND", (_HEARTBEAT, _COMMIT), None, _A.MEMBER_UNKNOWN),
+    ErrorRow("GROUP_ID_NOT_FOUND", (_LEAVE,), _A.HAS_LEFT, _A.HAS_LEFT),
     # The consumer protocol is disabled in the cluster.
     ErrorRow("UNSUPPORTED_VERSION", (_JOIN, _HEARTBEAT), None, _A.OTHER_PROTOCOL),
     # Kafka 4 fails to convert a classic group whose first rebalance has not ended, or in which a
     # joining member does not support the previous assignor.
     ErrorRow("UNKNOWN_SERVER_ERROR", (_JOIN,), None, _A.UNCONVERTED),
-    # Settings that no retry changes.
+    # A retry with the same settings fails again.
     ErrorRow("GROUP_MAX_SIZE_REACHED", (_JOIN,), _A.FAIL, _A.FAIL),  # KIP-389
     ErrorRow("GROUP_MAX_SIZE_REACHED", (_HEARTBEAT,), None, _A.FAIL),
     ErrorRow("INVALID_REGULAR_EXPRESSION", (_JOIN, _HEARTBEAT), None, _A.FAIL),  # RE2
@@ -120,7 +129,7 @@ _Actions: TypeAlias = dict[tuple[GroupRequest, str], ErrorAction]
 
 
 def _actions_in(column: Callable[[ErrorRow], ErrorAction | None]) -> _Actions:
-    """Returns a column of the table by request and error."""
+    """Returns the actions of one column of the table, by (request, name of the error)."""
     return {
         (request, row.error): action
         for row in ERROR_ACTIONS
@@ -139,7 +148,7 @@ def classic_action(request: GroupRequest, error: KprotoError) -> ErrorAction:
 
 
 def consumer_action(request: GroupRequest, error: KprotoError) -> ErrorAction:
-    """Returns the action of a consumer-protocol member (KIP-848) after `request` failed."""
+    """Returns the action of a KIP-848 member after `request` failed with `error`."""
     return _CONSUMER.get((request, _name_of(error))) or _by_remedy(error)
 
 
@@ -148,16 +157,16 @@ def _name_of(error: KprotoError) -> str:
 
 
 def _by_remedy(error: KprotoError) -> ErrorAction:
-    """Returns the action for an error without a row."""
+    """Returns the action for an error for which the table has no row."""
     if remedy_of(error) is Remedy.FAIL:
         return ErrorAction.FAIL
     if isinstance(error, BrokerResponseError):
         return ErrorAction.RETRY
-    return ErrorAction.FIND_COORDINATOR  # an unreachable broker may not be the coordinator any more
+    return ErrorAction.FIND_COORDINATOR  # another broker may be the coordinator by now
 
 
 class CommitRefusal(Enum):
-    """The reason for which a coordinator refuses an OffsetCommit or OffsetFetch of a member."""
+    """The reason why a coordinator refuses an OffsetCommit or OffsetFetch of a member."""
 
     OVERTAKEN = "the member is in the group, but a rebalance has overtaken the request"
     FENCED = "the member is no longer in the group: other members may own its partitions"
@@ -171,7 +180,8 @@ _REFUSALS: Final = {
     ErrorAction.FENCED: CommitRefusal.FENCED,
 }
 
-#: The errors of OffsetCommit and OffsetFetch that concern the member, by their name.
+#: The reason of a refusal by the name of the error, for the errors of OffsetCommit and OffsetFetch
+#: that depend on the membership of the member.
 COMMIT_REFUSALS: Final = {
     row.error: _REFUSALS[action]
     for row in ERROR_ACTIONS
@@ -182,5 +192,8 @@ COMMIT_REFUSALS: Final = {
 
 
 def commit_refusal(error: KprotoError) -> CommitRefusal | None:
-    """Returns the reason of a refusal; None if the error does not concern the member."""
+    """Returns why the coordinator refused an OffsetCommit or OffsetFetch of a member.
+
+    Returns None if `error` does not depend on the membership of the member.
+    """
     return COMMIT_REFUSALS.get(_name_of(error))

@@ -10,7 +10,10 @@ __all__ = ["LoopGuard"]
 
 
 class LoopGuard:
-    """Stores the event loop of a client's connections and tasks; None until the first use."""
+    """Stores the event loop of a client's connections and tasks.
+
+    `loop` is None until `check` is called in an event loop.
+    """
 
     __slots__ = ("loop",)
 
@@ -23,10 +26,11 @@ class LoopGuard:
         return self.loop is not None and self.loop.is_closed()
 
     def check(self) -> None:
-        """Raises ConfigurationError in any other event loop than that of the first call.
+        """Stores the running event loop at the first call in one.
 
-        A future of another event loop would never wake its waiter, and two threads would change
-        the same state.
+        Afterwards raises ConfigurationError if another event loop runs, or none.
+        In another event loop, futures of the client would not wake their waiters, and two threads
+        might change the same state.
         """
         try:
             loop = asyncio.get_running_loop()

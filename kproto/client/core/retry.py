@@ -31,11 +31,12 @@ __all__ = [
     "remedy_of_code",
 ]
 
-#: The jitter of a backoff, as a share of it: so clients do not retry at the same time.
+#: The largest share of a backoff that is added or subtracted at random, so that clients do not
+#: retry at the same time.
 JITTER: Final = 0.2
 
-#: The time limit of the last attempt, which starts at the deadline, in seconds: a broker that is
-#: available again responds within it.
+#: The time limit in seconds of an attempt that starts at the deadline. A broker that is available
+#: again responds within this time.
 LAST_ATTEMPT_S: Final = 0.1
 
 #: A remaining time below this, in seconds, counts as over: timers are not more precise.
@@ -53,7 +54,7 @@ class Remedy(Enum):
     FAIL = "raise the error"
 
 
-#: Retriable error codes that need more than a backoff. Kafka's own table says which are retriable.
+#: Retriable error codes that need more than a backoff. `ERRORS` lists all retriable error codes.
 _REMEDIES: Final[dict[str, Remedy]] = {
     "COORDINATOR_NOT_AVAILABLE": Remedy.FIND_COORDINATOR,
     "FENCED_LEADER_EPOCH": Remedy.REFRESH,
@@ -73,7 +74,7 @@ _REMEDIES: Final[dict[str, Remedy]] = {
 
 
 def by_code(table: Mapping[str, Remedy]) -> dict[int, Remedy]:
-    """Converts a table by error names to a table by error codes."""
+    """Converts a table with error names as keys to a table with error codes as keys."""
     return {code_of(name): remedy for name, remedy in table.items()}
 
 
@@ -90,8 +91,8 @@ def remedy_of_code(code: int) -> Remedy:
 def remedy_of(error: KprotoError) -> Remedy:
     """Returns the remedy of an error.
 
-    After a lost connection or a timeout metadata is refreshed, because the broker may have lost its
-    partitions.
+    After a lost connection or a timeout the remedy is REFRESH, because other brokers may lead the
+    partitions by then. The remedy of other client-side errors is FAIL.
     """
     if isinstance(error, BrokerResponseError):
         return remedy_of_code(error.code)
@@ -103,8 +104,8 @@ def remedy_of(error: KprotoError) -> Remedy:
 def backoff_ms(settings: ClientSettings, attempt: int, chance: float) -> float:
     """Returns the backoff in ms before retry number `attempt`, counted from 1 (KIP-580).
 
-    It doubles from `retry_backoff_ms` up to `retry_backoff_max_ms`; `chance` is a random number,
-    0 <= chance < 1.
+    The backoff doubles with each retry, from `retry_backoff_ms` up to `retry_backoff_max_ms`, plus
+    or minus the jitter. `chance` is a random number for the jitter, 0 <= chance < 1.
     """
     return exponential_backoff_ms(
         settings.retry_backoff_ms, settings.retry_backoff_max_ms, attempt, chance
@@ -112,16 +113,21 @@ def backoff_ms(settings: ClientSettings, attempt: int, chance: float) -> float:
 
 
 def exponential_backoff_ms(least: int, most: int, attempt: int, chance: float) -> float:
-    """Returns a backoff in ms that doubles from `least` up to `most`, with jitter by `chance`."""
+    """Returns the backoff in ms before retry number `attempt`, counted from 1.
+
+    It is `least` before the first retry, and doubles up to `most`, plus or minus the jitter, for
+    which `chance` is a random number, 0 <= chance < 1.
+    """
     return float(min(least * 2.0 ** min(attempt - 1, 30), most) * (1 + JITTER * (2 * chance - 1)))
 
 
 class Attempts:
     """Counts the consecutive failures of one operation.
 
-    All times are in seconds of the client's clock. `limit_ms` bounds the operation, from
-    `started_at` or `begin`, by default from the first failure. `not_before` is the time of the next
-    attempt, `deadline` the time of the last attempt.
+    All times are in seconds of the client's clock. `limit_ms` limits the operation, and is
+    `api_timeout_ms` by default. That time runs from `started_at`, from `begin`, or from the first
+    failure, whichever is first. The next attempt is due at `not_before`, the last one at
+    `deadline`.
     """
 
     __slots__ = ("_limit_s", "_settings", "count", "deadline", "error", "not_before")
@@ -138,18 +144,25 @@ class Attempts:
         self.not_before = float("-inf")
 
     def begin(self, now: float) -> None:
-        """Starts the time limit, unless it runs already."""
+        """Starts the time limit at `now`, unless it runs already."""
         if self.deadline == _NEVER:
             self.deadline = now + self._limit_s
 
     def on_attempt_started(self, now: float) -> None:
-        """Starts another attempt at `now`; a wait beyond `not_before` moves the deadline."""
+        """Records that an attempt starts at `now`.
+
+        If a retry starts later than its due time `not_before`, the deadline moves by this delay.
+        """
         if self.count:
             self.deadline += max(0.0, now - self.not_before)
             self.not_before = now
 
     def make_due(self, now: float) -> None:
-        """Makes the second part of an attempt due, because its first part has succeeded."""
+        """Makes the second part of an attempt due at `now`, because its first part has succeeded.
+
+        The first part is, for example, a metadata refresh. The duration of the first part does not
+        move the deadline.
+        """
         self.not_before = max(self.not_before, now)
 
     def skip_backoff(self, now: float) -> None:
@@ -157,13 +170,17 @@ class Attempts:
         self.not_before = now
 
     def ends_at(self, now: float) -> float:
-        """Returns the deadline of an attempt that starts at `now`."""
+        """Returns the deadline of an attempt that starts at `now`.
+
+        A retry may run for at least `LAST_ATTEMPT_S`, even beyond `deadline`.
+        """
         return max(self.deadline, now + LAST_ATTEMPT_S) if self.count else self.deadline
 
     def failed(self, error: KprotoError, now: float) -> bool:
         """Counts a failure; returns True if there is time for another attempt.
 
-        The last backoff ends at the deadline, so that the last attempt starts there.
+        A backoff that would end after the deadline is shortened: the last attempt starts at the
+        deadline.
         """
         self.begin(now)
         self.count += 1

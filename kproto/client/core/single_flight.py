@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
+from ...tasks import start_task
 from ...wire.errors import EncodeError
 
 __all__ = ["SingleFlight"]
@@ -26,13 +27,13 @@ class SingleFlight(Generic[K, A]):
     async def request(self, keys: frozenset[K]) -> A:
         """Returns the response to a request for `keys` and for the keys of other callers.
 
-        The request is sent after this call, because a request in flight may get a response from
-        before the call. Cancelling one caller cancels no other. Raises the errors of `send`.
+        The request is sent after this call began: a request that is in flight already may return
+        older data. Cancelling one caller cancels no other. Raises the errors of `send`.
         """
         self._keys |= keys
         task = self._next
         if task is None:
-            task = self._next = asyncio.create_task(self._run_after(self._current))
+            task = self._next = start_task(self._run_after(self._current))
             task.add_done_callback(_retrieve_exception)
         try:
             return await asyncio.shield(task)
@@ -47,7 +48,10 @@ class SingleFlight(Generic[K, A]):
         return await self._send(keys)
 
     async def wait_until_idle(self) -> None:
-        """Waits until no request is in flight. Cancelling the wait cancels no request."""
+        """Waits until the current and the next request have ended.
+
+        Cancelling the wait cancels neither.
+        """
         tasks = [task for task in (self._current, self._next) if task is not None]
         if tasks:
             await asyncio.wait(tasks)

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from typing import Any
 
 __all__ = ["is_in_task", "retrieve_exception", "until_ended"]
 
 
 def is_in_task() -> bool:
-    """Returns True if a task runs now; False while a coroutine of a closed loop is destroyed."""
+    """Returns True if a task runs now.
+
+    Returns False in a callback, and while Python destroys a coroutine whose event loop is closed.
+    """
     try:
         return asyncio.current_task() is not None
     except RuntimeError:  # no loop runs
         return False
 
 
-async def until_ended(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Waits until these cancelled tasks have ended, even if the caller is cancelled meanwhile."""
+async def until_ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Waits until these cancelled tasks have ended, even if the caller is cancelled meanwhile.
+
+    If the caller was cancelled, raises CancelledError after the wait.
+    """
     cancelled: asyncio.CancelledError | None = None
     left = {task for task in tasks if not task.done()}
     while left:
@@ -31,6 +38,6 @@ async def until_ended(tasks: Iterable[asyncio.Task[None]]) -> None:
 
 
 def retrieve_exception(task: asyncio.Task[None]) -> None:
-    """Retrieves the exception of a task that nothing awaits any more."""
+    """Retrieves the exception of a task, so that asyncio does not log it as never retrieved."""
     if not task.cancelled():
         task.exception()

@@ -1,8 +1,8 @@
 """`LoopYielder`: makes code that never waits yield to the event loop.
 
 While a consumer or a handler runs without waiting, the event loop reads no socket and sends no
-heartbeat. So the consumer yields once a millisecond, and longer after handlers that have blocked
-the event loop.
+heartbeat. So the consumer yields once a millisecond, and for several iterations of the event loop
+after handlers that have blocked it.
 """
 
 from __future__ import annotations
@@ -14,33 +14,37 @@ __all__ = ["LoopYielder"]
 
 _LONG_AGO: Final = float("-inf")
 
-#: The longest time between two iterations of the event loop, in seconds. Each iteration reads the
-#: sockets, so that brokers can continue to send.
+#: Code that never waits yields to the event loop after this many seconds. Each iteration of the
+#: event loop reads the sockets, so that brokers can continue to send.
 _INTERVAL_S: Final = 0.001
 
-#: If handlers may have blocked the event loop for this many seconds, several iterations follow, in
+#: After handlers that took more than this many seconds, the event loop gets several iterations, in
 #: which a heartbeat can be sent and its response received.
 _LONG_S: Final = 0.02
 _HEARTBEAT_ITERATIONS: Final = 10
 
 
 class LoopYielder:
-    """Yields for one task; call `yield_at_intervals` from `next_at` on, in seconds of the clock."""
+    """Yields to the event loop for one task that otherwise never waits.
+
+    `yield_at_intervals` does nothing before `next_at`, in seconds of the clock.
+    """
 
     __slots__ = ("_blocked_s", "_has_iterated", "next_at")
 
     def __init__(self) -> None:
         self.next_at = _LONG_AGO
-        self._has_iterated = True  # the loop, since `next_at` was set
+        self._has_iterated = True  # True if the loop has iterated since `next_at` was set
         self._blocked_s = 0.0
 
     async def yield_at_intervals(
         self, now: float, took_s: float = 0.0, *, unless: bool = False
     ) -> bool:
-        """Yields if the event loop had no iteration for an interval; returns True if it did.
+        """Yields if the event loop had no iteration for 1 ms; returns True if this call yielded.
 
-        `took_s` is the time of the last handlers, in seconds: if it is long, the event loop gets
-        several iterations. With `unless` it does not yield, but starts a new interval at `now`.
+        `took_s` is the time that the last handlers took, in seconds: after more than 20 ms the
+        event loop gets several iterations. With `unless` the call does not yield, but starts a new
+        interval at `now`, in seconds of the clock.
         """
         if now < self.next_at:
             return False
@@ -56,7 +60,7 @@ class LoopYielder:
         self._has_iterated = True
 
     async def yield_after_blocking(self, took_s: float) -> None:
-        """Yields for several iterations once the sum of all `took_s` is long."""
+        """Adds `took_s`, the seconds for which a handler blocked; yields after 20 ms in sum."""
         self._blocked_s += took_s
         if self._blocked_s > _LONG_S:
             self._blocked_s = 0.0

@@ -1,1 +1,1 @@
-"""Fetching: subscription state, fetch sessions, the fetch buffer, offset reset and validation."""
+"""Fetching: subscription state, start positions, sessions, buffer, offset reset and validation."""

@@ -1,7 +1,8 @@
-"""`CommittedPositions`: looks up the start positions of a group consumer.
+"""`PositionInitializer`: looks up the start positions of a group consumer.
 
 A partition starts at the committed offset of the group. Without a commit the option `start`
-decides: the start or end of the log, or the first record since a time.
+decides: the start or end of the log, the first record at or after a time, or an error.
+`StartOffsets` has the rules, and their exceptions for new and recreated topics.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
-from ..commits.committed_offsets import CommittedOffsets
+from ..commits.committed_offsets import CommittedOffsetFetcher
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
 from .effects import EffectHandler
@@ -18,17 +19,20 @@ from .partition_state import FetchState, TopicPartitionState
 from .start_options import start_time_ms
 from .subscription_state import SubscriptionState
 
-__all__ = ["CommittedPositions"]
+__all__ = ["PositionInitializer"]
 
 
-class CommittedPositions:
-    """Looks up positions for `subscriptions`; `effect_handler` carries out the effects."""
+class PositionInitializer:
+    """Looks up the committed offsets of INITIALIZING partitions, and sets their positions.
+
+    `effect_handler` carries out the effects of new positions.
+    """
 
     def __init__(
         self,
         view: ClusterView,
         subscriptions: SubscriptionState,
-        committed: CommittedOffsets,
+        committed: CommittedOffsetFetcher,
         effect_handler: EffectHandler,
         *,
         read_committed: bool,
@@ -40,7 +44,7 @@ class CommittedPositions:
         self._read_committed = read_committed
 
     async def look_up_all(self) -> None:
-        """Looks up the positions of all INITIALIZING partitions."""
+        """Looks up the positions of all partitions that `StartOffsets.initializing` returns."""
         self._subscriptions.starts.begin_lookup()
         await self.look_up()
 
@@ -48,7 +52,8 @@ class CommittedPositions:
         """Looks up the positions of INITIALIZING partitions: all of them, or those of `tps`.
 
         A partition whose position was set meanwhile, by a seek, keeps it. Raises
-        NoCommittedOffsetError if the group has no committed offset and `start` is "none".
+        NoCommittedOffsetError if `start` is "none" and applies to a partition without a committed
+        offset. Also raises the errors of the requests.
         """
         starts = self._subscriptions.starts
         states = starts.initializing(tps, has_no_commit=False)
@@ -70,7 +75,10 @@ class CommittedPositions:
     async def _offsets_for_start(
         self, states: Mapping[TopicPartition, TopicPartitionState]
     ) -> dict[TopicPartition, int]:
-        """Returns the offsets at the time of `start`; empty if `start` is no time."""
+        """Returns, for each of `states`, the offset of the first record at or after `start`.
+
+        The offset is -1 if there is no such record. Returns an empty dict if `start` is not a time.
+        """
         start = self._subscriptions.options.start
         if not isinstance(start, datetime | timedelta):
             return {}
@@ -80,7 +88,12 @@ class CommittedPositions:
         )
 
     async def ensure_positions(self, states: Mapping[TopicPartition, TopicPartitionState]) -> None:
-        """Looks up the missing positions of `states`, while the partitions stay assigned."""
+        """Looks up the positions of those `states` that have none.
+
+        A state stays without a position if its partition is revoked, or a seek replaces the state,
+        before the committed or start offset arrives; or if its partition is in
+        `StartOffsets.awaiting_assignment`.
+        """
         if any(state.fetch_state is FetchState.INITIALIZING for state in states.values()):
             await self.look_up(states)
         wanted: dict[TopicPartition, OffsetSpec] = {

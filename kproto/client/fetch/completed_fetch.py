@@ -1,10 +1,11 @@
 """The batches of one partition in a fetch response: checked and filtered at once, decoded late.
 
-Every checksum is verified when the response arrives. A batch is decompressed and decoded only when
-it is polled: so memory and CPU caches hold the records of one batch, not of a whole fetch. Control
-batches are never returned. The next position is the offset after the last batch, even if compaction
-has removed its last records. A batch that cannot be decoded stays first, and each poll raises its
-error. Plain data: no connection and no event loop.
+The checksum of each buffered batch is verified when the response is processed. The batch is
+decompressed and decoded only when it is polled: so memory and CPU caches hold the records of one
+poll, not of a whole fetch. Control batches are never returned. The next position is the offset
+after the last batch, even if compaction has removed its last records; it is at most `end`. If the
+first batch cannot be decoded, it stays, and `take_records` and `take_values` raise its error. Plain
+data: no connection and no event loop.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ...messages.fetch_response import PartitionData
 from ...records import BatchReader, Record, RecordBatch, checked_next_offset, read_batches
 from ...stored.aborted_transactions import AbortedTransactions
 from ...wire.errors import CorruptBatchError, MissingCodecError, ProtocolError
-from ..commits.incomplete_offsets import IncompleteOffsets
+from ..commits.processed_bitmap import ProcessedBitmap
 from .partition_state import TopicPartitionState
 
 __all__ = [
@@ -35,10 +36,10 @@ __all__ = [
 #: magics twice.
 MAGIC_OF_BATCHES: Final = 2
 
-#: The most records of a list: small batches of one fetch are joined up to this number, and large
-#: ones are split. So a list costs little compared with its records. Python collects garbage once
-#: 700 more objects were created than freed, in time proportional to all objects. A caller that
-#: processes one list after the other stays below that.
+#: Small batches of one fetch are joined into a list of up to this many records, and larger ones are
+#: split, except for `take_values` and in a message set (magic 0 and 1). So a list costs little
+#: compared with its records. By default Python collects garbage once 700 more objects were created
+#: than freed: a caller that processes one list after the other stays below this number.
 _LIST_RECORDS: Final = 500
 
 
@@ -52,7 +53,7 @@ class FetchedRecords(NamedTuple):
 
 
 class FetchedValues(NamedTuple):
-    """Values of one partition, in order; `next_offset` is the offset after the last one.
+    """Values of one partition, in offset order; `next_offset` is the position after them.
 
     The values have no offsets, and offsets cannot be counted from `next_offset`, because compaction
     and transactions leave gaps. `high_watermark` is that of the fetch response.
@@ -82,7 +83,7 @@ class FetchedBatch(NamedTuple):
 
 
 class UnreadBatch(NamedTuple):
-    """A batch with a verified checksum; its records before `from_offset` are left out."""
+    """A batch with a verified checksum; its records before `from_offset` are not returned."""
 
     from_offset: int
     batch: RecordBatch
@@ -91,9 +92,9 @@ class UnreadBatch(NamedTuple):
 class FilteredBatches(NamedTuple):
     """The batches of one fetch in order, and the next fetch position.
 
-    `last_epoch` is the leader epoch of the last batch, -1 if it has none. `epochs` has the offsets
-    at which the leader epoch changes from one batch to the next; batches that are filtered out
-    count, too.
+    `last_epoch` is the leader epoch of the last batch, -1 if it has none. `epochs` has (offset,
+    leader epoch) for each batch whose leader epoch differs from that of the previous batch. For
+    both fields, control batches and batches of aborted transactions count, too.
     """
 
     batches: list[UnreadBatch]
@@ -105,9 +106,11 @@ class FilteredBatches(NamedTuple):
 class CompletedFetch:
     """The batches of one fetch of the partition of `state`, in order.
 
-    Each `take` method removes the batches that it returns, and returns None if no batch is left.
-    `take_records` and `take_values` raise CorruptBatchError and MissingCodecError for the first
-    batch, which stays.
+    Each `take` method removes the batches or records that it returns; it returns None if none is
+    left. If the first batch cannot be decoded, `take_records` and `take_values` raise
+    CorruptBatchError or MissingCodecError, and the batch stays. Read `from_offset` and `position`
+    only while a batch is left. The batches hold `size_in_bytes` of the response until all of them
+    are taken.
     """
 
     __slots__ = (
@@ -116,6 +119,7 @@ class CompletedFetch:
         "_max_decompressed_bytes",
         "_reader",
         "high_watermark",
+        "size_in_bytes",
         "state",
     )
 
@@ -124,40 +128,66 @@ class CompletedFetch:
         state: TopicPartitionState,
         batches: Iterable[UnreadBatch],
         *,
+        size_in_bytes: int,
         high_watermark: int,
         max_decompressed_bytes: int,
     ) -> None:
         self.state = state
+        self.size_in_bytes = size_in_bytes
         self.high_watermark = high_watermark
         self._end = state.end
         self._batches = deque(batches)
         self._max_decompressed_bytes = max_decompressed_bytes
-        self._reader: BatchReader | None = None  # of a first batch that was returned in part
+        self._reader: BatchReader | None = None  # reads a first batch that was returned in part
 
     def __bool__(self) -> bool:
         return bool(self._batches)
 
     @property
     def from_offset(self) -> int:
-        """The fetch position at which a new fetch returns these batches again."""
+        """The offset from which a new fetch returns these batches again."""
         return self._batches[0].from_offset
 
     @property
     def position(self) -> int:
-        """The offset of the first record, or of a gap before it."""
+        """The offset of the first record to return, or of a gap before it."""
         from_offset, batch = self._batches[0]
         if batch.record_count < 0:  # a wrapper, which has the offset of its last message
             return from_offset
         return max(from_offset, batch.base_offset)
 
-    def take_records(self) -> tuple[FetchedRecords, list[UnreadBatch]] | None:
-        """Returns records of small batches, or of a part of a large one, with their batches."""
+    @property
+    def held_bytes(self) -> int:
+        """The memory of the fetch: its part of the response, and the decompressed first batch."""
+        return self.size_in_bytes + self.decompressed_bytes
+
+    @property
+    def decompressed_bytes(self) -> int:
+        """The size of the decompressed first batch, if it was returned in part; otherwise 0."""
+        return 0 if self._reader is None else self._reader.decompressed_bytes
+
+    def drop_decompressed(self) -> None:
+        """Drops the decompressed bytes of the first batch; the next take decompresses it again."""
+        self._reader = None
+
+    def take_records(
+        self, max_bytes: int | None = None
+    ) -> tuple[FetchedRecords, list[UnreadBatch]] | None:
+        """Returns the next records, and the batches that have them.
+
+        The records are those of one batch or of several small ones, or a part of a large batch.
+        With `max_bytes` they have about that many stored bytes at most, but there is at least one
+        record.
+        """
         records: list[Record] = []
         taken: list[UnreadBatch] = []
-        while self._fits(len(records)):
+        most = _LIST_RECORDS
+        if max_bytes is not None and self._batches:
+            most = _records_within(max_bytes, self._batches[0].batch)
+        while self._fits(len(records), most):
             unread = self._batches[0]
             try:
-                found = self._next_records(unread)
+                found = self._next_records(unread, most)
             except (CorruptBatchError, MissingCodecError):
                 self._reader = None
                 if records:
@@ -178,7 +208,7 @@ class CompletedFetch:
         values: list[bytes | None] = []
         next_offset = 0
         self._reader = None
-        while self._fits(len(values)):
+        while self._fits(len(values), _LIST_RECORDS):
             unread = self._batches[0]
             try:
                 found = self._values_of(unread)
@@ -207,7 +237,10 @@ class CompletedFetch:
         return FetchedBatch(self.state.topic, self.state.partition, batch, self.high_watermark)
 
     def put_back(self, batches: Iterable[UnreadBatch], from_offset: int) -> None:
-        """Puts the batches that were taken last back to the front, from `from_offset` on."""
+        """Puts the records of `batches` from the offset `from_offset` on back to the front.
+
+        The last `take_records` must have returned `batches`.
+        """
         self._reader = None
         for unread in reversed(
             [unread for unread in batches if unread.batch.next_offset > from_offset]
@@ -217,23 +250,23 @@ class CompletedFetch:
             begins = max(unread.from_offset, from_offset)
             self._batches.appendleft(unread._replace(from_offset=begins))
 
-    def _fits(self, count: int) -> bool:
-        """Returns True if the next batch fits into a list that has `count` records."""
+    def _fits(self, count: int, most: int) -> bool:
+        """Returns True if the next batch may be added to `count` records of a list of `most`."""
         if not self._batches:
             return False
         if not count:
             return True
         more = self._batches[0].batch.record_count
-        return self._reader is None and count + more <= _LIST_RECORDS
+        return self._reader is None and count + more <= most
 
     def _next_offset(self, batch: RecordBatch) -> int:
         next_offset = batch.next_offset
         return next_offset if self._end is None else min(next_offset, self._end)
 
-    def _next_records(self, unread: UnreadBatch) -> list[Record]:
-        """Removes and returns the records of the first batch, or the next part of them."""
+    def _next_records(self, unread: UnreadBatch, most: int) -> list[Record]:
+        """Removes and returns the records of the first batch, or its next `most` records."""
         batch = unread.batch
-        if self._reader is None and batch.record_count <= _LIST_RECORDS:
+        if self._reader is None and batch.record_count <= most:
             records = self._records_of(unread)
             self._batches.popleft()
             return self._unprocessed(batch, records)
@@ -244,7 +277,7 @@ class CompletedFetch:
                 topic=self.state.topic,
                 partition=self.state.partition,
             )
-        records = self._trim_to_end(batch, self._reader.read(_LIST_RECORDS))
+        records = self._trim_to_end(batch, self._reader.read(most))
         if not self._reader.remaining:
             self._reader = None
             self._batches.popleft()
@@ -253,7 +286,10 @@ class CompletedFetch:
         return self._unprocessed(batch, records)
 
     def _records_of(self, unread: UnreadBatch) -> list[Record]:
-        """Returns all records of a batch, up to the end offset of the partition."""
+        """Returns the records of a batch from its `from_offset` on.
+
+        If the partition is read only up to an end, later records are left out.
+        """
         from_offset, batch = unread
         records = batch.records(
             from_offset=from_offset,
@@ -270,23 +306,24 @@ class CompletedFetch:
         return [record for record in records if record.offset < end]
 
     def _unprocessed(self, batch: RecordBatch, records: list[Record]) -> list[Record]:
-        """Returns `records` without those that were processed before the assignment."""
-        incomplete = self.state.incomplete
-        if incomplete is None or not self._is_in(incomplete, batch):
+        """Returns `records` without those that the bitmap of the partition marks as processed."""
+        bitmap = self.state.processed_bitmap
+        if bitmap is None or not self._is_in(bitmap, batch):
             return records
-        return [record for record in records if not incomplete.is_processed(record.offset)]
+        return [record for record in records if not bitmap.is_processed(record.offset)]
 
     @staticmethod
-    def _is_in(incomplete: IncompleteOffsets, batch: RecordBatch) -> bool:
-        """Returns True if the batch may have records in the offset range of `incomplete`."""
+    def _is_in(bitmap: ProcessedBitmap, batch: RecordBatch) -> bool:
+        """Returns False if `bitmap` covers no offset of the batch, or its epoch is too low."""
         if batch.record_count < 0:
             return True  # a wrapper, which has the offset of its last message
-        is_among = batch.next_offset > incomplete.base and batch.base_offset < incomplete.end
-        return is_among and incomplete.is_valid_for(batch.partition_leader_epoch)
+        is_among = batch.next_offset > bitmap.base and batch.base_offset < bitmap.end
+        return is_among and bitmap.is_valid_for(batch.partition_leader_epoch)
 
     def _values_of(self, unread: UnreadBatch) -> list[bytes | None]:
         from_offset, batch = unread
-        if self.state.incomplete is not None and self._is_in(self.state.incomplete, batch):
+        bitmap = self.state.processed_bitmap
+        if bitmap is not None and self._is_in(bitmap, batch):
             records = self._unprocessed(batch, self._records_of(unread))
             return [record.value for record in records]
         if self._end is not None and batch.next_offset > self._end:
@@ -307,10 +344,11 @@ def filter_batches(
 ) -> FilteredBatches:
     """Returns the batches of `data.records` with offsets from `position` on, up to `end`.
 
-    The last batch may go beyond `end`. Raises CorruptBatchError or MissingCodecError, with a note
-    that names the partition, if the first batch is broken. If a later batch is broken, the batches
-    before it are returned, and the next fetch raises the error. Raises ProtocolError if all batches
-    are before `position`.
+    Control batches are left out, and with `read_committed` also batches of aborted transactions.
+    The last batch may go beyond `end`. If a batch is broken, the batches before it are returned,
+    and the next fetch raises its error. If there are no batches to return before it, this call
+    raises the error: CorruptBatchError or MissingCodecError, with a note that names the partition.
+    Raises ProtocolError if all batches are before `position`.
     """
     tp = f"{topic}[{data.partition_index}]"
     first = position
@@ -348,6 +386,12 @@ def filter_batches(
             "return them again"
         )
     return FilteredBatches(batches, position, last_epoch, epochs)
+
+
+def _records_within(max_bytes: int, batch: RecordBatch) -> int:
+    """Returns how many records of a batch have `max_bytes`, by their mean size: 1 to 500."""
+    mean = batch.size_in_bytes // max(1, batch.record_count)
+    return max(1, min(_LIST_RECORDS, max_bytes // max(1, mean)))
 
 
 def aborted_transactions(data: PartitionData) -> list[tuple[int, int]]:

@@ -1,6 +1,7 @@
 """The effects that `SubscriptionState` returns, and the protocol of their handler. Plain data.
 
-Fetches are no effects: `FetchPlan` lists them. The handler carries out each effect once, at once.
+Fetches are no effects: `FetchPlan` lists them. The handler of a group consumer starts each effect
+immediately, exactly once. A plain consumer has no use for effects, and ignores them.
 """
 
 from __future__ import annotations
@@ -11,17 +12,17 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from ..metadata.cluster import TopicPartition
 
-__all__ = ["ConnectToLeaders", "Effect", "EffectHandler", "Signal"]
+__all__ = ["ConnectToLeaders", "Effect", "EffectHandler", "FetchEffect"]
 
 
-class Signal(Enum):
+class FetchEffect(Enum):
     """Effects without arguments."""
 
-    WAKE_POLL = "the poll that waits for records plans its fetches again"
+    WAKE_POLL = "make the poll that waits for records plan its fetches again"
     LOOK_UP_POSITIONS = "look up committed or start offsets of INITIALIZING partitions"
-    CANCEL_LOOKUP = "all partitions of the look-up are revoked or moved: another one may begin"
+    CANCEL_LOOKUP = "cancel the look-up, because all its partitions are revoked or moved"
     COMMIT_NOW = "commit a start offset at once, because a later member would start elsewhere"
-    TOPICS_CHANGED = "a subscribed topic has other partitions: the member may rejoin"
+    TOPICS_CHANGED = "tell the member that a topic has other partitions: it may rejoin"
 
 
 class ConnectToLeaders(NamedTuple):
@@ -30,7 +31,7 @@ class ConnectToLeaders(NamedTuple):
     tps: list[TopicPartition]
 
 
-Effect: TypeAlias = Signal | ConnectToLeaders
+Effect: TypeAlias = FetchEffect | ConnectToLeaders
 
 
 class EffectHandler(Protocol):
@@ -41,5 +42,5 @@ class EffectHandler(Protocol):
         ...
 
     def apply(self, effects: Iterable[Effect]) -> None:
-        """Starts each of the effects; waits for none."""
+        """Starts each of the effects; waits for none of them."""
         ...

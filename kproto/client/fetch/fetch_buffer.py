@@ -1,16 +1,17 @@
 """`FetchBuffer`: completed fetches that wait to be polled, and the records that were polled last.
 
-The caller processes the records of one poll until its next poll: they are the range in flight. If
-the caller iterates by record, the range is computed on demand, from the rest of the list. So a
-record costs a group consumer no more than a plain consumer. Plain data: no connection and no event
-loop.
+The caller processes the records of one poll until its next poll: these records are the range in
+flight. If the caller iterates by record, the range has one record. It is computed only on demand,
+from the number of records that are left in the current list. So a record costs a group consumer
+hardly more than a plain consumer. Plain data: no connection and no event loop.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from operator import length_hint
 from typing import TypeAlias, TypeVar
 
@@ -23,6 +24,7 @@ from .completed_fetch import (
     FetchedValues,
     UnreadBatch,
 )
+from .fetch_options import DEFAULT_FETCH_OPTIONS
 from .in_flight_records import AdaptiveBatchSize, InFlightRange, PollMarker
 from .partition_state import TopicPartitionState
 
@@ -30,17 +32,21 @@ __all__ = ["FetchBuffer", "RecordInterceptor"]
 
 T = TypeVar("T")
 
-#: Returns the records that replace those of a topic and a partition; the list may be empty.
+#: Gets topic, partition and records; returns the records to return to the caller, maybe none.
 RecordInterceptor: TypeAlias = Callable[[str, int, list[Record]], list[Record]]
 
 
 class FetchBuffer:
     """Buffers completed fetches in `ready`, and the list that the caller iterates by record.
 
-    `remaining` iterates over the rest of that list. `take_records`, `take_values` and `take_batch`
-    return the next list or batch, None if the buffer is empty. The first two raise the errors of
-    `CompletedFetch`; `ready[0]` is then the broken fetch. With a `batch_size` the iteration by
-    record stops after this many records, and `take_record` continues it.
+    `remaining` iterates over the rest of that list. With a `batch_size`, `remaining` stops after
+    `batch_size.size` records, and `take_record` continues it. `take_records`, `take_values` and
+    `take_batch` return the next list or batch, None if no record is ready. All of these methods
+    except `take_batch` raise the errors of `CompletedFetch`; after an error, `ready[0]` is the
+    fetch that raised it.
+
+    Paused partitions keep `max_decompressed_bytes` of batches that were returned in part; other
+    batches are decompressed again after the pause.
     """
 
     __slots__ = (
@@ -55,6 +61,7 @@ class FetchBuffer:
         "_source_batches",
         "_unreturned",
         "batch_size",
+        "max_decompressed_bytes",
         "ready",
         "remaining",
     )
@@ -63,16 +70,18 @@ class FetchBuffer:
         self,
         interceptor: RecordInterceptor | None = None,
         batch_size: AdaptiveBatchSize | None = None,
+        max_decompressed_bytes: int = DEFAULT_FETCH_OPTIONS.decompressed_limit,
     ) -> None:
         self._interceptor = interceptor
         self.batch_size = batch_size
+        self.max_decompressed_bytes = max_decompressed_bytes
         self.ready: deque[CompletedFetch] = deque()
         self._paused: dict[TopicPartitionState, list[CompletedFetch]] = {}
         # Iterations read `remaining` directly, without a call. `_unreturned` has all records left
         # of the list; with a `batch_size`, `remaining` has only the first of them.
         self.remaining: Iterator[Record] = iter(())
         self._unreturned = self.remaining
-        # The list that was taken last, its fetch, and its batches.
+        # The list that is iterated by record; fetch and batches of the last list of records.
         self._current: FetchedRecords | None = None
         self._source: CompletedFetch | None = None
         self._source_batches: list[UnreadBatch] = []
@@ -82,16 +91,55 @@ class FetchBuffer:
         self._by_record: TopicPartitionState | None = None  # its list is iterated by record
         self._polls = 0
 
+    # Memory
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The size of the buffered fetches, as the broker sent them, and of decompressed batches.
+
+        A fetch counts with all its batches until the last one is taken.
+        """
+        paused = chain.from_iterable(self._paused.values())
+        return sum(each.held_bytes for each in chain(self.ready, paused))
+
+    def drop_paused(self, least: int) -> list[tuple[TopicPartitionState, int]]:
+        """Drops fetches of paused partitions, at least `least` bytes if they have as many.
+
+        Returns each partition that lost its fetches, and the position of the first one. Partitions
+        that were paused first lose them first.
+        """
+        dropped: list[tuple[TopicPartitionState, int]] = []
+        for state, fetches in self._paused.items():
+            if least <= 0:
+                break
+            if fetches:
+                least -= sum(each.held_bytes for each in fetches)
+                dropped.append((state, fetches[0].from_offset))
+                self._paused[state] = []
+        return dropped
+
+    def _limit_decompressed(self) -> None:
+        """Drops decompressed batches of paused partitions beyond `max_decompressed_bytes`."""
+        left = self.max_decompressed_bytes
+        for fetches in reversed(self._paused.values()):
+            for fetch in fetches[:1]:
+                left -= fetch.decompressed_bytes
+                if left < 0:
+                    fetch.drop_decompressed()
+
     # The range in flight
 
     def on_poll(self) -> None:
-        """Clears the range in flight: the caller polls again, so its records are processed."""
+        """Clears the range in flight: the caller polls again, so it has processed these records."""
         self._in_flight = self._by_record = None
         self._polls += 1
 
     @property
     def in_flight(self) -> InFlightRange | None:
-        """The range that the last poll returned; None if it returned none, and after `on_poll`."""
+        """The range of the records that were returned last: of a list, a batch or one record.
+
+        None after `on_poll`, until records are returned.
+        """
         state = self._by_record
         if state is None:
             return self._in_flight
@@ -112,21 +160,27 @@ class FetchBuffer:
 
     @property
     def last_taken(self) -> TopicPartitionState:
-        """The partition of the list that was taken last."""
+        """The partition of the list or batch that was taken last.
+
+        Use it only after a list or batch was taken.
+        """
         assert self._last_taken is not None, "a list was taken"
         return self._last_taken[0]
 
     # Positions
 
     def processed_offset(self, state: TopicPartitionState) -> int:
-        """Returns the offset after the last processed record of a partition with a position."""
+        """Returns the offset before which all records are processed.
+
+        `state` must have a position.
+        """
         in_flight = self.in_flight
         if in_flight is not None and in_flight.state is state:
             return in_flight.offset
         return self.position_of(state)
 
     def position_of(self, state: TopicPartitionState) -> int:
-        """Returns the offset of the next record to be polled; the partition has a position."""
+        """Returns the offset of the next record to be polled; `state` must have a position."""
         source = self._source
         left = length_hint(self._unreturned)
         if left and self._current is not None and source is not None and source.state is state:
@@ -140,7 +194,7 @@ class FetchBuffer:
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The offset of the next record to be polled, by partition with buffered records."""
+        """The offset of the next record to be polled, of each partition with buffered records."""
         found = {
             state.tp: fetches[0].position for state, fetches in self._paused.items() if fetches
         }
@@ -162,7 +216,7 @@ class FetchBuffer:
             paused.append(fetch)
 
     def iterate(self, fetched: FetchedRecords) -> Record:
-        """Starts the iteration by record over a list; returns the first record."""
+        """Starts to iterate by record over `fetched`, the last taken list; returns the first."""
         assert self._in_flight is not None, "the list was taken"
         self._by_record = self._in_flight.state
         self._current = fetched
@@ -178,7 +232,10 @@ class FetchBuffer:
         )
 
     def take_record(self) -> Record | None:
-        """Returns the next record of the list that is iterated, or the first of the next list."""
+        """Returns the next record of the list that is iterated, or the first of the next list.
+
+        Returns None if no record is ready.
+        """
         source = self._source
         if source is not None and self._current is not None:
             for record in self._unreturned:  # the next part of the same list, which is not copied
@@ -188,30 +245,36 @@ class FetchBuffer:
         fetched = self.take_records()
         return None if fetched is None else self.iterate(fetched)
 
-    def take_records(self) -> FetchedRecords | None:
-        """Returns the rest of the list that is iterated by record, or the next list."""
-        fetched = self._take_list()
+    def take_records(self, max_bytes: int | None = None) -> FetchedRecords | None:
+        """Returns the remaining records of the list that is iterated, or the next list.
+
+        The next list has about `max_bytes` at most, but at least one record.
+        """
+        fetched = self._take_list(max_bytes)
         return self._mark_returned(
             fetched, 0 if fetched is None else fetched.records[-1].offset + 1
         )
 
     def take_values(self) -> FetchedValues | None:
-        """Returns the values of the list that is iterated by record, or the next list of values."""
+        """Returns the remaining values of the list that is iterated, or the next list of values."""
         fetched = self._take_values()
         return self._mark_returned(fetched, 0 if fetched is None else fetched.next_offset)
 
     def take_batch(self) -> FetchedBatch | None:
-        """Returns the next batch; a batch whose records were returned in part is returned again."""
+        """Returns the next batch, whole even if some of its records were returned already."""
         self.put_back_remaining()
         taken = self._take_first(CompletedFetch.take_batch)
         fetched = None if taken is None else taken[0]
         return self._mark_returned(fetched, 0 if fetched is None else fetched.batch.next_offset)
 
-    def _take_list(self) -> FetchedRecords | None:
+    def _take_list(self, max_bytes: int | None = None) -> FetchedRecords | None:
         fetched = self._take_remaining()
         if fetched is not None:
             return fetched
-        while (taken := self._take_first(CompletedFetch.take_records)) is not None:
+        take = CompletedFetch.take_records
+        if max_bytes is not None:
+            take = partial(CompletedFetch.take_records, max_bytes=max_bytes)
+        while (taken := self._take_first(take)) is not None:
             (fetched, self._source_batches), self._source = taken
             if self._interceptor is None:
                 return fetched
@@ -241,7 +304,10 @@ class FetchBuffer:
     def _take_first(
         self, take: Callable[[CompletedFetch], T | None]
     ) -> tuple[T, CompletedFetch] | None:
-        """Returns the first result of `take` and its fetch; removes empty fetches."""
+        """Returns the first result of `take` that is not None, and its fetch; else returns None.
+
+        Removes empty fetches.
+        """
         while self.ready:
             fetch = self.ready[0]
             position = fetch.position
@@ -262,7 +328,7 @@ class FetchBuffer:
         return self._current._replace(records=left)
 
     def put_back_remaining(self) -> None:
-        """Puts the rest of the list that is iterated by record back into its completed fetch."""
+        """Puts the records that the iteration has not returned back into their completed fetch."""
         in_flight = self.in_flight
         left = self._take_remaining()
         if left is not None and self._source is not None:
@@ -274,7 +340,10 @@ class FetchBuffer:
     # Partitions that are dropped or paused
 
     def drop(self, state: TopicPartitionState) -> int:
-        """Drops all records of a partition; returns the offset after the last returned record."""
+        """Drops all records of a partition; returns the offset of the next record to be polled.
+
+        Returns -1 if the partition has no position.
+        """
         in_flight = self.in_flight
         position = self.position_of(state)
         self._remove(state)
@@ -287,7 +356,10 @@ class FetchBuffer:
         return position
 
     def drop_broken(self) -> CompletedFetch:
-        """Drops the fetch that cannot be decoded, and the later fetches of its partition."""
+        """Removes and returns the fetch that cannot be decoded.
+
+        Also removes the later fetches of its partition.
+        """
         broken = self.ready[0]
         self._remove(broken.state)
         return broken
@@ -301,11 +373,12 @@ class FetchBuffer:
         return its
 
     def pause_buffered(self, state: TopicPartitionState) -> None:
-        """Returns no record of a partition until `resume_buffered`; its fetches stay buffered."""
+        """Makes the `take` methods skip a partition until `resume_buffered`; its fetches stay."""
         if self._source is not None and self._source.state is state:
             self.put_back_remaining()
         self._paused[state] = self._remove(state)
+        self._limit_decompressed()
 
     def resume_buffered(self, state: TopicPartitionState) -> None:
-        """Returns records of a paused partition again, after those that are buffered of others."""
+        """Makes records of a paused partition available again, after those of other partitions."""
         self.ready.extend(self._paused.pop(state, ()))

@@ -7,35 +7,69 @@ from typing import Final, NamedTuple
 
 from ...wire.checks import check_whole_number
 
-__all__ = ["FetchOptions", "ResetPolicy"]
+__all__ = ["DEFAULT_FETCH_OPTIONS", "FETCH_BYTES", "FetchOptions", "ResetPolicy"]
+
+#: The default limit of one partition in a fetch response; a larger first batch is sent whole.
+FETCH_BYTES: Final = 1_048_576
 
 #: The largest int32, in bytes or in ms.
 _MAX_VALUE: Final = 0x7FFFFFFF
+
+#: The part of `queued_max_bytes` that the fetches of all brokers may request at once. While a
+#: response is decoded, its frame and the batches cut from it exist side by side, and the batches of
+#: the response before may still be buffered: this is three times the part.
+_FETCH_SHARE: Final = 4
 
 
 class ResetPolicy(Enum):
     """The new position of a partition whose position is out of range (auto.offset.reset)."""
 
     EARLIEST = "the start of the log"
-    LATEST = "the end of the log; its start, if that has overtaken the position"
+    LATEST = "the end of the log; or its start, if the log start has overtaken the position"
     NONE = "none: the poll raises the error"
 
 
 class FetchOptions(NamedTuple):
-    """The settings of fetch requests.
+    """The settings of fetch requests, and of the memory for fetched records. Sizes are in bytes."""
 
-    `max_partition_fetch_bytes` bounds the bytes of each partition in a response. A broker delays
-    the response to a fetch without records for at most `max_wait_ms`.
-    """
-
-    max_partition_fetch_bytes: int
-    max_wait_ms: int
-    read_committed: bool
+    #: The most bytes of one partition in a response; a larger first batch is sent whole.
+    max_partition_fetch_bytes: int = FETCH_BYTES
+    #: How long a broker delays its response if it has fewer than `fetch_min_bytes`, in ms.
+    max_wait_ms: int = 500
+    #: Leave out the records of aborted transactions, and those after the last stable offset.
+    read_committed: bool = False
     reset_policy: ResetPolicy = ResetPolicy.EARLIEST
+    #: A broker delays its response until it has this many bytes, for `max_wait_ms` at most.
+    fetch_min_bytes: int = 1
+    #: The most bytes of a whole response; a larger first batch is sent whole (KIP-74).
+    fetch_max_bytes: int = 52_428_800
+    #: The most bytes of fetches in flight, fetched batches and, with `run`, queued records: one
+    #: limit for all partitions of a consumer. librdkafka has the same default.
+    queued_max_bytes: int = 67_108_864
 
     def check(self) -> None:
         """Raises ConfigurationError if a number is out of range for a fetch request."""
-        check_whole_number(
-            "max_partition_fetch_bytes", self.max_partition_fetch_bytes, 1, _MAX_VALUE
-        )
-        check_whole_number("max_wait_ms", self.max_wait_ms, 0, _MAX_VALUE)
+        check_whole_number("queued_max_bytes", self.queued_max_bytes, 1)
+        for name in ("max_partition_fetch_bytes", "fetch_max_bytes"):
+            check_whole_number(name, getattr(self, name), 1, _MAX_VALUE)
+        for name in ("max_wait_ms", "fetch_min_bytes"):
+            check_whole_number(name, getattr(self, name), 0, _MAX_VALUE)
+
+    def response_limit(self, brokers: int) -> int:
+        """Returns the most bytes of the response to one of the fetches at `brokers` brokers."""
+        share = self.queued_max_bytes // (_FETCH_SHARE * max(1, brokers))
+        return max(1, min(self.fetch_max_bytes, share))
+
+    @property
+    def processing_limit(self) -> int:
+        """The most bytes of records that `run` queues; fetches have the rest."""
+        return max(1, self.queued_max_bytes // 2)
+
+    @property
+    def decompressed_limit(self) -> int:
+        """The most bytes of decompressed batches that paused partitions keep."""
+        return max(1, self.queued_max_bytes // 8)
+
+
+#: The defaults.
+DEFAULT_FETCH_OPTIONS: Final = FetchOptions()

@@ -19,8 +19,8 @@ _NEVER: Final = float("inf")
 class FetchPlan(NamedTuple):
     """The partitions to fetch, to reset and to validate, each by node id.
 
-    `unknown_leaders` are partitions without a leader in the metadata. `next_at` is the time of the
-    next plan, in seconds of the clock.
+    `unknown_leaders` are partitions without a leader in metadata that is new enough. `next_at` is
+    the time at which the first backoff ends, in seconds of the clock; infinity without a backoff.
     """
 
     fetches: dict[int, list[TopicPartitionState]]
@@ -37,7 +37,13 @@ def plan_fetches(
     epoch_of: Callable[[str, int], int],
     brokers: Container[int],
 ) -> FetchPlan:
-    """Returns the requests that are due at `now`, in the order of the partitions."""
+    """Returns the requests that are due at `now`, in the order of the partitions.
+
+    `leader_since(topic, partition, time)` returns the leader from metadata newer than `time`, or
+    None; `epoch_of(topic, partition)` returns the leader epoch. `brokers` are the known node ids.
+    Because leader epochs are compared, the fetch state of a partition may become AWAIT_VALIDATION,
+    or FETCHING again.
+    """
     plan = FetchPlan({}, {}, {}, [], _NEVER)
     next_at = _NEVER
     for state in partitions:

@@ -1,4 +1,4 @@
-"""Builds fetch requests, and has the remedies of fetch errors. Plain functions on plain data."""
+"""Builds fetch requests, and selects the remedies of fetch errors. Has plain functions only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from ..metadata.cluster import UNKNOWN_EPOCH, TopicInfo, TopicPartition
 from .fetch_session import BY_TOPIC_ID, FINAL_EPOCH, RequestedPartition, SessionFetch
 
 __all__ = [
-    "FETCH_BYTES",
     "FetchedPartition",
     "closing_request",
     "fetch_remedy",
@@ -30,17 +29,14 @@ __all__ = [
     "without_last_epochs",
 ]
 
-#: The most bytes of one partition in a fetch response; a larger first batch is sent whole.
-FETCH_BYTES: Final = 1_048_576
-
 
 class FetchedPartition(NamedTuple):
     """The response of one fetch for one partition.
 
-    `records` are batches; the broker may have cut the last one. `aborted` has the first offset and
-    the producer id of each aborted transaction in them, if the fetch was read_committed;
-    `kproto.stored.aborted` finds the records that are aborted. `topic_id` is the topic id in the
-    fetch, all zeros for a fetch by name.
+    `records` are encoded batches, which `kproto.records` decodes; the broker may have cut the last
+    batch. If the fetch was read_committed, `aborted` has the first offset and the producer id of
+    each aborted transaction in `records`; `records` still has the records of these transactions.
+    `topic_id` is the topic id in the response, all zeros for a fetch by name.
     """
 
     records: bytes
@@ -58,7 +54,7 @@ _REMEDIES: Final = by_code({"CORRUPT_MESSAGE": Remedy.FAIL})
 #: The first version of Fetch with the last fetched epoch and, in the response, the diverging epoch.
 _FIRST_WITH_LAST_EPOCH: Final = 12
 
-#: The log no longer has the offset, or not yet: the position is reset.
+#: The log does not have the offset any more, or does not have it yet: the position is reset.
 _OUT_OF_RANGE: Final = code_of("OFFSET_OUT_OF_RANGE")
 
 
@@ -70,7 +66,7 @@ def fetch_remedy(error: KprotoError) -> Remedy:
 
 
 def is_out_of_range(error: KprotoError) -> bool:
-    """Returns True if the position is out of range, so that a reset helps."""
+    """Returns True if the position is out of range: then it may be reset."""
     return isinstance(error, BrokerResponseError) and error.code == _OUT_OF_RANGE
 
 
@@ -129,7 +125,7 @@ def closing_request(session_id: int) -> FetchRequest:
 def without_last_epochs(
     requested: Mapping[TopicPartition, RequestedPartition], version: int
 ) -> Mapping[TopicPartition, RequestedPartition]:
-    """Returns `requested` for a version of Fetch: without last fetched epochs below v12."""
+    """Returns `requested`, without the last fetched epochs if `version` of Fetch is before 12."""
     if version >= _FIRST_WITH_LAST_EPOCH:
         return requested
     return {tp: each._replace(last_epoch=UNKNOWN_EPOCH) for tp, each in requested.items()}
@@ -145,7 +141,7 @@ def response_bytes(partition_bytes: int, partitions: int, max_frame_bytes: int) 
 
 
 def highest_fetch_version(topics: Iterable[TopicInfo]) -> int | None:
-    """Returns the highest version of Fetch for these topics; None without a limit.
+    """Returns the highest version of Fetch for these topics; None if there is no limit.
 
     A topic whose id is unknown can be fetched by name only.
     """

@@ -1,21 +1,21 @@
 """`FetchSession`: the fetch session of this consumer at one broker (KIP-227). Without I/O.
 
-A full fetch opens a session and names every partition. The incremental fetches after it name the
-partitions whose offset, limit or epochs have changed, and the broker returns partitions that have
-something new. The client compares the fields of each partition with those that it sent last. So if
-it drops records, the broker sends them again: from the offset in the session, or from a new offset,
-which the next fetch names. The rules are those of Kafka's FetchSessionHandler.
+A full fetch opens a session and names every partition. The incremental fetches after it name only
+the partitions that are new or have another topic id, offset, limit or epoch, and those that the
+broker must remove from the session. The broker returns only partitions that have something new. The
+client compares the fields of each partition with those that it sent last. If the client drops
+records, the broker sends them again: from the offset in the session, or from a new offset, which
+the next fetch names. The rules are those of Kafka's FetchSessionHandler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
-from ...messages.fetch_response import FetchResponse, PartitionData
 from ...protocol.error_codes import code_of
-from ...wire.uuid import ZERO_UUID, Uuid
-from ..metadata.cluster import LeaderHint, TopicInfo, TopicPartition
+from ...wire.uuid import Uuid
+from ..metadata.cluster import TopicPartition
 
 __all__ = [
     "BY_TOPIC_ID",
@@ -24,16 +24,14 @@ __all__ = [
     "ForgottenPartition",
     "RequestedPartition",
     "SessionFetch",
-    "fetched_partitions",
-    "leader_hints",
     "without_session",
 ]
 
 #: The first version of Fetch with sessions.
 _FIRST_VERSION: Final = 7
 
-#: From this version on, Fetch names topics by id alone (KIP-516); so does a session that such a
-#: fetch has opened.
+#: From this version on, Fetch names topics by id alone (KIP-516). A session that such a fetch has
+#: opened names them by id, too.
 BY_TOPIC_ID: Final = 13
 
 _NO_SESSION: Final = 0
@@ -45,9 +43,6 @@ _LAST_EPOCH: Final = 0x7FFFFFFF
 
 _NOT_FOUND: Final = code_of("FETCH_SESSION_ID_NOT_FOUND")
 _REPAIRED_BY_NEW_SESSION: Final = (_NOT_FOUND, code_of("INVALID_FETCH_SESSION_EPOCH"))
-
-#: Errors with which a response names the leader of the partition (KIP-951).
-_OTHER_LEADER: Final = (code_of("NOT_LEADER_OR_FOLLOWER"), code_of("FENCED_LEADER_EPOCH"))
 
 
 class RequestedPartition(NamedTuple):
@@ -90,8 +85,8 @@ def without_session(requested: Mapping[TopicPartition, RequestedPartition]) -> S
 class FetchSession:
     """Tracks the session with one broker.
 
-    Call `handle_response` or `handle_error` after each `build_fetch`. Without `is_used` every fetch
-    is full, and opens no session.
+    Call `handle_response` or `handle_error` after each `build_fetch`. If `is_used` is False, every
+    fetch is full, and opens no session.
     """
 
     __slots__ = ("_by_id", "_epoch", "_id", "_in_flight", "_is_used", "_partitions")
@@ -107,7 +102,7 @@ class FetchSession:
     def build_fetch(
         self, requested: Mapping[TopicPartition, RequestedPartition], version: int
     ) -> SessionFetch:
-        """Returns the fetch for all of `requested`, in that version of Fetch."""
+        """Returns the fetch for `requested`, to be sent in `version`: full, or only the changes."""
         if self._in_flight is not None:
             self.handle_error()
         if not self._is_used or version < _FIRST_VERSION:
@@ -144,8 +139,8 @@ class FetchSession:
     ) -> bool:
         """Updates the session by a response, which has the partitions `tps`.
 
-        Returns False if the session was invalid: the next fetch opens another one, and may be sent
-        at once. All other error codes are left to the caller.
+        Returns False if the broker refused an incremental fetch because of its session: the next
+        fetch opens another session, and may be sent at once. The caller handles other error codes.
         """
         fetch, self._in_flight = self._in_flight, None
         if fetch is None or fetch.epoch == FINAL_EPOCH:
@@ -171,7 +166,7 @@ class FetchSession:
         self._reset()
 
     def close(self) -> int | None:
-        """Forgets the session; returns its id, for the request that closes it, or None."""
+        """Forgets the session; returns its id, for the closing request; None if there is none."""
         session_id = self._id
         self._id = _NO_SESSION
         self._reset()
@@ -182,25 +177,3 @@ class FetchSession:
         """Makes the next fetch open a new session; the broker closes the present one then."""
         self._epoch = INITIAL_EPOCH
         self._partitions = {}
-
-
-def fetched_partitions(
-    response: FetchResponse, topics: Mapping[str, TopicInfo]
-) -> Iterator[tuple[TopicPartition, PartitionData]]:
-    """Yields the partitions of a response by topic name; topics with unknown ids are left out."""
-    names = {info.topic_id: name for name, info in topics.items() if info.topic_id != ZERO_UUID}
-    for topic in response.responses:
-        name = topic.topic or names.get(topic.topic_id)
-        if name is not None:
-            for data in topic.partitions:
-                yield (name, data.partition_index), data
-
-
-def leader_hints(fetched: Mapping[TopicPartition, PartitionData]) -> list[LeaderHint]:
-    """Returns the leaders that the broker names with the errors of partitions (KIP-951)."""
-    hints: list[LeaderHint] = []
-    for (topic, partition), data in fetched.items():
-        now = data.current_leader
-        if data.error_code in _OTHER_LEADER and now.leader_id >= 0 and now.leader_epoch >= 0:
-            hints.append(LeaderHint(topic, partition, now.leader_id, now.leader_epoch))
-    return hints

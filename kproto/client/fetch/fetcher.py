@@ -7,15 +7,17 @@ their positions. While the caller processes records, the next fetches are in fli
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Final
 
 from ...messages.fetch_request import FetchRequest
 from ...messages.fetch_response import FetchResponse, PartitionData
-from ...protocol.error_codes import error_of_code
+from ...protocol.error_codes import code_of, error_of_code
 from ...wire.errors import KprotoError, ProtocolError
+from ...wire.uuid import ZERO_UUID
 from ..core.retry import Attempts
-from ..metadata.cluster import Broker, TopicInfo, TopicPartition
+from ..metadata.cluster import Broker, LeaderHint, TopicInfo, TopicPartition
 from ..metadata.cluster_view import ClusterView
 from .completed_fetch import CompletedFetch, filter_batches
 from .effects import EffectHandler
@@ -28,17 +30,20 @@ from .fetch_requests import (
     response_bytes,
     without_last_epochs,
 )
-from .fetch_session import FetchSession, RequestedPartition, fetched_partitions, leader_hints
-from .in_flight_fetches import Fetch, InFlightFetches
+from .fetch_session import FetchSession, RequestedPartition
+from .in_flight_fetches import InFlightFetch, InFlightFetches
 from .offset_fetcher import OffsetFetcher
 from .old_brokers import check_fetch, check_first_batch_is_whole
 from .partition_state import NO_REPLICA, TopicPartitionState
 from .position_validation import EpochEnd
 from .subscription_state import SubscriptionState
 
-__all__ = ["Fetcher", "fetch_from"]
+__all__ = ["Fetcher", "fetch_from", "fetched_partitions"]
 
 logger = logging.getLogger("kproto.client")
+
+#: Errors with which a response names the leader of the partition (KIP-951).
+_OTHER_LEADER: Final = (code_of("NOT_LEADER_OR_FOLLOWER"), code_of("FENCED_LEADER_EPOCH"))
 
 
 class Fetcher:
@@ -64,19 +69,25 @@ class Fetcher:
         self._sessions: dict[int, FetchSession] = {}  # by broker
 
     def take_completed(self) -> None:
-        """Processes completed fetches and look-ups; raises the first error that no retry solves.
+        """Processes completed fetches and look-ups; raises the first error that is not retried.
 
         It raises the error after it has processed all responses, so that the error of one partition
         does not delay the others.
         """
-        faults = [*self._in_flight.lookup_errors(), *self._in_flight.complete_fetches(self._take)]
+        faults = list(self._in_flight.lookup_errors())
+        for node, fetch in self._in_flight.completed_fetches():
+            try:
+                self._take(node, fetch)
+            except KprotoError as fault:
+                faults.append(fault)
         if faults:
             raise faults[0]
 
     def start_due(self) -> float:
-        """Starts due fetches, resets and validations; returns the time of the next plan.
+        """Starts due fetches, resets, validations and metadata refreshes.
 
-        A broker has one fetch in flight at most. The time is in seconds of the clock.
+        A broker has one fetch in flight at most. Returns the end of the first backoff, in seconds
+        of the clock; infinity if no partition backs off.
         """
         view = self._view
         now = view.clock.monotonic()
@@ -98,16 +109,24 @@ class Fetcher:
             )
         if self._subscriptions.preempts(plan, self._in_flight.fetches):
             self._preempt_fetches()
+        limit = self._options.response_limit(len(plan.fetches))
         for node, states in plan.fetches.items():
-            if node not in self._in_flight.fetches:
-                self._fetch_at(node, states, now)
+            if node not in self._in_flight.fetches and self._has_memory(limit):
+                self._fetch_at(node, states, now, limit)
         stale = {state.topic for states in plan.fetches.values() for state in states}
         stale = {topic for topic in stale if not view.has_current_metadata(topic)}
         if stale and self._refreshes.not_before <= now:
             self._in_flight.start_lookup("metadata", self._refresh(stale))
         return plan.next_at
 
-    def _fetch_at(self, node: int, states: Sequence[TopicPartitionState], now: float) -> None:
+    def _has_memory(self, more: int) -> bool:
+        """Returns True if a fetch of up to `more` bytes may start, within `queued_max_bytes`."""
+        left = self._options.queued_max_bytes - self._in_flight.max_bytes
+        return self._subscriptions.make_room(left - more)
+
+    def _fetch_at(
+        self, node: int, states: Sequence[TopicPartitionState], now: float, limit: int
+    ) -> None:
         topics = {state.topic: self._view.cluster.topics[state.topic] for state in states}
         states_by_tp = {(state.topic, state.partition): state for state in states}
         most = self._options.max_partition_fetch_bytes
@@ -126,7 +145,10 @@ class Fetcher:
             session = FetchSession(is_used=self._view.settings.fetch_sessions)
             self._sessions[node] = session
         ends_at = self._offsets.begin_attempt(states, now)
-        fetch = Fetch(requested, states_by_tp, topics, session, now, ends_at)
+        limit = min(
+            limit, response_bytes(most, len(requested), self._view.settings.max_frame_bytes)
+        )
+        fetch = InFlightFetch(requested, states_by_tp, topics, session, now, ends_at, limit)
         self._in_flight.fetch(node, fetch, self._fetch(node, fetch))
 
     def _preempt_fetches(self) -> None:
@@ -142,9 +164,9 @@ class Fetcher:
     def close_sessions(self) -> None:
         """Closes the fetch sessions, without waiting for responses.
 
-        Otherwise the broker would keep the sessions until it evicts them. The requests use the
-        shared connections, because a broker may still delay a fetch on the connections of the
-        consumer.
+        The requests use the shared connections, because a broker may still delay a fetch on the
+        connections of the consumer. If no shared connection to a broker is open, the broker keeps
+        the session until it evicts the session.
         """
         for node, session in self._sessions.items():
             session_id = session.close()
@@ -159,7 +181,7 @@ class Fetcher:
         self._sessions.clear()
 
     async def _refresh(self, topics: Iterable[str]) -> None:
-        """Refreshes metadata that is too old; the known metadata is used until it arrives."""
+        """Refreshes the metadata of `topics`; the known metadata is used until it arrives."""
         try:
             await self._view.refresh(topics)
         except KprotoError as error:
@@ -167,12 +189,9 @@ class Fetcher:
         else:
             self._refreshes.succeeded()
 
-    async def _fetch(self, node: int, fetch: Fetch) -> None:
+    async def _fetch(self, node: int, fetch: InFlightFetch) -> None:
         view = self._view
         options = self._options
-        room = response_bytes(
-            options.max_partition_fetch_bytes, len(fetch.requested), view.settings.max_frame_bytes
-        )
 
         def make(version: int) -> FetchRequest:
             fetch.sent = fetch.session.build_fetch(
@@ -180,8 +199,8 @@ class Fetcher:
             )
             return fetch_request(
                 fetch.sent,
-                max_bytes=room,
-                min_bytes=1,
+                max_bytes=fetch.max_bytes,
+                min_bytes=options.fetch_min_bytes,
                 max_wait_ms=options.max_wait_ms,
                 read_committed=options.read_committed,
                 rack=None if without_rack else view.settings.rack,
@@ -202,7 +221,7 @@ class Fetcher:
             fetch.response = error
         fetch.ended_at = view.clock.monotonic()
 
-    def _take(self, node: int, fetch: Fetch) -> None:
+    def _take(self, node: int, fetch: InFlightFetch) -> None:
         """Processes the response of a fetch, or the error with which it ended."""
         response = fetch.response
         assert response is not None, "the fetch is done"
@@ -303,7 +322,11 @@ class Fetcher:
             self._in_flight.start_lookup(name, self._offsets.update_end(state))
 
     def _prefer_replica(self, state: TopicPartitionState, replica: int, now: float) -> None:
-        """Fetches from the replica that the leader names; refreshes metadata if it is unknown."""
+        """Fetches from the replica that the leader names.
+
+        If the metadata lacks the replica, refreshes the metadata, and fetches from the leader
+        meanwhile.
+        """
         if replica in self._view.cluster.brokers:
             state.prefer_replica(replica, now + self._view.settings.metadata_max_age_ms / 1000)
             return
@@ -330,6 +353,7 @@ class Fetcher:
             completed = CompletedFetch(
                 state,
                 filtered.batches,
+                size_in_bytes=len(data.records or b""),
                 high_watermark=data.high_watermark,
                 max_decompressed_bytes=most,
             )
@@ -347,10 +371,12 @@ async def fetch_from(
     owner: object,
     ends_at: float,
 ) -> FetchResponse:
-    """Sends a fetch to the leader of its partitions; `make` builds it for the negotiated version.
+    """Sends a fetch to the node `leader`, and returns the response.
 
-    It uses the connection of `owner`. Connecting and the response must end by `ends_at`, in seconds
-    of the clock. The response may be later by `max_wait_ms`, for which the broker may delay it.
+    `make` builds the fetch for the negotiated version. The node may also be a follower (KIP-392).
+    The fetch uses the connection of `owner`, which must be open by `ends_at`, in seconds of the
+    clock. The time limit of the response is the time left until `ends_at`, or `request_timeout_ms`
+    if that is shorter, plus the `max_wait_ms` for which the broker may delay the response.
     """
     connection = await view.with_deadline(ends_at, view.connection_to(leader, owner=owner))
     version = connection.version_of(FetchRequest, highest_fetch_version(topics))
@@ -361,3 +387,25 @@ async def fetch_from(
     response = await connection.request(request, version=version, timeout_ms=limit)
     check_first_batch_is_whole(request, response, version)
     return response
+
+
+def fetched_partitions(
+    response: FetchResponse, topics: Mapping[str, TopicInfo]
+) -> Iterator[tuple[TopicPartition, PartitionData]]:
+    """Yields the partitions of a response by topic name; topics with unknown ids are left out."""
+    names = {info.topic_id: name for name, info in topics.items() if info.topic_id != ZERO_UUID}
+    for topic in response.responses:
+        name = topic.topic or names.get(topic.topic_id)
+        if name is not None:
+            for data in topic.partitions:
+                yield (name, data.partition_index), data
+
+
+def leader_hints(fetched: Mapping[TopicPartition, PartitionData]) -> list[LeaderHint]:
+    """Returns the leaders that the broker names with the errors of partitions (KIP-951)."""
+    hints: list[LeaderHint] = []
+    for (topic, partition), data in fetched.items():
+        now = data.current_leader
+        if data.error_code in _OTHER_LEADER and now.leader_id >= 0 and now.leader_epoch >= 0:
+            hints.append(LeaderHint(topic, partition, now.leader_id, now.leader_epoch))
+    return hints

@@ -1,31 +1,34 @@
 """`InFlightFetches`: the tasks of fetches and look-ups that are in flight.
 
-It only tracks the tasks; the caller creates their coroutines, and processes their results.
+It starts, tracks and cancels the tasks; the caller creates their coroutines, and processes their
+results.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ...messages.fetch_response import FetchResponse
+from ...tasks import start_task
 from ...wire.errors import KprotoError
 from ..core.tasks import retrieve_exception
 from ..metadata.cluster import TopicInfo, TopicPartition
 from .fetch_session import FetchSession, RequestedPartition, SessionFetch
 from .partition_state import TopicPartitionState
 
-__all__ = ["Fetch", "InFlightFetches"]
+__all__ = ["InFlightFetch", "InFlightFetches"]
 
 
 @dataclass(slots=True)
-class Fetch:
+class InFlightFetch:
     """A fetch at one broker: its partitions and offsets, and its times in seconds of the clock.
 
-    The response applies to `states` only: a partition that was moved or recreated meanwhile has
-    another state. `sent` is the part of `requested` that the fetch session sends.
+    The response applies to `states` only: a partition gets another state after a seek, or after its
+    topic was recreated. `sent` is the part of `requested` that the fetch session sends. The
+    response has at most `max_bytes`, except for a larger first batch.
     """
 
     requested: dict[TopicPartition, RequestedPartition]
@@ -34,41 +37,48 @@ class Fetch:
     session: FetchSession
     started_at: float
     ends_at: float
+    max_bytes: int
     ended_at: float = float("inf")
     sent: SessionFetch | None = None
     response: FetchResponse | KprotoError | None = None
 
 
 class InFlightFetches:
-    """Tracks the tasks: `fetches` by node id, look-ups by name."""
+    """Tracks the tasks of fetches by node id (`fetches`), and those of look-ups by name."""
 
     def __init__(self) -> None:
-        self.fetches: dict[int, tuple[asyncio.Task[None], Fetch]] = {}
+        self.fetches: dict[int, tuple[asyncio.Task[None], InFlightFetch]] = {}
         self._lookups: dict[str, asyncio.Task[None]] = {}
         self._timer: asyncio.Task[None] | None = None
 
-    def fetch(self, node: int, fetch: Fetch, fetching: Coroutine[Any, Any, None]) -> None:
+    def fetch(self, node: int, fetch: InFlightFetch, fetching: Coroutine[Any, Any, None]) -> None:
         """Starts a fetch at a broker that has none in flight."""
         self.fetches[node] = (_started(fetching), fetch)
 
+    @property
+    def max_bytes(self) -> int:
+        """The most bytes of the responses to all fetches in flight."""
+        return sum(fetch.max_bytes for _, fetch in self.fetches.values())
+
     def start_lookup(self, name: str, lookup: Coroutine[Any, Any, None]) -> None:
-        """Starts a look-up, unless another one of that name is running."""
+        """Starts a look-up, unless one of that name is running, or is completed but not removed."""
         if name in self._lookups:
             lookup.close()
         else:
             self._lookups[name] = _started(lookup)
 
     def cancel_lookup(self, name: str) -> None:
-        """Cancels a look-up."""
+        """Cancels and removes the look-up of that name, if there is one."""
         task = self._lookups.pop(name, None)
         if task is not None:
             task.cancel()
 
     async def first(self, timer: Coroutine[Any, Any, None] | None) -> None:
-        """Waits until a task or `timer` is done; if it is cancelled, the tasks continue.
+        """Waits until a fetch, a look-up or `timer` is done, then cancels `timer`.
 
-        If a task is done already, it returns at once: so a caller whose every poll is cancelled at
-        the first wait makes progress, too.
+        If the wait is cancelled, the tasks continue. If a task is done already, the call returns at
+        once: so even a caller whose polls are all cancelled at their first wait makes progress.
+        Also returns at once if there is no task and no `timer`.
         """
         waited: list[asyncio.Task[None]] = [task for task, _ in self.fetches.values()]
         waited += self._lookups.values()
@@ -77,7 +87,7 @@ class InFlightFetches:
                 timer.close()
             return
         if timer is not None:
-            self._timer = asyncio.create_task(timer)
+            self._timer = start_task(timer)
             waited.append(self._timer)
         try:
             if waited:
@@ -88,24 +98,21 @@ class InFlightFetches:
                 self._timer = None
 
     def lookup_errors(self) -> Iterator[KprotoError]:
-        """Removes completed look-ups; yields their errors."""
+        """Removes completed look-ups; yields each KprotoError, and raises any other error."""
         for name in [name for name, task in self._lookups.items() if task.done()]:
             try:
                 self._lookups.pop(name).result()
             except KprotoError as fault:
                 yield fault
 
-    def complete_fetches(self, take: Callable[[int, Fetch], None]) -> Iterator[KprotoError]:
-        """Removes each completed fetch, and calls `take` with it; yields the errors."""
+    def completed_fetches(self) -> Iterator[tuple[int, InFlightFetch]]:
+        """Removes and yields each completed fetch with its node id."""
         for node in [node for node, (task, _) in self.fetches.items() if task.done()]:
             task, fetch = self.fetches.pop(node)
-            try:
-                task.result()
-                take(node, fetch)
-            except KprotoError as fault:
-                yield fault
+            task.result()  # raises any other error: a KprotoError is in `InFlightFetch.response`
+            yield node, fetch
 
-    def cancel_fetches(self) -> list[Fetch]:
+    def cancel_fetches(self) -> list[InFlightFetch]:
         """Cancels all fetches; returns them."""
         cancelled = list(self.fetches.values())
         self.fetches.clear()
@@ -127,6 +134,6 @@ class InFlightFetches:
 
 
 def _started(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    task = asyncio.create_task(work)
+    task = start_task(work)
     task.add_done_callback(retrieve_exception)
     return task

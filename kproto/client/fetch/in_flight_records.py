@@ -1,4 +1,4 @@
-"""`InFlightRange`: polled records that are not processed yet; `AdaptiveBatchSize`. Plain data."""
+"""Records in flight, and the adaptive number of records between checks of the group session."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .partition_state import TopicPartitionState
 
 __all__ = ["AdaptiveBatchSize", "InFlightRange", "PollMarker"]
 
-#: The number of polls, and the first offset in flight: each poll changes the marker.
+#: The number of polls, and the first offset in flight (-1 for none): each poll changes the marker.
 PollMarker: TypeAlias = tuple[int, int]
 
 
@@ -21,7 +21,7 @@ class InFlightRange(NamedTuple):
 
 
 class AdaptiveBatchSize:
-    """Adapts `size`, the number of records that are returned between two checks of the session.
+    """Adapts `size`, the number of records that are returned between checks of the group session.
 
     A handler that never waits blocks the event loop, and with it heartbeats and commits; and the
     machine may be suspended between two records. So `size` is smaller for a slower handler.
@@ -38,7 +38,11 @@ class AdaptiveBatchSize:
         self._returned_at = now
 
     def on_poll(self, now: float) -> float:
-        """Adapts `size`; returns the processing time of the last records in seconds, or 0."""
+        """Adapts `size`, when the caller polls again.
+
+        Returns how many seconds the caller took for the records of the previous poll, 0 if that
+        poll returned none.
+        """
         if self._returned_at is None:
             return 0.0
         took, self._returned_at = now - self._returned_at, None
@@ -54,8 +58,8 @@ class AdaptiveBatchSize:
 _TARGET_S: Final = 0.0004
 _SHORTEST_S: Final = 1e-6
 
-#: Up to this time, in seconds, other processes on a busy machine may have caused a delay: the next
-#: `size` is then at least a fourth of the last one.
+#: If the records took less than this many seconds, other processes on a busy machine may have
+#: caused the delay: the next `size` is then at least a fourth of the last one.
 _BUSY_S: Final = 0.02
 
 #: The size before the first measurement, and the largest factor from one size to the next.

@@ -39,7 +39,7 @@ class EpochHistory:
         return self._epochs[-1] if self._epochs else self._first
 
     def add(self, changes: Iterable[tuple[int, int]]) -> None:
-        """Adds offsets, in order, with the epochs that begin there."""
+        """Adds offsets, in ascending order, with the epochs that begin there."""
         for start_offset, epoch in changes:
             if epoch != self.last:
                 self._start_offsets.append(start_offset)
@@ -48,6 +48,12 @@ class EpochHistory:
             self._from = self._start_offsets[-_MAX_EPOCHS]
             self._first = UNKNOWN_EPOCH
             del self._start_offsets[:-_MAX_EPOCHS], self._epochs[:-_MAX_EPOCHS]
+
+    def rewind(self, offset: int) -> int:
+        """Removes the changes at `offset` and after it; returns the epoch of the record before."""
+        at = bisect_left(self._start_offsets, offset)
+        del self._start_offsets[at:], self._epochs[at:]
+        return self.epoch_before(offset)
 
     def epoch_before(self, offset: int) -> int:
         """Returns the epoch of the record before `offset`, UNKNOWN_EPOCH if it is unknown."""

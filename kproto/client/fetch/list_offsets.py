@@ -28,7 +28,8 @@ __all__ = [
     "send_list_offsets",
 ]
 
-#: The start, the end, or the first record since a time in ms.
+#: The log start, the log end, or a time in ms since 1970: the offset of the first record with a
+#: timestamp at or after that time.
 OffsetSpec: TypeAlias = Literal["earliest", "latest"] | int
 
 #: The special timestamps of ListOffsets.
@@ -57,14 +58,18 @@ async def list_offsets(
 
 
 def is_unknown_partition(error: BrokerResponseError) -> bool:
-    """Returns True if the partition does not exist, or did not appear in time."""
+    """Returns True for the error of a partition that does not exist, or did not appear in time."""
     return error.name == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 async def existing_partitions(
     view: ClusterView, partitions: Collection[TopicPartition]
 ) -> list[TopicPartition]:
-    """Refreshes metadata; returns those of `partitions` that exist. Raises KprotoError."""
+    """Refreshes metadata; returns those of `partitions` that exist.
+
+    Leaves out all partitions of a topic for which the metadata has an error. Raises KprotoError if
+    the refresh fails.
+    """
     found = await view.refresh({topic for topic, _ in partitions})
     existing = {info.name: info.partitions for info in found if not info.error_code}
     return [tp for tp in partitions if tp[1] in existing.get(tp[0], ())]
@@ -76,7 +81,10 @@ async def send_list_offsets(
     partitions: Mapping[TopicPartition, OffsetSpec],
     read_committed: bool,
 ) -> ListOffsetsResponse:
-    """Sends one ListOffsets request to the leader of `partitions`; returns its response."""
+    """Sends one ListOffsets request to the leader of `partitions`; returns the response.
+
+    Raises UnsupportedVersionError if the broker is too old for the request.
+    """
     epochs = {tp: view.cluster.leader_epoch(*tp) for tp in partitions}
     request = list_offsets_request(partitions, read_committed=read_committed, epochs=epochs)
     connection = await view.connection_to(leader)
@@ -100,8 +108,8 @@ def list_offsets_request(
         timestamp = wanted if isinstance(wanted, int) else TIMESTAMPS.get(wanted)
         if timestamp is None:
             raise ConfigurationError(
-                f"{wanted!r} is no offset of {topic}[{partition}] that can be asked for; "
-                "it is 'earliest', 'latest' or a time in ms"
+                f"the offset to list of {topic}[{partition}] is {wanted!r}; it must be 'earliest', "
+                "'latest' or a time in ms"
             )
         partition_data = ListOffsetsPartition(
             partition_index=partition,
@@ -120,7 +128,10 @@ def list_offsets_request(
 
 
 def offsets_of(response: ListOffsetsResponse) -> Iterator[tuple[TopicPartition, int]]:
-    """Yields the offsets of a response. Raises BrokerResponseError for the first error."""
+    """Yields each partition of a response with its offset.
+
+    Raises BrokerResponseError for the first partition with an error.
+    """
     for tp, found in offsets_or_errors(response):
         if isinstance(found, BrokerResponseError):
             raise found

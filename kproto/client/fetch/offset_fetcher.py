@@ -1,7 +1,7 @@
 """`OffsetFetcher`: resets and validates positions, and finds leaders.
 
-Each coroutine sends one request to a broker for all its partitions; a failed partition backs off
-alone.
+`reset_positions` and `validate_positions` send one request to a broker for several partitions. If
+the response has an error for one partition, only that partition backs off.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ class OffsetFetcher:
             raise ProtocolError(f"the response to ListOffsets lacks {topic}[{partition}]")
 
     async def update_end(self, state: TopicPartitionState) -> None:
-        """Requests the end of the log again, because the log may have been truncated before `end`.
+        """Requests the end of the log again, and lowers `end` if the log now ends before `end`.
 
-        A new leader that does not know its high watermark yet responds with an error.
+        A new leader that does not know its high watermark yet responds with a retriable error.
         """
         tp = (state.topic, state.partition)
         offsets = await list_offsets(
@@ -107,7 +107,7 @@ class OffsetFetcher:
     async def validate_positions(self, node: int, states: Sequence[TopicPartitionState]) -> None:
         """Validates positions at a new leader, by OffsetForLeaderEpoch (KIP-320).
 
-        They count as valid if the leader has no version of that request for clients.
+        Positions count as valid if the leader supports no version of that request for clients.
         """
         view = self._view
         left = {(state.topic, state.partition): state for state in states}
@@ -133,7 +133,7 @@ class OffsetFetcher:
             if known is None or not self._subscriptions.is_current(known):
                 continue
             if known.position != positions[tp]:
-                continue  # a response of the former leader has moved it: it is validated again
+                continue  # a fetch has moved the position meanwhile: it is validated again
             try:
                 if isinstance(found, BrokerResponseError):
                     self.back_off({tp: known}, found, view.clock.monotonic())
@@ -150,10 +150,12 @@ class OffsetFetcher:
             raise faults[0]
 
     def on_epoch_end(self, state: TopicPartitionState, end: EpochEnd) -> None:
-        """Continues in a log in which the epoch of the last fetched record ends at `end`.
+        """Continues in the log of the leader, in which the last fetched epoch ends at `end`.
 
-        If the log ends before the position, buffered records are dropped, and the position moves
-        back (KIP-320). Raises LogTruncatedError if the log has lost returned records and the reset
+        If `end` is before the position, drops buffered records and moves the position back
+        (KIP-320). If the leader does not know the end, resets the position: to the log end if the
+        reset policy is LATEST and the log start is not after the position, otherwise to the log
+        start. Raises LogTruncatedError if the log may have lost returned records and the reset
         policy is NONE.
         """
         if end.is_known and end.offset >= state.position:
@@ -163,7 +165,8 @@ class OffsetFetcher:
         tp = f"{state.topic}[{state.partition}]"
         if end.is_known and returned <= end.offset:
             self._truncate(state, returned, end)
-            logger.info("%s: the log was truncated to offset %d, unread", tp, end.offset)
+            text = "%s: the log was truncated to offset %d; only unread records are gone"
+            logger.info(text, tp, end.offset)
             return
         if self._options.reset_policy is ResetPolicy.NONE:
             state.position = returned
@@ -183,8 +186,8 @@ class OffsetFetcher:
             state.position = returned
             state.await_reset("earliest")
             logger.warning(
-                "%s: the log was truncated, its leader does not know where; records that were "
-                "returned, up to offset %d, may be gone",
+                "%s: the log was truncated, and its leader does not know the offset; records that "
+                "were returned, up to offset %d, may be gone",
                 tp,
                 returned - 1,
             )
@@ -194,7 +197,10 @@ class OffsetFetcher:
         self._effects.apply(effects)
 
     async def find_leaders(self, states: Sequence[TopicPartitionState]) -> None:
-        """Refreshes metadata; a partition that still has no leader backs off."""
+        """Refreshes metadata; partitions that still have no leader back off.
+
+        If the refresh fails, all of `states` back off.
+        """
         view = self._view
         requested = {(state.topic, state.partition): state for state in states}
         started_at = view.clock.monotonic()
@@ -219,7 +225,10 @@ class OffsetFetcher:
     # Attempts
 
     def begin_attempt(self, states: Iterable[TopicPartitionState], now: float) -> float:
-        """Begins an attempt for partitions; returns the earliest deadline, in seconds."""
+        """Begins an attempt at `now` for partitions; returns the earliest of their deadlines.
+
+        Times are in seconds of the clock.
+        """
         ends_at = now + self._view.settings.api_timeout_ms / 1000
         for state in states:
             state.attempts.on_attempt_started(now)
@@ -229,7 +238,7 @@ class OffsetFetcher:
     def current(
         self, states: Mapping[TopicPartition, TopicPartitionState]
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns the states that are current: not revoked, moved or recreated meanwhile."""
+        """Returns the states that are current: no revocation, seek or recreation replaced them."""
         return {tp: its for tp, its in states.items() if self._subscriptions.is_current(its)}
 
     def back_off(
@@ -239,9 +248,11 @@ class OffsetFetcher:
         started_at: float,
         ended: float | None = None,
     ) -> None:
-        """Backs off after an attempt that failed; its times are in seconds of the clock.
+        """Backs off after a failed attempt; `started_at` and `ended` are in seconds of the clock.
 
-        Raises `error` if no retry helps, or if failures have lasted for `api_timeout_ms`.
+        Requests a reset of a position that is out of range, unless the reset policy is NONE. Raises
+        `error` if no retry helps, or if failures have lasted for `api_timeout_ms`; see
+        `TopicPartitionState.on_failure`.
         """
         now = self._view.clock.monotonic() if ended is None else ended
         for tp, state in self.current(states).items():
@@ -261,10 +272,13 @@ class OffsetFetcher:
 async def send_epochs_request(
     view: ClusterView, leader: int, requested: Mapping[TopicPartition, RequestedEpoch]
 ) -> OffsetForLeaderEpochResponse | None:
-    """Sends OffsetForLeaderEpoch to a leader; returns None if it has only versions for brokers."""
+    """Sends OffsetForLeaderEpoch to a leader, and returns the response.
+
+    Returns None if the leader does not support v3 or later: earlier versions are for brokers.
+    """
     connection = await view.connection_to(leader)
-    speaks = connection.ranges.get(OffsetForLeaderEpochRequest.API_KEY)
-    if speaks is None or speaks.highest < FIRST_EPOCHS_VERSION:
+    supported = connection.ranges.get(OffsetForLeaderEpochRequest.API_KEY)
+    if supported is None or supported.highest < FIRST_EPOCHS_VERSION:
         return None
     version = connection.version_of(OffsetForLeaderEpochRequest)
     return await connection.request(epochs_request(requested), version=version)

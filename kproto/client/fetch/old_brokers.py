@@ -1,4 +1,4 @@
-"""Checks of fetches from brokers before 0.11. Plain functions on requests and responses."""
+"""Checks Fetch and ListOffsets requests to brokers before 0.11, and their Fetch responses."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def check_fetch(request: FetchRequest, version: int) -> None:
     """Raises UnsupportedVersionError if the fetch needs a later version than `version`."""
     if request.isolation_level and version < COMMITTED_FETCH_VERSION:
         raise UnsupportedVersionError(
-            f"read_committed wants Fetch v{COMMITTED_FETCH_VERSION} (Kafka 0.11), and this broker "
-            f"takes v{version}; it has no transactions: read without read_committed"
+            f"read_committed needs Fetch v{COMMITTED_FETCH_VERSION} (Kafka 0.11), and this broker "
+            f"supports v{version}; it has no transactions: fetch without read_committed"
         )
 
 
 def check_list_offsets(request: ListOffsetsRequest, version: int) -> None:
-    """Raises UnsupportedVersionError if the ListOffsets needs a later version than `version`."""
+    """Raises UnsupportedVersionError if the request needs a later version than `version`."""
     if request.isolation_level and version < COMMITTED_LIST_VERSION:
         raise UnsupportedVersionError(
-            f"read_committed wants ListOffsets v{COMMITTED_LIST_VERSION} (Kafka 0.11), and this "
-            f"broker takes v{version}; it has no transactions: ask without read_committed"
+            f"read_committed needs ListOffsets v{COMMITTED_LIST_VERSION} (Kafka 0.11), and this "
+            f"broker supports v{version}; it has no transactions: list without read_committed"
         )
     if version >= LIST_BY_TIME_VERSION:
         return
@@ -49,21 +49,21 @@ def check_list_offsets(request: ListOffsetsRequest, version: int) -> None:
         for part in topic.partitions:
             if part.timestamp >= 0:
                 raise UnsupportedVersionError(
-                    f"an offset by time wants ListOffsets v{LIST_BY_TIME_VERSION} (Kafka 0.10.1), "
-                    f"and this broker takes v{version}, which knows segments of the log alone; "
-                    f"ask for 'earliest' or 'latest' of {topic.name}[{part.partition_index}]"
+                    f"an offset by time needs ListOffsets v{LIST_BY_TIME_VERSION} (Kafka 0.10.1), "
+                    f"and this broker supports v{version}, which finds segments, but no records; "
+                    f"request 'earliest' or 'latest' of {topic.name}[{part.partition_index}]"
                 )
 
 
 def check_first_batch_is_whole(
     request: FetchRequest, response: FetchResponse, version: int
 ) -> None:
-    """Raises ConfigurationError if `max_partition_fetch_bytes` is too small for a first message.
+    """Raises ConfigurationError if `max_partition_fetch_bytes` is too small for a message.
 
-    Before v3 brokers cut a message that is larger, and would cut it again at each retry. Brokers
-    fill a response in the order of the request, up to their own limit. So a message may also be cut
-    because an earlier partition used the space: then it is removed from the response, and a later
-    fetch returns it.
+    In Fetch before v3, brokers cut the first message of a partition if it is larger, and would cut
+    it again at each retry. Brokers fill a response in the order of the request, up to their own
+    limit. So a message may also be cut because an earlier partition used the space. In this case
+    the function removes the message from the response, and a later fetch returns it.
     """
     if version >= WHOLE_FIRST_BATCH_VERSION:
         return
@@ -87,12 +87,15 @@ def check_first_batch_is_whole(
                     f"{topic.topic}[{requested.partition}]: the message at offset "
                     f"{requested.fetch_offset} is larger than max_partition_fetch_bytes, which is "
                     f"{requested.partition_max_bytes}, and a broker before Kafka 0.10.1 sends no "
-                    "more than that: give a larger max_partition_fetch_bytes"
+                    "more than that: set a larger max_partition_fetch_bytes"
                 )
 
 
 def _is_truncated(data: PartitionData, offset: int) -> bool:
-    """Returns True if the first message did not fit; brokers since 0.11 send nothing of it."""
+    """Returns True if the first message did not fit into the response.
+
+    Brokers since 0.11 then send no byte of the message, earlier brokers send a part of it.
+    """
     records = data.records or b""
     if data.error_code:
         return False

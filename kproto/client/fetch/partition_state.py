@@ -1,7 +1,7 @@
 """The state of one assigned partition: its fetch position, fetch state, epochs and commits.
 
 Plain data: times are passed in. `subscription_state` owns the states of all partitions, and
-`fetch_plan` decides which of them are fetched.
+`fetch_plan` decides when and from which broker each of them is fetched.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Final, Literal, TypeAlias
 
 from ...wire.errors import BrokerResponseError, KprotoError
 from ...wire.uuid import ZERO_UUID, Uuid
-from ..commits.incomplete_offsets import IncompleteOffsets
 from ..commits.offset_requests import OffsetAndMetadata
+from ..commits.processed_bitmap import ProcessedBitmap
 from ..core.retry import Attempts, Remedy
 from ..metadata.cluster import UNKNOWN_EPOCH, TopicPartition
 from ..settings import ClientSettings
@@ -25,8 +25,8 @@ __all__ = [
     "NO_POSITION",
     "NO_REPLICA",
     "TRANSITIONS",
-    "FetchEvent",
     "FetchState",
+    "FetchStateEvent",
     "ResetStrategy",
     "TopicPartitionState",
 ]
@@ -44,7 +44,7 @@ _LONG_AGO: Final = float("-inf")
 #: Errors of a deleted partition. The group leader notices the deletion, and revokes the partition.
 _DELETED: Final = ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID")
 
-#: The end of the log at which a reset looks for a position.
+#: The log start ("earliest") or the log end ("latest"), to which a reset moves the position.
 ResetStrategy: TypeAlias = Literal["earliest", "latest"]
 
 
@@ -57,7 +57,7 @@ class FetchState(Enum):
     AWAIT_VALIDATION = "the leader has a newer epoch: OffsetForLeaderEpoch validates the position"
 
 
-class FetchEvent(Enum):
+class FetchStateEvent(Enum):
     """An event that may change the fetch state."""
 
     POSITION_SET = "a committed offset, a start offset or a seek sets the position"
@@ -83,15 +83,15 @@ _V: Final = FetchState.AWAIT_VALIDATION
 #: asked first. KIP-951: a leader that a response names is no event, either: it only changes the
 #: target of the next fetch, and the next plan compares its epoch. A response that was in flight
 #: when the state changed may still arrive: AWAIT_RESET and AWAIT_VALIDATION stay.
-TRANSITIONS: Final[Mapping[FetchEvent, Mapping[FetchState, FetchState]]] = {
-    FetchEvent.POSITION_SET: {_I: _F, _R: _F},
-    FetchEvent.RESET_REQUESTED: {_I: _R, _F: _R, _R: _R, _V: _R},
-    FetchEvent.RESET_FINISHED: {_R: _F},
-    FetchEvent.LEADER_CHANGED: {_F: _V, _V: _V},
-    FetchEvent.LEADER_UNCHANGED: {_F: _F, _V: _F},
-    FetchEvent.VALIDATED: {_F: _F, _R: _R, _V: _F},
-    FetchEvent.TRUNCATED: {_F: _F, _R: _R, _V: _F},
-    FetchEvent.FETCHED: {_F: _F, _R: _R, _V: _V},
+TRANSITIONS: Final[Mapping[FetchStateEvent, Mapping[FetchState, FetchState]]] = {
+    FetchStateEvent.POSITION_SET: {_I: _F, _R: _F},
+    FetchStateEvent.RESET_REQUESTED: {_I: _R, _F: _R, _R: _R, _V: _R},
+    FetchStateEvent.RESET_FINISHED: {_R: _F},
+    FetchStateEvent.LEADER_CHANGED: {_F: _V, _V: _V},
+    FetchStateEvent.LEADER_UNCHANGED: {_F: _F, _V: _F},
+    FetchStateEvent.VALIDATED: {_F: _F, _R: _R, _V: _F},
+    FetchStateEvent.TRUNCATED: {_F: _F, _R: _R, _V: _F},
+    FetchStateEvent.FETCHED: {_F: _F, _R: _R, _V: _V},
 }
 
 
@@ -108,16 +108,18 @@ class TopicPartitionState:
 
     `assignment_epoch` numbers the assignment: it changes if the partition is revoked and assigned
     again, and if the topic is deleted and recreated; `seek` does not change it. `topic_id` is that
-    of the assigned topic, zeros until it is known. `incomplete` has later offsets that were
-    processed before the assignment; their records are not returned.
+    of the assigned topic, zeros until it is known. `has_no_commit` is True while the group is known
+    to have no committed offset. `processed_bitmap` has offsets after the first position that are
+    processed already, before the assignment or before a `rewind`; their records are not returned.
 
     Commits: everything before `user_committed` is processed, because the user committed it.
     Everything before `initial_offset` was processed before the assignment, by any member. While the
     processed offset equals `committed_baseline`, no record was processed since the assignment or an
     explicit commit. The baseline is -1 if every processed offset must be committed, as after a
-    `seek`. `is_shared` is True if a group assigned the partition, `is_recreated` if its topic was
-    recreated while this member read it. With `commits_start` the start offset is committed at once,
-    because a later member would start elsewhere.
+    `seek`. `is_shared` is True if a group assigned the partition. `is_recreated` is True if its
+    topic was recreated while this member read it, or after the group's last commit. With
+    `commits_start` the start offset is committed at once, because a later member would start
+    elsewhere.
     """
 
     __slots__ = (
@@ -129,7 +131,6 @@ class TopicPartitionState:
         "epochs",
         "fetch_state",
         "has_no_commit",
-        "incomplete",
         "initial_offset",
         "is_first_position",
         "is_recreated",
@@ -141,6 +142,7 @@ class TopicPartitionState:
         "partition",
         "position",
         "preferred_replica",
+        "processed_bitmap",
         "replica_until",
         "reset_strategy",
         "topic",
@@ -168,7 +170,7 @@ class TopicPartitionState:
         self.has_no_commit = False
         self.commits_start = False
         self.attempts = Attempts(settings)
-        self.incomplete: IncompleteOffsets | None = None
+        self.processed_bitmap: ProcessedBitmap | None = None
         self.metadata_since = _LONG_AGO
         self.was_fetched = False
         self.last_epoch = UNKNOWN_EPOCH
@@ -200,8 +202,8 @@ class TopicPartitionState:
         """True if everything before `end` was fetched."""
         return self.end is not None and self.position >= self.end
 
-    def transition(self, event: FetchEvent) -> None:
-        """Changes the fetch state by the table. Raises RuntimeError if it lacks the transition."""
+    def transition(self, event: FetchStateEvent) -> None:
+        """Changes the fetch state by `TRANSITIONS`; raises RuntimeError if that has no entry."""
         state = TRANSITIONS[event].get(self.fetch_state)
         if state is None:
             raise RuntimeError(
@@ -213,10 +215,10 @@ class TopicPartitionState:
     # The position
 
     def set_position(self, offset: int, epoch: int = UNKNOWN_EPOCH) -> None:
-        """Fetches from `offset` on; `epoch` is the leader epoch of the record before it."""
-        self.transition(FetchEvent.POSITION_SET)
+        """Sets the position to `offset`; `epoch` is the leader epoch of the record before it."""
+        self.transition(FetchStateEvent.POSITION_SET)
         self.position = offset
-        self.incomplete = None
+        self.processed_bitmap = None
         # A leader of a newer epoch must validate that its log has that record (KIP-320).
         self.last_epoch = self.leader_epoch = epoch
         self.epochs = EpochHistory(offset, epoch)
@@ -224,18 +226,19 @@ class TopicPartitionState:
 
     def await_reset(self, strategy: ResetStrategy) -> None:
         """Requests a reset of the position to the start or the end of the log."""
-        self.transition(FetchEvent.RESET_REQUESTED)
+        self.transition(FetchStateEvent.RESET_REQUESTED)
         self.reset_strategy = strategy
 
     def reset(self, offset: int, *, prefers_end: bool) -> int:
-        """Sets the position to `offset`, an end of the log; returns the number of skipped offsets.
+        """Sets the position to `offset`, the log start or end; returns how many offsets it skips.
 
-        If the log start offset has overtaken the position, fetching continues there, and skips no
-        record that exists. If the position is after the end of the log, the end is looked up next
-        with `prefers_end`; otherwise fetching starts again at the log start.
+        If the log start offset has overtaken the position, fetching continues at the log start, and
+        skips no record that exists. If the position is after the end of the log, fetching starts
+        again at the log start; with `prefers_end`, the end is looked up instead. Does nothing, and
+        returns 0, if the position was set meanwhile.
         """
         if self.fetch_state is not FetchState.AWAIT_RESET:
-            return 0  # a call of `position` has set it meanwhile
+            return 0  # `ensure_positions` has set the position meanwhile
         before = self.position
         self.last_epoch = UNKNOWN_EPOCH
         if self.reset_strategy == "earliest" and prefers_end and offset <= before:
@@ -244,26 +247,29 @@ class TopicPartitionState:
                 self._on_reset(offset, is_overtaken=False)
             return 0
         is_overtaken = self.reset_strategy == "earliest" and before < offset
-        self.transition(FetchEvent.RESET_FINISHED)
+        self.transition(FetchStateEvent.RESET_FINISHED)
         self.position = offset
         self._on_reset(offset, is_overtaken=is_overtaken)
         return max(0, offset - before) if before != NO_POSITION else 0
 
     def _on_reset(self, offset: int, *, is_overtaken: bool) -> None:
         if not is_overtaken:  # if only the log start has moved, later offsets stay processed
-            self.incomplete = None
+            self.processed_bitmap = None
         self.epochs = EpochHistory(offset, UNKNOWN_EPOCH)
         self.user_committed = min(self.user_committed, offset)
         self._on_new_position(offset)
 
     def truncate_to(self, position: int, last_epoch: int, log_end: int) -> None:
-        """Moves the position back after a truncation; the common log ends at `log_end`."""
-        self.transition(FetchEvent.TRUNCATED)
+        """Moves the position back to `position` after a truncation of the log at `log_end`.
+
+        `last_epoch` is the leader epoch of the record before `position`.
+        """
+        self.transition(FetchStateEvent.TRUNCATED)
         self.position = position
         self.last_epoch = last_epoch
         if self.end is not None:
             self.end = min(self.end, max(log_end, position))
-        self.incomplete = None
+        self.processed_bitmap = None
         self.epochs = EpochHistory(position, last_epoch)
         self.user_committed = min(self.user_committed, position)  # other records may be there now
         self._on_new_position(position)
@@ -271,50 +277,63 @@ class TopicPartitionState:
     def on_fetched(
         self, position: int, last_epoch: int, epochs: Iterable[tuple[int, int]] = ()
     ) -> None:
-        """Moves the position after the batches of a fetch response.
+        """Moves the position to `position`, the offset after the batches of a fetch response.
 
         `last_epoch` is the leader epoch of the last batch; `epochs` has the offsets at which an
         epoch begins, each with the epoch.
         """
-        self.transition(FetchEvent.FETCHED)
+        self.transition(FetchStateEvent.FETCHED)
         self.position = position
         self.last_epoch = last_epoch
         self.epochs.add(epochs)
 
+    def rewind(self, position: int) -> None:
+        """Moves the position back to `position`: later batches were dropped and are fetched again.
+
+        This ends a reset, because the position before it may be in range.
+        """
+        if self.fetch_state is FetchState.AWAIT_RESET:
+            self.transition(FetchStateEvent.POSITION_SET)
+        self.position = position
+        self.last_epoch = self.epochs.rewind(position)
+
     def _on_new_position(self, offset: int) -> None:
-        """Sets the committed baseline after a change of the position that was no fetch."""
+        """Sets the committed baseline after the position was changed, except by a fetch.
+
+        The first position becomes the baseline; a later change sets the baseline to -1.
+        """
         self.committed_baseline = offset if self.is_first_position else NO_POSITION
         self.is_first_position = False
 
     # Leaders and replicas
 
     def may_fetch_from(self, leader_epoch: int) -> bool:
-        """Returns False if a leader of that epoch has to validate the position first (KIP-320).
+        """Returns False if a leader of that epoch must validate the position first (KIP-320).
 
         The log of a newer leader may lack records that were fetched. If the epoch of the record
         before the position is unknown, there is nothing to validate.
         """
         if leader_epoch != self.leader_epoch:
             if self.last_epoch >= 0 and 0 <= self.leader_epoch < leader_epoch:
-                self.transition(FetchEvent.LEADER_CHANGED)
+                self.transition(FetchStateEvent.LEADER_CHANGED)
                 return False
             self.leader_epoch = leader_epoch
         if self.fetch_state is not FetchState.FETCHING:
-            self.transition(FetchEvent.LEADER_UNCHANGED)
+            self.transition(FetchStateEvent.LEADER_UNCHANGED)
         return True
 
     def on_validated(self, leader_epoch: int) -> None:
         """Marks the position as valid: the leader of that epoch has the record before it."""
         self.leader_epoch = leader_epoch
-        self.transition(FetchEvent.VALIDATED)
+        self.transition(FetchStateEvent.VALIDATED)
 
     def prefer_replica(self, replica: int, until: float) -> None:
-        """Fetches from a replica that the leader names (KIP-392), up to `until`."""
+        """Fetches until `until` from a replica that the leader names (KIP-392)."""
         self.preferred_replica = replica
         self.replica_until = until
 
     def prefer_leader(self, until: float) -> None:
-        """Fetches from the leader up to `until`, because the preferred replica failed.
+        """Fetches from the leader, at least until `until`: the replica has failed or is unknown.
 
         Meanwhile requests have no rack: otherwise the leader might name the failed replica again,
         instead of sending records.
@@ -323,7 +342,10 @@ class TopicPartitionState:
         self.leader_until = until
 
     def select_node(self, leader: int, now: float, brokers: Container[int]) -> int:
-        """Returns the node id of the broker to fetch from."""
+        """Returns the node id of the broker to fetch from: the preferred replica or `leader`.
+
+        Returns the leader from `replica_until` on, and if `brokers` lack the replica.
+        """
         replica = self.preferred_replica
         if replica is None:
             return leader
@@ -341,7 +363,10 @@ class TopicPartitionState:
         self.attempts.not_before = now
 
     def on_failure(self, error: KprotoError, now: float) -> None:
-        """Backs off. Raises `error` if no retry helps, or after failures for `api_timeout_ms`."""
+        """Backs off. Raises `error` if no retry helps, or after failures for `api_timeout_ms`.
+
+        A deleted partition of a group is retried beyond that time, until it is revoked.
+        """
         remedy = fetch_remedy(error)
         if remedy is Remedy.FAIL:
             raise error
@@ -352,7 +377,8 @@ class TopicPartitionState:
     def request_offset_reset(self, error: KprotoError, now: float) -> None:
         """Requests a reset, because the position is out of range.
 
-        The first request is sent at once; after repeated failures it is sent after a backoff.
+        The reset is due at once after the first failure since the last success, and after a
+        backoff after further failures.
         """
         self.await_reset("earliest")
         self._back_off(error, now)
@@ -373,16 +399,20 @@ class TopicPartitionState:
     # Commits
 
     def may_commit(self, offset: int, position: int) -> bool:
-        """Returns True if records before `offset` may have been returned since the assignment.
+        """Returns False if the record before `offset` is from an earlier assignment or log.
 
-        All records before `position` were returned, except after a seek.
+        That is so if the partition is INITIALIZING, if `offset` is before the initial offset, or if
+        the topic was recreated and `offset` is after `position`, the offset of the next record.
         """
         if self.fetch_state is FetchState.INITIALIZING or offset < self.initial_offset:
             return False
         return not self.is_recreated or offset <= position
 
     def to_commit(self, offset: int, metadata: str = "") -> OffsetAndMetadata:
-        """Returns a commit of `offset`, with the leader epoch of the record before it, if known."""
+        """Returns a commit of `offset` with the leader epoch of the record before that offset.
+
+        The leader epoch is -1 if it is unknown.
+        """
         epoch = UNKNOWN_EPOCH
         if offset <= self.position:
             epoch = min(self.epochs.epoch_before(offset), self.last_epoch)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
-from ..commits.incomplete_offsets import IncompleteOffsets, build_bitmap, merge_bitmaps
+from ..commits.processed_bitmap import ProcessedBitmap, build_bitmap, merge_bitmaps
 from ..metadata.cluster import TopicPartition
 from .fetch_buffer import FetchBuffer
 from .in_flight_records import InFlightRange, PollMarker
@@ -25,19 +25,32 @@ class RecordProcessor(Protocol):
     Partitions are identified by their states; assignments by their assignment epochs.
     """
 
+    @property
+    def accepts_records(self) -> bool:
+        """True if more records may be polled."""
+        ...
+
+    @property
+    def queued_bytes(self) -> int:
+        """The size of the accepted records that are not processed."""
+        ...
+
     def first_incomplete(self, state: object) -> int | None:
-        """Returns the first offset that is not processed; None if all accepted records are."""
+        """Returns the first unprocessed offset of a partition; None if there is none.
+
+        Only records that the processor has accepted count.
+        """
         ...
 
     def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
-        """Returns the highest offset that was in flight, and the incomplete offsets up to it.
+        """Returns the highest offset that was started, and the incomplete offsets up to it.
 
-        None if no offset is incomplete.
+        Returns None if there are no such incomplete offsets, and always with order "partition".
         """
         ...
 
     def first_queued(self, state: object) -> int | None:
-        """Returns the first queued offset of a partition, or None."""
+        """Returns the first queued offset of a partition; None if there is none."""
         ...
 
     @property
@@ -46,7 +59,10 @@ class RecordProcessor(Protocol):
         ...
 
     def is_in_flight(self, epochs: Collection[object]) -> bool:
-        """Returns True if a record of these assignment epochs is in flight."""
+        """Returns True if a record of these assignment epochs is in flight.
+
+        Call it only after `drop`, because before that queued records may count as in flight.
+        """
         ...
 
     def oldest_started_at(self, now: float) -> float:
@@ -54,7 +70,7 @@ class RecordProcessor(Protocol):
         ...
 
     def drop(self, state: object) -> int | None:
-        """Drops the queued records of a partition; returns the first dropped offset, or None."""
+        """Drops the queued records of a partition; returns the first dropped offset or None."""
         ...
 
     def forget(self, state: object) -> None:
@@ -66,11 +82,11 @@ class RecordProcessor(Protocol):
         ...
 
     def pause(self, state: object) -> None:
-        """Starts no record of a partition until `resume`."""
+        """Stops starting records of a partition until `resume`."""
         ...
 
     def resume(self, state: object) -> None:
-        """Starts records of a paused partition again."""
+        """Allows the records of a paused partition to start."""
         ...
 
 
@@ -78,7 +94,8 @@ class PollTimer:
     """Measures the time since the last poll, for max.poll.interval.ms.
 
     `since` is the time at which `observe` noticed the last poll, in seconds. It may be later than
-    the poll, but not earlier.
+    the poll, but not earlier. While `run` processes the records, `PollState` sets `since` to the
+    start time of the oldest record in flight instead.
     """
 
     __slots__ = ("_marker", "since")
@@ -88,14 +105,14 @@ class PollTimer:
         self.since = now
 
     def observe(self, marker: PollMarker, now: float, *, is_polling: bool) -> None:
-        """Restarts the measurement if the marker has changed, or if a poll waits for records."""
+        """Sets `since` to `now` if `marker` has changed, or if a poll waits for records."""
         if is_polling or marker != self._marker:
             self._marker = marker
             self.since = now
 
 
 class PollState:
-    """Tracks which records the caller of `buffer`, or a `processor`, has processed."""
+    """Tracks which of the polled records are processed, by the caller or by the `processor`."""
 
     __slots__ = ("_timer", "buffer", "processor")
 
@@ -105,7 +122,11 @@ class PollState:
         self._timer = PollTimer(now)
 
     def on_poll(self, now: float) -> float:
-        """Marks the last records as processed; returns their processing time in seconds."""
+        """Marks the records of the last poll as processed; returns their processing time.
+
+        The time is in seconds, 0 if the last poll returned no records, or if the buffer has no
+        `batch_size`.
+        """
         self.buffer.on_poll()
         size = self.buffer.batch_size
         return 0.0 if size is None else size.on_poll(now)
@@ -116,14 +137,29 @@ class PollState:
             self.buffer.batch_size.on_records_returned(now)
 
     @property
+    def queued_bytes(self) -> int:
+        """The size of buffered and queued records."""
+        queued = 0 if self.processor is None else self.processor.queued_bytes
+        return self.buffer.size_in_bytes + queued
+
+    @property
+    def wants_records(self) -> bool:
+        """True if a poll would return a record, but no fetch is ready."""
+        return not self.buffer.ready and (self.processor is None or self.processor.accepts_records)
+
+    @property
     def in_flight(self) -> InFlightRange | None:
-        """The polled records that are not processed; None with a processor."""
+        """The polled records that are not processed yet.
+
+        None if there is none, or if `run` processes the records (`processor`).
+        """
         return None if self.processor is not None else self.buffer.in_flight
 
     def has_in_flight(self, states: Mapping[TopicPartition, TopicPartitionState]) -> bool:
         """Returns True if records of `states` are in flight, also after a seek.
 
-        Without a processor, records that the user has committed do not count.
+        With a processor, the result is valid only after `drop`. Without one, records that the user
+        has committed do not count.
         """
         if self.processor is not None:
             epochs = {state.assignment_epoch for state in states.values()}
@@ -137,8 +173,10 @@ class PollState:
         return its.user_committed < in_flight.next_offset
 
     def last_poll_at(self, now: float, *, is_polling: bool) -> float:
-        """Returns the time of the last poll, in seconds; with a processor, the time at which its
-        oldest record in flight was started.
+        """Returns the time of the last poll, in seconds; `now` while a poll waits for records.
+
+        With a processor, returns the start time of its oldest record in flight; `now` if no record
+        is in flight.
         """
         timer = self._timer
         if self.processor is not None:
@@ -148,7 +186,7 @@ class PollState:
         return timer.since
 
     def position_of(self, state: TopicPartitionState) -> int:
-        """Returns the offset of the next record to be polled; the partition has a position."""
+        """Returns the offset of the next record to be polled; `state` must have a position."""
         if self.processor is not None:
             queued = self.processor.first_queued(state)
             if queued is not None:
@@ -157,23 +195,32 @@ class PollState:
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The offset of the next record, by partition with buffered or queued records."""
+        """The offset of the next record to poll, of each partition with records in memory."""
         found = self.buffer.positions
         return found if self.processor is None else found | self.processor.queued_positions
 
     def processed_offset(self, state: TopicPartitionState) -> int:
-        """Returns the offset after the last processed record of a partition with a position."""
+        """Returns the offset before which all records are processed.
+
+        `state` must have a position.
+        """
         if self.processor is None:
             return self.buffer.processed_offset(state)
         first = self.processor.first_incomplete(state)
         return self.position_of(state) if first is None else first
 
-    def incomplete_of(self, state: TopicPartitionState) -> IncompleteOffsets | None:
-        """Returns the offsets processed after the first incomplete record, by any member."""
-        return merge_bitmaps(self.incomplete_here(state), state.incomplete)
+    def bitmap_of(self, state: TopicPartitionState) -> ProcessedBitmap | None:
+        """Returns the offsets that any member processed after the first incomplete record.
 
-    def incomplete_here(self, state: TopicPartitionState) -> IncompleteOffsets | None:
-        """Returns the offsets processed after the first incomplete record since the assignment."""
+        Returns None if there are none.
+        """
+        return merge_bitmaps(self.bitmap_here(state), state.processed_bitmap)
+
+    def bitmap_here(self, state: TopicPartitionState) -> ProcessedBitmap | None:
+        """Returns the offsets that this member processed after the first incomplete record.
+
+        Returns None if there are none.
+        """
         own = None if self.processor is None else self.processor.incomplete_offsets(state)
         if own is None:
             return None
@@ -183,16 +230,17 @@ class PollState:
     # Partitions that are dropped
 
     def drop(self, state: TopicPartitionState) -> int:
-        """Drops buffered and queued records; returns the offset after the last returned record."""
+        """Drops buffered and queued records; returns the offset of the next one to be processed."""
         dropped = None if self.processor is None else self.processor.drop(state)
         position = self.position_of(state) if dropped is None else dropped
         self.buffer.drop(state)
         return position
 
     def drop_truncated(self, state: TopicPartitionState) -> int:
-        """Drops the records of a truncated log; returns the offset after the last returned record.
+        """Drops the records of a truncated log; returns the offset of the next record to be polled.
 
-        Records in flight count as not processed: they are returned again if the log still has them.
+        With a processor, its first incomplete record and all later ones count as not returned: they
+        are returned again if the log still has them.
         """
         if self.processor is None:
             return self.buffer.drop(state)

@@ -1,15 +1,15 @@
 """Truncated logs (KIP-320): the requests of OffsetForLeaderEpoch, and their responses.
 
 After an unclean leader election, fetched records may be gone, and other records have their offsets.
-A consumer knows the leader epoch of the last record that it fetched; the leader returns the end of
-that epoch in its log. Records that were fetched after that end have diverged. Plain functions on
-plain data.
+A consumer sends the leader epoch of the last record that it fetched; the leader returns the offset
+at which that epoch ends in its log. Fetched records from that offset on have diverged. Plain
+functions on plain data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ...messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
@@ -47,7 +47,7 @@ class RequestedEpoch(NamedTuple):
 class EpochEnd(NamedTuple):
     """The largest epoch up to the requested one, and the offset after its last record.
 
-    Both are -1 if the leader knows no such epoch.
+    Both are -1 if the log of the leader has no such epoch.
     """
 
     epoch: int
@@ -55,15 +55,16 @@ class EpochEnd(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """True if the leader knows the epoch."""
+        """True if the log of the leader has an epoch up to the requested one."""
         return self.epoch >= 0 and self.offset >= 0
 
 
 class LogTruncatedError(KprotoError):
-    """The log of a partition was truncated, so that returned records are gone (KIP-320).
+    """The log of a partition was truncated: returned records are gone, or may be (KIP-320).
 
     `position` is the offset after the last returned record. Records from `diverging_offset` on are
-    gone, and other records may have their offsets; it is None if the leader does not know it.
+    gone, and other records may have their offsets. `diverging_offset` is None if the leader does
+    not know where the logs diverge: then it is unknown which records are gone.
     """
 
     def __init__(
@@ -88,11 +89,6 @@ class LogTruncatedError(KprotoError):
             f"{topic}[{partition}]: its log was truncated: {what}; {advice}, or with start "
             "'earliest' or 'latest', which resets the position by itself"
         )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles all arguments, because the text alone does not rebuild the exception."""
-        arguments = (self.topic, self.partition, self.position, self.diverging_offset)
-        return type(self), arguments, vars(self)
 
 
 def epochs_request(
@@ -122,7 +118,7 @@ def epoch_ends(
         for part in topic.partitions:
             tp = (topic.topic, part.partition)
             if part.error_code:
-                what = f"asking where a leader epoch of {topic.topic}[{part.partition}] ends"
+                what = f"finding the end of a leader epoch of {topic.topic}[{part.partition}]"
                 yield tp, error_of_code(part.error_code, what)
             else:
                 yield tp, EpochEnd(part.leader_epoch, part.end_offset)

@@ -1,4 +1,4 @@
-"""`ProcessedOffsets`: the processed offset of each partition, and the offsets to commit.
+"""`CommitPlanner`: the processed offset of each partition, and the offsets to commit.
 
 Sans-IO: times are passed in, in seconds of the client's clock.
 """
@@ -11,20 +11,20 @@ from typing import TypeAlias
 
 from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.commit_state import CommitState
-from ..commits.incomplete_offsets import MAX_METADATA_BYTES, IncompleteOffsets, encode_bitmap
 from ..commits.offset_requests import OffsetAndMetadata
+from ..commits.processed_bitmap import MAX_METADATA_BYTES, ProcessedBitmap, encode_bitmap
 from ..metadata.cluster import TopicPartition
 from .partition_state import TopicPartitionState
 from .poll_state import PollState
 
-__all__ = ["ProcessedOffsets"]
+__all__ = ["CommitPlanner"]
 
 logger = logging.getLogger("kproto.client")
 
 _States: TypeAlias = Mapping[TopicPartition, TopicPartitionState]
 
 
-class ProcessedOffsets:
+class CommitPlanner:
     """Compares the processed offsets of `poll` with the committed ones of `commit_state`."""
 
     __slots__ = ("_commit_state", "_most_metadata", "_poll")
@@ -49,38 +49,41 @@ class ProcessedOffsets:
         return self._commit_state.due(processed, now)
 
     def of(self, states: _States) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Returns the commit of each partition with a position, at its processed offset."""
+        """Returns a commit of the processed offset of each partition that has a position.
+
+        Offsets that the user has committed count as processed.
+        """
         found = {}
         for tp, state in states.items():
             if state.has_position:
                 offset = max(self._poll.processed_offset(state), state.user_committed)
-                found[tp] = self.commit_of(state, offset, self._poll.incomplete_of(state))
+                found[tp] = self.commit_of(state, offset, self._poll.bitmap_of(state))
         return found
 
     def commit_of(
         self,
         state: TopicPartitionState,
         offset: int,
-        incomplete: IncompleteOffsets | None,
+        bitmap: ProcessedBitmap | None,
         metadata: str = "",
     ) -> OffsetAndMetadata:
         """Returns a commit of `offset`.
 
-        Without `metadata` of the user, the metadata has the incomplete offsets, up to the length
-        that the broker accepts.
+        Without `metadata` of the user, the metadata has `bitmap`, shortened to the length that the
+        broker accepts.
         """
-        text = metadata or encode_bitmap(incomplete, offset, state.topic_id, self._most_metadata)
+        text = metadata or encode_bitmap(bitmap, offset, state.topic_id, self._most_metadata)
         return state.to_commit(offset, text)
 
     def _unchanged(
         self, states: _States, processed: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> set[TopicPartition]:
-        """Returns the partitions without a processed record since the committed baseline."""
+        """Returns the partitions in which no record was processed since the committed baseline."""
         return {
             tp
             for tp, its in processed.items()
             if its.offset == states[tp].committed_baseline
-            and self._poll.incomplete_here(states[tp]) is None
+            and self._poll.bitmap_here(states[tp]) is None
         }
 
     def on_metadata_too_large(self, length: int) -> None:
@@ -88,7 +91,7 @@ class ProcessedOffsets:
         if length <= self._most_metadata:
             self._most_metadata = length // 2
             logger.warning(
-                "the broker takes no metadata of %d bytes (offset.metadata.max.bytes): records "
+                "the broker accepts no metadata of %d bytes (offset.metadata.max.bytes): records "
                 "that were processed after an incomplete one may be redelivered",
                 length,
             )

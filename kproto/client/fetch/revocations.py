@@ -17,7 +17,9 @@ __all__ = ["PendingRevocations"]
 
 
 @dataclass(slots=True)
-class _Pending:
+class _PendingRevocation:
+    """A partition whose revocation is not complete."""
+
     state: TopicPartitionState
     is_interrupted: bool = False  # its offsets are not committed any more
     was_listener_called: bool = False
@@ -25,14 +27,14 @@ class _Pending:
 
 
 class PendingRevocations:
-    """Tracks partitions that are being revoked, and losses that the listener has not completed."""
+    """Tracks partitions that are being revoked, and losses for which `on_lost` has not returned."""
 
     __slots__ = ("_pending", "unreported_losses")
 
     def __init__(self) -> None:
-        self._pending: dict[TopicPartition, _Pending] = {}
-        #: Lost partitions for which `on_lost` was not called, or was interrupted: it is called
-        #: before the next change of the assignment.
+        self._pending: dict[TopicPartition, _PendingRevocation] = {}
+        #: Lost partitions for which `on_lost` was not called, or was interrupted: the next loss or
+        #: assignment, or `close`, calls it.
         self.unreported_losses: set[TopicPartition] = set()
 
     @property
@@ -45,7 +47,7 @@ class PendingRevocations:
         return {tp: its.state for tp, its in self._pending.items() if not its.is_interrupted}
 
     def state_of(self, tp: TopicPartition) -> TopicPartitionState | None:
-        """Returns the state of a partition that can still be committed."""
+        """Returns the state of a partition; None if it is not being revoked, or not committable."""
         pending = self._pending.get(tp)
         return None if pending is None or pending.is_interrupted else pending.state
 
@@ -59,7 +61,7 @@ class PendingRevocations:
         for tp, state in states.items():
             pending = self._pending.get(tp)
             if pending is None:
-                self._pending[tp] = _Pending(state)
+                self._pending[tp] = _PendingRevocation(state)
             else:
                 pending.state = state
 
@@ -68,7 +70,7 @@ class PendingRevocations:
         states: Mapping[TopicPartition, TopicPartitionState],
         tps: Collection[TopicPartition],
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns `states`, and those of `tps` whose interrupted revocation continues now."""
+        """Returns `states`, and the states of the `tps` whose interrupted revocation continues."""
         resumed = dict(states)
         for tp, pending in self._pending.items():
             if pending.is_interrupted and tp in tps:
@@ -78,7 +80,7 @@ class PendingRevocations:
         return resumed
 
     def interrupt(self, tps: Iterable[TopicPartition]) -> None:
-        """Marks the revocation of `tps` as interrupted."""
+        """Marks the revocation of `tps` as interrupted: their offsets are no longer committed."""
         for tp in tps:
             if tp in self._pending:
                 self._pending[tp].is_interrupted = True
@@ -96,7 +98,7 @@ class PendingRevocations:
                 self._pending[tp].has_listener_returned = True
 
     def not_returned(self, tps: Iterable[TopicPartition]) -> set[TopicPartition]:
-        """Returns the partitions for which `on_revoked` has not returned."""
+        """Returns those of `tps` for which `on_revoked` has not returned."""
         return {
             tp
             for tp in tps
@@ -108,9 +110,10 @@ class PendingRevocations:
         states: Mapping[TopicPartition, TopicPartitionState],
         tps: Collection[TopicPartition],
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns `states`, and those of `tps` that are being revoked: all are lost.
+        """Returns all lost partitions: `states`, and those of `tps` that are being revoked.
 
-        A loss is unreported until `on_lost` has returned, unless `on_revoked` was called for it.
+        A loss is unreported until `on_lost` has returned, except if `on_revoked` was called for the
+        partition.
         """
         gone = dict(states)
         gone |= {tp: its.state for tp, its in self._pending.items() if tp in tps}

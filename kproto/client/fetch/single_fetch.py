@@ -11,8 +11,8 @@ from ..core.retry import Remedy
 from ..metadata.cluster_view import ClusterView
 from .completed_fetch import aborted_transactions
 from .fetch_requests import FetchedPartition, fetch_remedy, fetch_request
-from .fetch_session import RequestedPartition, fetched_partitions, without_session
-from .fetcher import fetch_from
+from .fetch_session import RequestedPartition, without_session
+from .fetcher import fetch_from, fetched_partitions
 
 __all__ = ["fetch_partition"]
 

@@ -1,7 +1,9 @@
-"""`StartOffsets`: the start positions of a group consumer. Sans-IO: times are passed in.
+"""`StartOffsetResolver`: the start positions of a group consumer. Sans-IO: times are passed in.
 
 A partition starts at the committed offset of the group. Without a commit the option `start`
-decides: the start or end of the log, or the first record since a time.
+decides: the start or end of the log, the first record at or after a time, or an error. But
+partitions of recreated topics and of retry topics without a commit start at the log start. So does
+a partition that was added later, if it would otherwise start at the end of the log.
 """
 
 from __future__ import annotations
@@ -12,21 +14,21 @@ from typing import TypeAlias
 
 from ..commits.commit_state import CommitState
 from ..commits.errors import NoCommittedOffsetError
-from ..commits.incomplete_offsets import decode_bitmap
 from ..commits.offset_requests import CommittedOffset
+from ..commits.processed_bitmap import decode_bitmap
 from ..metadata.cluster import TopicInfo, TopicPartition
-from .effects import Effect, Signal
+from .effects import Effect, FetchEffect
 from .partition_state import NO_POSITION, FetchState, TopicPartitionState
 from .start_options import GroupStart, Start
 from .topic_history import TopicHistory
 
-__all__ = ["StartOffsets"]
+__all__ = ["StartOffsetResolver"]
 
 _States: TypeAlias = Mapping[TopicPartition, TopicPartitionState]
 
 
-class StartOffsets:
-    """Sets the first positions of `partitions`."""
+class StartOffsetResolver:
+    """Sets the first positions of `partitions`: from commits of the group, or by option `start`."""
 
     def __init__(
         self,
@@ -63,23 +65,25 @@ class StartOffsets:
         )
 
     def cancel_lookup(self) -> list[Effect]:
-        """Cancels a look-up whose partitions were all revoked or moved.
+        """Returns the effect that cancels the look-up if no state in the look-up is current.
 
-        The next look-up then has a timeout of its own.
+        A revocation, a seek or a recreated topic has then replaced every state. The next look-up
+        then has a timeout of its own.
         """
         if not self._lookup_states or any(
             self._partitions.get(state.tp) is state for state in self._lookup_states
         ):
             return []
         self._lookup_states = []
-        return [Signal.CANCEL_LOOKUP]
+        return [FetchEffect.CANCEL_LOOKUP]
 
     def initializing(
         self, tps: Container[TopicPartition] | None = None, *, has_no_commit: bool
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns the INITIALIZING partitions of `tps`, or all of them.
+        """Returns the INITIALIZING partitions of `tps`; without `tps`, all of them.
 
-        They wait for their committed offsets; with `has_no_commit`, for their start offsets.
+        With `has_no_commit`, returns those for which the group has no committed offset; otherwise
+        those whose committed offset is unknown. Partitions in `awaiting_assignment` are left out.
         """
         return {
             tp: state
@@ -93,7 +97,7 @@ class StartOffsets:
     def _still_initializing(
         self, states: _States, *, has_no_commit: bool
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns the states that were neither moved nor revoked meanwhile."""
+        """Returns those of `states` that no seek, look-up or revocation has changed meanwhile."""
         now = self.initializing(states, has_no_commit=has_no_commit)
         return {tp: state for tp, state in states.items() if now.get(tp) is state}
 
@@ -105,7 +109,7 @@ class StartOffsets:
         topics: Mapping[str, TopicInfo],
         now: float,
     ) -> list[Effect]:
-        """Starts partitions at their committed offsets.
+        """Starts partitions at their committed offsets; marks those that have none.
 
         `of_deleted_topics` are partitions whose commits belong to a deleted topic of the same name;
         they start at the log start.
@@ -123,17 +127,17 @@ class StartOffsets:
                 state.initial_offset = offset.offset
                 info = topics.get(tp[0])
                 topic_id = state.topic_id if info is None else info.topic_id
-                state.incomplete = decode_bitmap(offset.metadata, offset.offset, topic_id)
+                state.processed_bitmap = decode_bitmap(offset.metadata, offset.offset, topic_id)
                 known[tp] = state.to_commit(offset.offset, offset.metadata)
                 effects += self.on_position(state)
         self._commit_state.add_known(known, now)
         return effects
 
     def without_start_offset(self, states: _States) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns the partitions without a commit to which the option `start` applies.
+        """Returns the partitions that have no committed offset, so that the option `start` applies.
 
         Partitions of `from_start` topics start at the log start instead. Raises
-        NoCommittedOffsetError if `start` is "none".
+        NoCommittedOffsetError if `start` is "none" and applies to a partition.
         """
         for tp, state in states.items():
             if tp[0] in self.from_start:
@@ -150,7 +154,7 @@ class StartOffsets:
         states: _States,
         found: Mapping[TopicPartition, int],
     ) -> list[Effect]:
-        """Starts partitions without a commit at the offset of a time, or at an end of the log."""
+        """Starts partitions without a commit: at the offset of a time, the log start or the end."""
         start = self._start
         effects: list[Effect] = []
         for tp, state in self._still_initializing(states, has_no_commit=True).items():
@@ -173,7 +177,10 @@ class StartOffsets:
         state.await_reset("earliest")
 
     def on_position(self, state: TopicPartitionState) -> list[Effect]:
-        """Commits a start offset at once if a later member would start at another offset."""
+        """Adds a start offset to commit, if a later member would start at another offset.
+
+        Returns the effect that commits the start offset at once; otherwise no effect.
+        """
         if not state.commits_start or not state.has_position:
             return []
         if state.fetch_state is not FetchState.FETCHING:
@@ -182,4 +189,4 @@ class StartOffsets:
         if self._partitions.get(state.tp) is not state:
             return []
         self._commit_state.add_start_offset(state.tp, state.to_commit(state.position))
-        return [Signal.COMMIT_NOW]
+        return [FetchEffect.COMMIT_NOW]

@@ -1,4 +1,4 @@
-"""Validates the topics and the `start` option of a consumer. Plain functions."""
+"""Validates the topics and the option `start` of a consumer, and evaluates `start`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = [
     "LAST_OFFSET",
     "GroupStart",
     "Start",
-    "checked_group_start",
-    "checked_start",
+    "check_group_start",
+    "check_start",
     "checked_topics",
     "reset_policy_of",
     "start_time_ms",
@@ -25,16 +25,19 @@ __all__ = [
 
 LAST_OFFSET: Final = 0x7FFFFFFFFFFFFFFF
 
-#: The start of a plain consumer: an end of the logs, or an offset for each partition.
+#: The start of a plain consumer: the log start, the log end, or an offset for each partition.
 Start: TypeAlias = Literal["earliest", "latest"] | Mapping[TopicPartition, int]
 
-#: The start of partitions without a committed offset: an end of the log, an error ("none"), or the
-#: first record since a time or since a duration before now (KIP-1106).
+#: The start of partitions without a committed offset: the log start, the log end, an error
+#: ("none"), or the first record at or after a time. A timedelta is a time back from now (KIP-1106).
 GroupStart: TypeAlias = Literal["earliest", "latest", "none"] | datetime | timedelta
 
 
-def checked_group_start(start: object) -> None:
-    """Raises ConfigurationError if `start` is no `GroupStart`."""
+def check_group_start(start: object) -> None:
+    """Raises ConfigurationError if `start` is no `GroupStart`, or an invalid time.
+
+    A datetime needs a time zone, and must not be before 1970. A timedelta must not be negative.
+    """
     if isinstance(start, datetime):
         if start.utcoffset() is None:
             raise ConfigurationError(
@@ -56,14 +59,14 @@ def checked_group_start(start: object) -> None:
 
 
 def start_time_ms(start: datetime | timedelta, now_ms: int) -> int:
-    """Returns the time of the first wanted record, in ms since 1970."""
+    """Returns the time of `start` in ms since 1970."""
     if isinstance(start, timedelta):
         return max(0, now_ms - round(start.total_seconds() * 1000))
     return round(start.timestamp() * 1000)
 
 
-def checked_start(start: object) -> None:
-    """Raises ConfigurationError if `start` is no `Start`."""
+def check_start(start: object) -> None:
+    """Raises ConfigurationError if `start` is no `Start`, or has an invalid offset."""
     if not isinstance(start, Mapping) and start not in ("earliest", "latest"):
         raise ConfigurationError(
             f"start is {start!r}; it is 'earliest', 'latest' or an offset for each partition"
@@ -83,7 +86,10 @@ def reset_policy_of(start: Start | GroupStart) -> ResetPolicy:
 def checked_topics(
     topics: str | Iterable[str] | Iterable[TopicPartition],
 ) -> list[str | TopicPartition]:
-    """Returns the topics and partitions as a list. Raises ConfigurationError."""
+    """Returns the topics and partitions as a list.
+
+    Raises ConfigurationError if an element is something else, or if `topics` is empty.
+    """
     if not isinstance(topics, Iterable):
         raise ConfigurationError(f"{topics!r} is neither a topic nor partitions")
     wanted: list[str | TopicPartition] = []
@@ -103,5 +109,5 @@ def checked_topics(
 
 
 def topic_of(wanted: str | TopicPartition) -> str:
-    """Returns the name of the topic."""
+    """Returns the topic of `wanted`, which is a topic or a partition."""
     return wanted if isinstance(wanted, str) else wanted[0]

@@ -1,4 +1,4 @@
-"""`StartPositions`: finds the partitions of a plain consumer, with start positions and ends."""
+"""`StartPositionLookup`: finds the partitions of a plain consumer, their starts and ends."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .partition_state import TopicPartitionState
 from .start_options import Start, topic_of
 from .subscription_state import SubscriptionState
 
-__all__ = ["StartPositions", "find_partitions", "resolve_start_positions"]
+__all__ = ["StartPositionLookup", "find_partitions", "resolve_start_positions"]
 
 _LONG_AGO: Final = float("-inf")
 
 
-class StartPositions:
-    """Looks up the start positions of `subscriptions`; it handles a plain consumer's effects.
+class StartPositionLookup:
+    """Looks up the start positions of `subscriptions`; is the EffectHandler of a plain consumer.
 
     The fetches use connections of `owner`.
     """
@@ -46,16 +46,19 @@ class StartPositions:
         self._read_committed = read_committed
 
     def on_metadata(self) -> None:
-        """Compares the metadata with the subscription state, and restarts recreated topics."""
+        """Compares the metadata with the subscription state.
+
+        Looks up start positions again for a topic that was recreated before its first fetch.
+        """
         self.apply(self._subscriptions.on_metadata(self._view.cluster.topics))
         for name in self._subscriptions.to_restart:
             self._in_flight.start_lookup(f"start of {name}", self.restart(name))
 
     def apply(self, effects: Iterable[Effect]) -> None:
-        """Does nothing: a plain consumer has no effects apart from fetches."""
+        """Does nothing: the effects concern group consumers."""
 
     async def find(self) -> None:
-        """Looks up all wanted partitions and their start positions."""
+        """Looks up all subscribed partitions and their start positions."""
         wanted = self._subscriptions.options.subscribed
         self._subscriptions.start(await self._look_up(wanted))
 
@@ -124,7 +127,7 @@ async def resolve_start_positions(
     stop_at_end: bool,
     read_committed: bool,
 ) -> dict[TopicPartition, TopicPartitionState]:
-    """Returns each partition with its start position, and with `stop_at_end` its present end.
+    """Returns the state of each partition: its start position, and its end if `stop_at_end`.
 
     Raises ConfigurationError for a partition of which `start` has no offset.
     """
@@ -137,7 +140,7 @@ async def resolve_start_positions(
     if isinstance(start, Mapping):
         missing = [tp for tp in tps if tp not in start]
         if missing:
-            raise ConfigurationError(f"start gives no offset for {missing[0]}")
+            raise ConfigurationError(f"start has no offset for {missing[0]}")
         positions = {tp: start[tp] for tp in tps}
     else:
         positions = await offsets(start)

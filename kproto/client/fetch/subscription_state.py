@@ -2,7 +2,7 @@
 
 For plain and group consumers alike it also owns the fetch buffer, pauses and backpressure, the
 records in flight, pending revocations and losses, and the commit state. Sans-IO: times are passed
-in, in seconds of the client's clock, and consumers carry out the effects that it returns.
+in, in seconds of the client's clock, and a group consumer carries out the effects that it returns.
 """
 
 from __future__ import annotations
@@ -15,22 +15,20 @@ from ...protocol.error_codes import code_of, error_of_code
 from ...wire.uuid import ZERO_UUID, Uuid
 from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.commit_state import CommitState
-from ..commits.incomplete_offsets import (
-    IncompleteOffsets,
-)
 from ..commits.membership import GroupMembership
 from ..commits.offset_requests import OffsetAndMetadata
+from ..commits.processed_bitmap import ProcessedBitmap
 from ..metadata.cluster import TopicInfo, TopicPartition
 from ..settings import ClientSettings
 from .completed_fetch import CompletedFetch
-from .effects import ConnectToLeaders, Effect, Signal
+from .effects import ConnectToLeaders, Effect, FetchEffect
 from .fetch_buffer import FetchBuffer
 from .fetch_plan import FetchPlan, plan_fetches
 from .partition_state import FetchState, TopicPartitionState
 from .poll_state import PollState
-from .processed_offsets import ProcessedOffsets
+from .processed_offsets import CommitPlanner
 from .revocations import PendingRevocations
-from .start_offsets import StartOffsets
+from .start_offsets import StartOffsetResolver
 from .start_options import GroupStart, Start, topic_of
 from .topic_history import TopicHistory
 
@@ -44,9 +42,9 @@ _RECREATED: Final = code_of("UNKNOWN_TOPIC_ID")
 class SubscriptionOptions(NamedTuple):
     """The topics, partitions and start of a consumer.
 
-    `subscribed` are the topics and partitions of a plain consumer; with `stop_at_end` it stops at
-    the ends that they have at the start. With a `group_id` partitions are assigned: by the group if
-    `is_shared`, manually otherwise.
+    `subscribed` are the topics and partitions of a plain consumer; with `stop_at_end` the consumer
+    stops at the ends that the partitions have when it starts. With a `group_id` partitions are
+    assigned: by the group if `is_shared`, manually otherwise.
     """
 
     start: Start | GroupStart
@@ -74,12 +72,12 @@ class SubscriptionState:
         self.options = options
         self.poll = PollState(buffer, now)
         self.commit_state = commit_state or CommitState(0)
-        self.processed = ProcessedOffsets(self.poll, self.commit_state)
+        self.processed = CommitPlanner(self.poll, self.commit_state)
         self.partitions: dict[TopicPartition, TopicPartitionState] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}  # of the last fetch
         self._subscribed_topics = list(dict.fromkeys(map(topic_of, options.subscribed)))
         self.topics = TopicHistory()
-        self.starts = StartOffsets(
+        self.starts = StartOffsetResolver(
             self.partitions,
             self.topics,
             self.commit_state,
@@ -98,7 +96,7 @@ class SubscriptionState:
     # Fetching
 
     def fetchable(self) -> list[TopicPartitionState]:
-        """Returns the partitions that may be fetched, reset or validated, in their order."""
+        """Returns partitions that may be fetched, reset or validated, in the order of fetches."""
         excluded = (
             self._awaiting_callback
             | self.starts.awaiting_assignment
@@ -120,14 +118,14 @@ class SubscriptionState:
         epoch_of: Callable[[str, int], int],
         brokers: Container[int],
     ) -> FetchPlan:
-        """Returns the requests that are due at `now` at each broker."""
+        """Returns the requests to each broker that are due at `now`."""
         return plan_fetches(self.fetchable(), now, leader_since, epoch_of, brokers)
 
     def preempts(self, plan: FetchPlan, busy: Container[int]) -> bool:
-        """Returns True if newly assigned partitions would wait for a fetch in flight at a `busy`
-        broker.
+        """Returns True if newly assigned partitions would wait for a fetch in flight.
 
-        A newly assigned partition counts only in the first plan that fetches it.
+        `busy` has the node ids of the brokers with a fetch in flight. A newly assigned partition
+        counts only in the first plan that fetches it.
         """
         if not self._prioritized:
             return False
@@ -140,11 +138,11 @@ class SubscriptionState:
         return preempts
 
     def is_current(self, state: TopicPartitionState) -> bool:
-        """Returns False for the state of a partition that was revoked, moved or recreated."""
+        """Returns False if a revocation, a seek or a recreated topic has replaced the state."""
         return self.partitions.get(state.tp) is state
 
     def move_to_end(self, state: TopicPartitionState) -> None:
-        """Fetches all other partitions before this one."""
+        """Moves a partition to the end of the order: it is fetched after all others."""
         self.partitions[state.tp] = self.partitions.pop(state.tp)
 
     def on_fetched(
@@ -155,7 +153,7 @@ class SubscriptionState:
         last_epoch: int,
         epochs: Iterable[tuple[int, int]],
     ) -> None:
-        """Moves the position after a fetch response, and buffers its batches, if it has any.
+        """Moves the position to `position`, and buffers the batches of a fetch response, if any.
 
         The partition moves to the end of the order, so that each partition gets its share of full
         responses.
@@ -168,7 +166,10 @@ class SubscriptionState:
     def on_offset_reset(
         self, state: TopicPartitionState, offset: int, *, prefers_end: bool
     ) -> tuple[int, list[Effect]]:
-        """Resets the position to `offset`, from ListOffsets; returns the number of lost offsets."""
+        """Resets the position to `offset`, from ListOffsets.
+
+        Returns the number of offsets that the reset skips, and effects.
+        """
         before = state.position
         lost = state.reset(offset, prefers_end=prefers_end)
         if state.position < before and self.poll.processor is not None:
@@ -184,15 +185,33 @@ class SubscriptionState:
     def on_truncated(
         self, state: TopicPartitionState, position: int, last_epoch: int, log_end: int
     ) -> list[Effect]:
-        """Moves the position back, because the log of the leader ends before it."""
+        """Moves the position back, because the leader's log ends before the position."""
         state.truncate_to(position, last_epoch, log_end)
         return self.starts.on_position(state)
 
     def rewind_broken(self) -> TopicPartitionState:
-        """Moves the position back to a batch that cannot be decoded; it is fetched again."""
+        """Moves the position back to the batch that cannot be decoded; returns its partition.
+
+        The batch is fetched again.
+        """
         broken = self.poll.buffer.drop_broken()
-        broken.state.position = broken.from_offset
+        broken.state.rewind(broken.from_offset)
         return broken.state
+
+    def make_room(self, limit: int) -> bool:
+        """Returns True if the buffered and queued records have at most `limit` bytes.
+
+        If a poll waits for records, drops fetches of paused partitions, which are fetched again
+        after the pause, and returns True in any case: otherwise the poll would wait for ever.
+        """
+        more = self.poll.queued_bytes - limit
+        if more <= 0:
+            return True
+        if not self.poll.wants_records:
+            return False
+        for state, offset in self.poll.buffer.drop_paused(more):
+            state.rewind(offset)
+        return True
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
@@ -207,9 +226,9 @@ class SubscriptionState:
     ) -> list[Effect]:
         """Finds recreated topics and added partitions in new metadata.
 
-        If a plain consumer reads a whole topic, it reads added partitions from their start, so that
-        it misses no record. Raises BrokerResponseError if a topic was recreated and `stop_at_end`
-        is set.
+        If a plain consumer reads a whole topic without `stop_at_end`, it reads added partitions
+        from their start, so that it misses no record. Raises BrokerResponseError if a topic was
+        recreated and `stop_at_end` is set, unless the start of the topic is looked up again.
         """
         effects: list[Effect] = []
         names = self._subscribed_topics or list(
@@ -223,7 +242,7 @@ class SubscriptionState:
             if info.is_recreated_since(before):
                 effects += self._on_recreated(info, member)
             elif before is not None and before.partitions.keys() != info.partitions.keys():
-                effects.append(Signal.TOPICS_CHANGED)
+                effects.append(FetchEffect.TOPICS_CHANGED)
             self.topics.set_current(info)
             if name in self.options.subscribed and not self.options.stop_at_end:
                 self._add_partitions(info)
@@ -240,11 +259,13 @@ class SubscriptionState:
                 state.await_reset("earliest")
 
     def _on_recreated(self, info: TopicInfo, member: GroupMembership[Any] | None) -> list[Effect]:
-        """Reads a topic that was deleted and recreated from its start (KIP-516).
+        """Resets the partitions of a recreated topic to their log start (KIP-516).
 
-        If a plain consumer has fetched nothing of the topic yet, its start is looked up again. The
-        exception is "latest": looked up now, it would skip records that are new since the start. A
-        member of the consumer protocol waits until the new topic id is assigned, because the
+        If a plain consumer has fetched nothing of the topic yet, its start positions are looked up
+        again instead; but not with start "latest", because the log end would skip records of the
+        recreated topic. Any other consumer with `stop_at_end` raises UNKNOWN_TOPIC_ID.
+
+        A member of the consumer protocol waits until the new topic id is assigned, because the
         coordinator may assign it to another member.
         """
         tps = [tp for tp in self.partitions if tp[0] == info.name]
@@ -289,7 +310,10 @@ class SubscriptionState:
     def restart(
         self, name: str, states: Mapping[TopicPartition, TopicPartitionState], topic_id: Uuid
     ) -> None:
-        """Replaces all partitions of a topic by `states`, whose start was looked up again."""
+        """Replaces all partitions of a recreated topic by `states`, which have new positions.
+
+        The positions were looked up for `topic_id`.
+        """
         for tp in [tp for tp in self.partitions if tp[0] == name]:
             del self.partitions[tp]
         self.partitions.update(states)
@@ -320,7 +344,7 @@ class SubscriptionState:
                 tp, self._next_epoch(), self.topics.get(tp[0]) or topics.get(tp[0])
             )
         self._awaiting_callback.update(added)
-        return [*effects, Signal.LOOK_UP_POSITIONS, ConnectToLeaders(added)]
+        return [*effects, FetchEffect.LOOK_UP_POSITIONS, ConnectToLeaders(added)]
 
     def _create_state(
         self, tp: TopicPartition, assignment_epoch: int, info: TopicInfo | None
@@ -336,12 +360,16 @@ class SubscriptionState:
     def on_callback_returned(self, tps: Iterable[TopicPartition]) -> list[Effect]:
         """Allows fetches of these partitions, because `on_assigned` has returned."""
         self._awaiting_callback.difference_update(tps)
-        return [Signal.WAKE_POLL]
+        return [FetchEffect.WAKE_POLL]
 
     def seek(
         self, tp: TopicPartition, assignment_epoch: int | None = None
     ) -> tuple[TopicPartitionState, list[Effect]]:
-        """Drops the position and the buffered records of a partition; returns its new state."""
+        """Drops the position and the buffered records of a partition.
+
+        Returns its new state, and effects. The state has `assignment_epoch`, by default the former
+        assignment epoch.
+        """
         epoch = self.partitions[tp].assignment_epoch
         return self._replace(tp, epoch if assignment_epoch is None else assignment_epoch, None)
 
@@ -357,12 +385,15 @@ class SubscriptionState:
         self._under_backpressure.discard(tp)
         if tp in self.paused:
             self.poll.buffer.pause_buffered(state)
-        return state, [*self.starts.cancel_lookup(), Signal.WAKE_POLL]
+        return state, [*self.starts.cancel_lookup(), FetchEffect.WAKE_POLL]
 
     def _remove(
         self, tps: Iterable[TopicPartition]
     ) -> tuple[dict[TopicPartition, TopicPartitionState], list[Effect]]:
-        """Removes partitions; none of their records is returned, and their positions are final."""
+        """Removes partitions and drops their records; returns their states, and effects.
+
+        The final position of a state is the offset of its next record to be processed.
+        """
         removed = {}
         for tp in tps:
             state = self.partitions.pop(tp, None)
@@ -385,13 +416,19 @@ class SubscriptionState:
     def mark_pending_revocation(
         self, tps: Iterable[TopicPartition]
     ) -> tuple[dict[TopicPartition, TopicPartitionState], list[Effect]]:
-        """Stops fetching `tps`; they can be committed until `complete_revocation`."""
+        """Stops fetching `tps`, whose offsets can be committed until `complete_revocation`.
+
+        Returns their states, and the effects that the consumer must carry out.
+        """
         states, effects = self._remove(tps)
         self.revocations.add(states)
         return states, effects
 
     def complete_revocation(self, tps: Iterable[TopicPartition]) -> None:
-        """Ends the revocation: other members may own the partitions, unless assigned again."""
+        """Ends the revocation of `tps`.
+
+        Forgets the commits of those that are not assigned again: other members may own them.
+        """
         self.revocations.remove(tps)
         left = [tp for tp in tps if tp not in self.partitions]
         self.commit_state.forget(left)
@@ -402,7 +439,10 @@ class SubscriptionState:
     def on_partitions_lost(
         self, tps: Collection[TopicPartition]
     ) -> tuple[dict[TopicPartition, TopicPartitionState], list[Effect]]:
-        """Drops partitions that other members may own; their offsets are not committed any more."""
+        """Drops partitions that other members may own; returns their states, and effects.
+
+        Their offsets are not committed any more.
+        """
         removed, effects = self._remove(tps)
         lost = self.revocations.lost(removed, tps)
         self.abandon(lost)
@@ -410,7 +450,7 @@ class SubscriptionState:
         return lost, effects
 
     def abandon(self, states: Mapping[TopicPartition, TopicPartitionState]) -> None:
-        """Makes a processor drop partitions that other members may own."""
+        """Makes the processing of `run` drop partitions that other members may own."""
         if self.poll.processor is not None:
             epochs = {state.assignment_epoch for state in states.values()}
             self.poll.processor.abandon(states.values(), epochs)
@@ -432,7 +472,7 @@ class SubscriptionState:
                     self.poll.buffer.pause_buffered(self.partitions[tp])
 
     def resume(self, tps: Iterable[TopicPartition]) -> list[Effect]:
-        """Fetches and returns records of paused partitions again."""
+        """Ends the pause of `tps`, so that their records may be fetched and returned."""
         for tp in tps:
             if tp in self.paused:
                 self.paused.discard(tp)
@@ -440,32 +480,32 @@ class SubscriptionState:
                     self.poll.buffer.resume_buffered(self.partitions[tp])
                 if self.poll.processor is not None:
                     self.poll.processor.resume(self.partitions[tp])
-        return [Signal.WAKE_POLL]
+        return [FetchEffect.WAKE_POLL]
 
     def apply_backpressure(self, tp: TopicPartition) -> None:
-        """Stops fetching a partition, and returns none of its records: enough are queued."""
+        """Stops fetching a partition, and returning its records, because enough are queued."""
         if tp in self.partitions and tp not in self._under_backpressure:
             self._under_backpressure.add(tp)
             if tp not in self.paused:
                 self.poll.buffer.pause_buffered(self.partitions[tp])
 
     def release_backpressure(self, tps: Iterable[TopicPartition] | None = None) -> list[Effect]:
-        """Fetches and returns records of these partitions again; without `tps`, of all."""
+        """Ends the backpressure of `tps`, by default of all partitions; pauses stay."""
         effects: list[Effect] = []
         for tp in [*self._under_backpressure] if tps is None else tps:
             if tp in self._under_backpressure:
                 self._under_backpressure.discard(tp)
                 if tp in self.partitions and tp not in self.paused:
                     self.poll.buffer.resume_buffered(self.partitions[tp])
-                effects.append(Signal.WAKE_POLL)
+                effects.append(FetchEffect.WAKE_POLL)
         return effects
 
     def rewind(
-        self, state: TopicPartitionState, offset: int, incomplete: IncompleteOffsets | None
+        self, state: TopicPartitionState, offset: int, bitmap: ProcessedBitmap | None
     ) -> list[Effect]:
         """Moves the position back to `offset`, whose record was returned and not processed.
 
-        Offsets of `incomplete` are processed, and are not returned again. The position of a revoked
+        Offsets of `bitmap` are processed, and are not returned again. The position of a revoked
         partition moves back, too, for its last commit.
         """
         if not self.is_current(state):
@@ -476,18 +516,18 @@ class SubscriptionState:
         again, effects = self.seek(state.tp)
         again.set_position(offset, epoch)
         again.initial_offset = state.initial_offset
-        again.is_recreated, again.incomplete = state.is_recreated, incomplete
+        again.is_recreated, again.processed_bitmap = state.is_recreated, bitmap
         return effects
 
     # Commits
 
     def state_to_commit(self, tp: TopicPartition) -> TopicPartitionState | None:
-        """Returns the state of a partition that can be committed."""
+        """Returns the state of a partition; None if its offsets cannot be committed."""
         state = self.partitions.get(tp)
         return state if state is not None else self.revocations.state_of(tp)
 
     def assignment_epoch_of(self, tp: TopicPartition) -> int | None:
-        """Returns the assignment epoch of a partition; None if it cannot be committed."""
+        """Returns the assignment epoch of a partition; None if its offsets cannot be committed."""
         state = self.state_to_commit(tp)
         return None if state is None else state.assignment_epoch
 
@@ -526,9 +566,10 @@ class SubscriptionState:
     def baselines(
         self, tps: Iterable[TopicPartition]
     ) -> dict[TopicPartition, tuple[TopicPartitionState, int]]:
-        """Returns the present processed offset of each of `tps`, with the partition's state.
+        """Returns by partition the state and the present processed offset of each of `tps`.
 
-        After an explicit commit, auto-commit skips a partition until more of it is processed.
+        After an explicit commit, auto-commit skips a partition until its processed offset has
+        changed.
         """
         states = self._committable([*tps])
         return {tp: (states[tp], its.offset) for tp, its in self.processed.of(states).items()}

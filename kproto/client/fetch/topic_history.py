@@ -20,15 +20,18 @@ class TopicHistory:
         self._last: dict[str, TopicInfo] = {}
 
     def get(self, name: str) -> TopicInfo | None:
-        """Returns the last metadata of a topic; None if it has none."""
+        """Returns the last metadata of a topic; None if there is none."""
         return self._last.get(name)
 
     def id_of(self, name: str) -> Uuid:
-        """Returns the id of a topic in its last metadata."""
+        """Returns the id of a topic in its last metadata, which must exist."""
         return self._last[name].topic_id
 
     def set_current(self, info: TopicInfo) -> None:
-        """Replaces the last metadata of a topic: the consumer reads the topic with this id."""
+        """Replaces the last metadata of a topic by `info`.
+
+        The consumer reads the topic with the id in `info` from now on.
+        """
         self._last[info.name] = info
 
     def add_first(self, topics: Mapping[str, TopicInfo]) -> None:
@@ -41,9 +44,10 @@ class TopicHistory:
         self._last = {name: info for name, info in self._last.items() if name in names}
 
     def is_new(self, tp: TopicPartition) -> bool:
-        """Returns True if the partition was added, or its topic recreated, since it was first seen.
+        """Returns True if the partition was created after the first metadata of its topic.
 
-        The consumer reads it from its start, because all of its records are new.
+        Also returns True if the topic was recreated since then. The consumer reads a new partition
+        from its start, because all its records are new.
         """
         topic, partition = tp
         first, last = self._first.get(topic), self._last.get(topic)

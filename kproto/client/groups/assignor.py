@@ -1,4 +1,4 @@
-"""Defines `Assignor`, a plain function with a name, and the assignors of every Kafka client.
+"""Defines `Assignor`, a plain function with a name, and the assignors of Kafka's own clients.
 
 Also builds the user data that members send to their leader for an assignor.
 """
@@ -19,8 +19,9 @@ from .assignors.subscriptions import NO_GENERATION, Assign
 
 __all__ = ["ASSIGNORS", "Assignor", "UserData", "are_cooperative", "resolve_assignors"]
 
-#: Builds the user data of a member from its topics, the last partitions that the assignor assigned
-#: to it, and their generation. That is NO_GENERATION before the first assignment.
+#: Builds the user data of a member from its topics, the partitions that the assignor last assigned
+#: to the member, and the generation of that assignment (NO_GENERATION before the first one).
+#: Returns None if the member sends no user data.
 UserData: TypeAlias = Callable[[Sequence[str], Sequence[TopicPartition], int], bytes | None]
 
 
@@ -29,10 +30,11 @@ class Assignor:
     """Assigns partitions by the plain function `assign`, which only the leader of the group calls.
 
     The function gets the topics with the racks of their replicas, and the subscription of each
-    member; it returns the partitions of each member. All members of a group must share an assignor
-    of that `name`. A `cooperative` assignor never assigns a partition that another member still
-    owns: members keep reading during a rebalance (KIP-429) if all their assignors are cooperative.
-    `user_data` builds the user data that a member sends to the function.
+    member; it returns the partitions of each member. The broker chooses an assignor whose `name`
+    all members of the group send. A `cooperative` assignor never assigns a partition that another
+    member still owns. If all assignors of a member are cooperative, the member keeps reading during
+    a rebalance (KIP-429). `user_data` builds the user data that a member sends to the leader for
+    `assign`; None if `assign` needs none.
     """
 
     name: str
@@ -77,8 +79,10 @@ ASSIGNORS: Final[dict[str, Assignor]] = {
 
 
 def resolve_assignors(assignors: str | Assignor | Iterable[str | Assignor]) -> tuple[Assignor, ...]:
-    """Returns the assignors that a user names, the preferred one first. Raises
-    ConfigurationError.
+    """Returns the assignors that a user names, in order: the preferred one is first.
+
+    Raises ConfigurationError for an unknown name, for an object that is neither a name nor an
+    `Assignor`, for two assignors of the same name, and if `assignors` is empty.
     """
     if isinstance(assignors, str | Assignor):
         assignors = (assignors,)
@@ -101,5 +105,5 @@ def resolve_assignors(assignors: str | Assignor | Iterable[str | Assignor]) -> t
 
 
 def are_cooperative(assignors: Iterable[Assignor]) -> bool:
-    """Returns True if a member rebalances cooperatively: if all its assignors do (KIP-429)."""
+    """Returns True if all assignors, and so their member, are cooperative (KIP-429)."""
     return all(each.cooperative for each in assignors)

@@ -1,4 +1,4 @@
-"""Tracks consecutive failures of a member's requests, and its backoff. Plain data."""
+"""Tracks consecutive failures of a member's requests, and the backoff after them. Plain data."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["Backoff"]
 
 
 class Backoff:
-    """The consecutive failures of one request, and the time of its next attempt.
+    """The number of consecutive failures of one request, and the time of its next attempt.
 
-    `not_before` is in seconds of the client's clock. Unlike `retry.Attempts` it has no deadline: a
-    member retries as long as its consumer is open.
+    `not_before` is that time, in seconds of the client's clock; -infinity if `count` is 0. Unlike
+    `retry.Attempts`, a backoff has no deadline: a member retries as long as its consumer is open.
     """
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -23,7 +23,7 @@ class Backoff:
         self.not_before = float("-inf")
 
     def failed(self, now: float, *, at_once: bool = False) -> None:
-        """Starts a backoff, except after a first failure that a retry `at_once` may solve."""
+        """Counts a failure and starts a backoff; with `at_once` the first retry has no backoff."""
         self.count += 1
         self.not_before = now
         if self.count > 1 or not at_once:
@@ -31,6 +31,6 @@ class Backoff:
             self.not_before += backoff_ms(self._settings, self.count, chance) / 1000
 
     def succeeded(self) -> None:
-        """Resets the failures."""
+        """Resets the number of failures, and ends the backoff."""
         self.count = 0
         self.not_before = float("-inf")

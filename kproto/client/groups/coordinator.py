@@ -1,8 +1,10 @@
 """Manages the connections of one member to the coordinator of its group.
 
-A broker delays its response to JoinGroup and SyncGroup, so they have a connection of their own. In
-the meantime heartbeats use another connection: they keep the session of a member that reads while
-it joins, and detect a coordinator that has failed.
+A broker delays its response to JoinGroup and SyncGroup, so a member sends these requests on a
+connection that no other part of the client uses. While the response is pending, heartbeats use a
+second connection: they renew the session of a member that reads while it joins, and detect a failed
+coordinator. A JoinGroup that only requests a member id is answered at once, so the member may send
+it on the client's shared connection.
 """
 
 from __future__ import annotations
@@ -13,24 +15,28 @@ from typing import Any, Final, TypeVar
 
 from ...messages.base import Request, Response
 from ...messages.join_group_request import JoinGroupRequest
+from ...tasks import start_task
 from ..metadata.cluster_view import ClusterView
 from ..network.connection import BrokerConnection
 from .settings import GroupSettings
 
-__all__ = ["Coordinator"]
+__all__ = ["CoordinatorConnections"]
 
 R = TypeVar("R", bound=Response)
 
-#: The coordinator answers JoinGroup at the end of the rebalance, and may need this time for it.
+#: The coordinator answers JoinGroup at the end of the rebalance, which lasts for up to
+#: `max_poll_interval_ms`. The request times out this much later, in ms.
 _SLACK_MS: Final = 5_000
 
 #: From this version of JoinGroup on, a member without an id gets one at once (KIP-394).
 _ASSIGNS_ID: Final = 4
 
 
-class Coordinator:
-    """The connections of a member to its coordinator; calls `on_moved` if another broker becomes
-    the coordinator while a request is pending.
+class CoordinatorConnections:
+    """Opens and closes the connections of a member to its coordinator.
+
+    Calls `on_moved` if another broker is found to be the coordinator while a JoinGroup or SyncGroup
+    is pending.
     """
 
     def __init__(
@@ -39,19 +45,19 @@ class Coordinator:
         self._view = view
         self._settings = settings
         self._on_moved = on_moved
-        # Owners of connections in the cluster view: one for requests that the broker may hold
-        # (JoinGroup, SyncGroup), one for heartbeats in the meantime.
+        # Keys of the member's connections in the cluster view: one for the requests that the broker
+        # may delay (JoinGroup, SyncGroup), one for heartbeats in the meantime.
         self._join_owner = object()
         self._heartbeat_owner = object()
-        self._pending_join_node: int | None = None  # the node that holds a request
+        self._pending_join_node: int | None = None  # the node of a pending request
         self._nodes: dict[object, int] = {}  # owner -> the node of its connection
 
     async def connection(self) -> BrokerConnection:
-        """Returns the connection for all requests except heartbeats during a join."""
+        """Returns the member's connection for all requests except heartbeats during a join."""
         return await self._connection(self._join_owner)
 
     async def heartbeat_connection(self) -> BrokerConnection:
-        """Returns a connection on which the broker holds no request now."""
+        """Returns a connection to the coordinator on which no JoinGroup or SyncGroup is pending."""
         if self._pending_join_node is None:
             connection = await self._connection(self._join_owner)
             if self._pending_join_node is None:
@@ -59,9 +65,11 @@ class Coordinator:
         return await self._connection(self._heartbeat_owner)
 
     async def send_join_or_sync(self, request: Callable[[], Request[R]]) -> tuple[R, float]:
-        """Sends a request that the coordinator holds until all members have joined.
+        """Sends the JoinGroup or SyncGroup that `request` builds.
 
-        Returns the response, and the time of sending in seconds of the clock.
+        The coordinator answers JoinGroup when all members have joined, and SyncGroup when the
+        leader has sent the assignment. Returns the response, and the time of sending in seconds of
+        the clock.
         """
         connection = await self._connection(self._join_owner)
         join_or_sync = request()
@@ -77,10 +85,12 @@ class Coordinator:
             self._pending_join_node = None
 
     async def request_member_id(self, request: Callable[[], Request[R]]) -> tuple[R, float]:
-        """Sends a JoinGroup without a member id, which is answered at once (KIP-394).
+        """Sends a JoinGroup without a member id, which `request` builds.
 
-        Uses the shared connection if it is open; the connection for the next JoinGroup opens in the
-        meantime. In a cluster of one broker it opens even before the coordinator is looked up.
+        A coordinator with KIP-394 answers it at once. If the client's shared connection to such a
+        coordinator is open, the JoinGroup is sent on it; meanwhile the member's own connection is
+        opened for the next JoinGroup. Otherwise `send_join_or_sync` sends it. In a cluster of one
+        broker the member's own connection is opened even before the coordinator is looked up.
         Returns the response, and the time of sending in seconds of the clock.
         """
         view = self._view
@@ -105,7 +115,7 @@ class Coordinator:
                 await asyncio.wait([opening])
 
     def abort_pending_join(self) -> None:
-        """Closes the connection on which the broker holds a request."""
+        """Closes the connection of a pending JoinGroup or SyncGroup, if there is one."""
         if self._pending_join_node is not None:
             self._view.abort(self._join_owner)
 
@@ -114,7 +124,7 @@ class Coordinator:
         self._view.forget_group_coordinator(self._settings.group_id)
 
     async def release(self) -> None:
-        """Closes the connections."""
+        """Closes the member's connections, and waits until they are closed."""
         for owner in (self._join_owner, self._heartbeat_owner):
             self._view.abort(owner)
         for owner in (self._join_owner, self._heartbeat_owner):
@@ -133,7 +143,10 @@ class Coordinator:
 def _open_in_background(
     opening: Coroutine[Any, Any, BrokerConnection],
 ) -> asyncio.Task[BrokerConnection]:
-    """Starts to open a connection; retrieves its error, which the next request raises again."""
-    task = asyncio.create_task(opening)
+    """Starts a task that opens a connection.
+
+    An error is ignored: the next request connects again, and raises its own error.
+    """
+    task = start_task(opening)
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     return task

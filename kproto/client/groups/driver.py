@@ -1,9 +1,9 @@
 """Carries out the effects of a member's state machine: sends requests and calls the listener.
 
 The state machine decides the effects; the driver runs them one after the other, and heartbeats
-concurrently. The `AssignmentListener`, in a consumer, reads the partitions. `classic.member` and
-`consumer.member` send the requests of their protocol. A share group would be a third protocol on
-the same driver.
+concurrently. `AssignmentListener` is the consumer, which fetches the partitions. `classic.member`
+and `consumer.member` send the requests of their protocol. A share group would be a third protocol
+on the same driver.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ...clock import Timer
 from ...messages.base import Response
 from ...messages.describe_groups_request import DescribeGroupsRequest
 from ...protocol.error_codes import error_of_code
+from ...tasks import start_task
 from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
 from ...wire.uuid import Uuid
 from ..core.group_errors import ErrorAction, GroupRequest
@@ -26,14 +27,14 @@ from ..metadata.cluster import TopicInfo, TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
 from ..network.connection import BrokerConnection
 from ..observing.log_lines import log
-from .coordinator import Coordinator
+from .coordinator import CoordinatorConnections
 from .effects import (
     ApplyAssignment,
-    Leave,
     LeaveByHeartbeat,
     LeaveRequest,
     MemberIdentity,
     Revoke,
+    SendLeaveGroup,
     Step,
 )
 from .group_protocol import is_live_classic
@@ -49,7 +50,7 @@ M = TypeVar("M", bound=MembershipStateMachine[Any, Any])
 P = ParamSpec("P")
 R = TypeVar("R", bound=Response)
 
-#: Reports the result of an effect to the membership, with the current time.
+#: Reports the result of an effect to the state machine, with the current time in seconds.
 OnResult: TypeAlias = Callable[[float], object]
 HeartbeatSender: TypeAlias = Callable[[], Coroutine[Any, Any, OnResult]]
 
@@ -58,20 +59,25 @@ ActionFor: TypeAlias = Callable[[GroupRequest, KprotoError], ErrorAction]
 
 _NEVER: Final = float("inf")
 
-#: The timeout of a heartbeat is the session timeout divided by this, so that retries fit in.
+#: The timeout of a heartbeat is the session timeout divided by this number, so that the session has
+#: time for retries. `_heartbeat_timeout_ms` has further limits.
 _HEARTBEATS_IN_SESSION: Final = 3
 
-#: How often the driver checks the poll interval of the consumer, within `max_poll_interval_ms`.
+#: The driver checks the poll interval at least this many times in each `max_poll_interval_ms`.
 _CHECKS_IN_POLL_INTERVAL: Final = 10
 
 _CANCELLED: Final = "a callback of the consumer cancelled itself"
 
 
 class AssignmentListener(Protocol):
-    """Reads the assigned partitions. The driver awaits one of its calls at a time."""
+    """The consumer, as the driver of its group membership sees it.
+
+    The driver tells it which partitions to add, to revoke, or to forget as lost, and awaits one
+    call at a time.
+    """
 
     def owned_partitions(self) -> Collection[TopicPartition]:
-        """Returns the owned partitions."""
+        """Returns the assigned partitions, including those that are being revoked."""
         ...
 
     async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
@@ -79,16 +85,18 @@ class AssignmentListener(Protocol):
 
         The listener returns no more records of them, waits for records in flight until the time
         `until`, in seconds of the clock, commits, and forgets the partitions. If the generation is
-        lost during the call, the driver cancels it and calls `on_partitions_lost`. If the member
-        must leave during the call, the driver calls `revoke` for all owned partitions.
+        lost during the call, the driver cancels the call and calls `on_partitions_lost`. If the
+        member begins to leave during the call and can still commit, the driver cancels the call and
+        calls `revoke` for all owned partitions.
         """
         ...
 
     async def on_partitions_lost(self, tps: Collection[TopicPartition]) -> None:
         """Forgets lost partitions: returns no more records of them, and commits nothing.
 
-        If the driver cancels the call, it next calls it for the partitions owned then, or calls
-        `assign`. In that call the listener repeats an interrupted `on_lost` callback.
+        If the driver cancels the call and the member does not end, the driver next calls either
+        `on_partitions_lost` again, with the partitions owned then, or `assign`. In that next call
+        the listener repeats an interrupted `on_lost` callback.
         """
         ...
 
@@ -101,16 +109,20 @@ class AssignmentListener(Protocol):
         ...
 
     def poll_interval_exceeded(self, now: float) -> bool:
-        """Returns True if a poll or the processing of a record exceeds max_poll_interval_ms."""
+        """Returns True if the last poll was more than max_poll_interval_ms before `now`.
+
+        During `run`, the start of the oldest record in flight counts instead of the last poll.
+        """
         ...
 
 
 class MemberDriver(ABC, Generic[M]):
-    """Runs a member of a group. After `start` it joins as soon as it has a subscription.
+    """Runs a member of a group. After `start` the member joins as soon as it has a subscription.
 
-    A member that `checks_group_first` fails before it joins if the group uses the other protocol.
-    `leave` revokes its partitions and leaves the group; `close`, which must always be called, ends
-    its tasks and connections.
+    If `checks_group_first` is True, the member checks the protocol of the group before it joins,
+    and ends with GroupProtocolMismatchError if the group needs the other protocol. `leave` revokes
+    the partitions and leaves the group. `close`, which must always be called, ends the tasks and
+    connections.
     """
 
     def __init__(
@@ -140,29 +152,35 @@ class MemberDriver(ABC, Generic[M]):
         self._topics_refresh: asyncio.Task[OnResult] | None = None
         self._topics_refresh_at = _NEVER
         self._has_unreported_loss = False  # the last `on_partitions_lost` was interrupted
-        self._coordinator = Coordinator(view, settings, self._on_coordinator_moved)
+        self._coordinator = CoordinatorConnections(view, settings, self._on_coordinator_moved)
 
     # Calls of the consumer
 
     @property
     def identity(self) -> MemberIdentity | None:
-        """Returns the identity for commits now; None while the broker would refuse a commit."""
+        """Returns the member id and generation for a commit; None if the member may not commit."""
         return self._membership.identity(self._clock.monotonic())
 
     @property
     def assignment_valid_until(self) -> float:
-        """Returns until when the member certainly owns its partitions, in seconds of the clock.
+        """Returns the time until which the member certainly owns its partitions.
 
-        After that time, if the event loop was blocked, another member may read the partitions.
+        The time is in seconds of the clock, -infinity for a member without a generation or epoch.
+        After that time another member may read the partitions. If the event loop was blocked, the
+        member notices late that the time is over.
         """
         return self._membership.assignment_valid_until
 
     def start(self) -> None:
-        """Starts the member, which joins the group once it has a subscription."""
+        """Starts the member, which joins the group once it has a subscription.
+
+        Raises ConfigurationError if the member was started already, and outside the client's event
+        loop.
+        """
         self._view.loop_guard.check()
         if self._task is not None:
             raise ConfigurationError("the member was started already")
-        self._task = asyncio.create_task(self._run())
+        self._task = start_task(self._run())
 
     def subscribe(self, subscription: Subscription) -> None:
         """Replaces the subscription."""
@@ -175,7 +193,10 @@ class MemberDriver(ABC, Generic[M]):
         self._changed.set()
 
     def request_rejoin(self, reason: str) -> None:
-        """Requests a rebalance; the broker logs the reason (KIP-800)."""
+        """Requests a rebalance; the broker logs the reason (KIP-800).
+
+        Has no effect in the consumer protocol.
+        """
         self._membership.request_rejoin(reason, self._clock.monotonic())
         self._changed.set()
 
@@ -184,26 +205,34 @@ class MemberDriver(ABC, Generic[M]):
         self._changed.set()
 
     def on_poll(self) -> None:
-        """Makes a member join again that left because its consumer was too slow to poll."""
+        """Rejoins the group if the member left because its consumer polled too late."""
         if self._membership.awaits_poll:
             self._membership.on_poll(self._clock.monotonic())
             self._changed.set()
 
     def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
-        """Returns True if a partition is assigned with that topic id."""
+        """Returns True if the partition `tp` of the topic with the id `topic_id` is assigned.
+
+        Returns False in the classic protocol, which assigns by topic name.
+        """
         return self._membership.is_assigned(tp, topic_id)
 
     def on_commit_refused(self, error: BrokerResponseError, identity: MemberIdentity) -> None:
-        """Passes the error of an OffsetCommit of `identity` to the state machine."""
+        """Passes the error of a request that was sent with `identity` to the state machine.
+
+        The request is an OffsetCommit, or in the consumer protocol also an OffsetFetch.
+        """
         self._membership.on_commit_refused(error, identity, self._clock.monotonic())
         self._changed.set()
 
     async def leave(self, leave: bool, reason: str = "the consumer is closed") -> None:
-        """Revokes all partitions, sends the leave request if `leave`, and ends the member.
+        """Revokes all partitions, sends the leave request if `leave` is True, and ends the member.
 
-        Does not wait for records in flight, because the consumer has committed before. Waits
-        `leave_timeout_ms` for the response. If the call was cancelled, a second one sends the leave
-        request again.
+        If `leave` is False, a static member of the consumer protocol announces that it will rejoin.
+        Does not wait for records in flight, because the consumer has committed before. Waits at
+        most `leave_timeout_ms` for the response. If a call is cancelled and `close` then ends
+        the member, a later call of `leave` sends the leave request again. Raises ConfigurationError
+        in a callback of the member.
         """
         over = self._membership.has_ended or self._membership.error is not None
         if self._task is None or (self._task.done() and over):
@@ -214,13 +243,14 @@ class MemberDriver(ABC, Generic[M]):
         self._membership.begin_leave(reason, now, leaves=leave, ends=True, until=now)
         self._changed.set()
         if self._task.done():
-            self._task = asyncio.create_task(self._run())
+            self._task = start_task(self._run())
         await asyncio.wait([self._task])
 
     async def close(self) -> None:
         """Ends the member at once, without a request to the coordinator.
 
-        Waits for the end, except inside a callback of the member, which ends after the callback.
+        Waits until the member has ended. In a callback of the member, `close` does not wait: the
+        callback is cancelled when it next waits, and then the member ends.
         """
         if self._task is not None:
             self._task.cancel()
@@ -276,7 +306,7 @@ class MemberDriver(ABC, Generic[M]):
             self._timer = self._clock.call_later(seconds, self._changed.set)
 
     def _next_wakeup(self) -> float:
-        """Returns when the next work is due if no event comes before."""
+        """Returns the time at which the next work is due, if no event arrives before."""
         now = self._clock.monotonic()
         deadlines = [self._membership.next_at(now)]
         if not self._membership.is_outside_group:
@@ -285,7 +315,7 @@ class MemberDriver(ABC, Generic[M]):
                 max(1, self.settings.max_poll_interval_ms // _CHECKS_IN_POLL_INTERVAL),
             )
             deadlines.append(now + patience_ms / 1000)
-        if self._topics_refresh is None and self._membership.is_reading:
+        if self._topics_refresh is None and self._membership.watches_topics:
             deadlines.append(self._topics_refresh_at)
         return min(deadlines)
 
@@ -297,7 +327,7 @@ class MemberDriver(ABC, Generic[M]):
             return
         if self._listener.poll_interval_exceeded(now) and membership.on_poll_timeout(now):
             self._counts.late += 1
-        if membership.is_reading:
+        if membership.watches_topics:
             change = self._watch.rejoin_reason(self._view.cluster.topics)
             if change is not None:
                 self._on_topics_differ(change, now)
@@ -313,7 +343,7 @@ class MemberDriver(ABC, Generic[M]):
     # Concurrent tasks
 
     def _start_due_work(self, now: float) -> None:
-        """Starts effects and heartbeats that are due, and cancels an outdated effect."""
+        """Starts the due effect, heartbeat and metadata refresh; cancels an outdated effect."""
         membership = self._membership
         if self._step is not None:
             is_outdated = self._step_transitions != membership.transition_count
@@ -330,7 +360,7 @@ class MemberDriver(ABC, Generic[M]):
                 self._heartbeat = self._spawn(heartbeat)
         if (
             self._topics_refresh is None
-            and membership.is_reading
+            and membership.watches_topics
             and now >= self._topics_refresh_at
         ):
             self._topics_refresh = self._spawn(self._refresh_topics)
@@ -344,7 +374,7 @@ class MemberDriver(ABC, Generic[M]):
             finally:
                 self._changed.set()  # wakes `_run`
 
-        task = asyncio.create_task(run())
+        task = start_task(run())
         task.add_done_callback(self._on_task_done)
         return task
 
@@ -353,7 +383,7 @@ class MemberDriver(ABC, Generic[M]):
             self._changed.set()
 
     def _cancel_step(self) -> None:
-        """Cancels an outdated effect; closes the connection on which the broker holds a request."""
+        """Cancels an outdated effect, and closes the connection of its JoinGroup or SyncGroup."""
         assert self._step is not None
         self._step.cancel()
         self._coordinator.abort_pending_join()
@@ -381,7 +411,7 @@ class MemberDriver(ABC, Generic[M]):
             on_result = step.result()
         except KprotoError as error:
             self._handle_action(self._membership.failed(error, now))
-        except asyncio.CancelledError as cancelled:  # not by the driver: same phase
+        except asyncio.CancelledError as cancelled:  # not by the driver
             self._membership.fail(wrap_exception(_CANCELLED, cancelled), now, leaves=True)
         else:
             on_result(now)
@@ -391,52 +421,61 @@ class MemberDriver(ABC, Generic[M]):
             self._coordinator.forget()
 
     def _on_coordinator_moved(self) -> None:
-        """Handles a move of the coordinator during a pending request; by default does nothing."""
+        """Handles a move of the coordinator during a pending JoinGroup or SyncGroup.
+
+        Does nothing by default.
+        """
 
     # Effects of each protocol
 
     async def _carry_out(self, step: Step) -> OnResult:
-        """Carries out an effect."""
+        """Carries out an effect; returns the function that reports its result."""
         match step:
             case Revoke():
                 return await self._revoke(step)
             case ApplyAssignment():
                 return await self._apply_assignment(step)
-            case Leave() | LeaveByHeartbeat():
+            case SendLeaveGroup() | LeaveByHeartbeat():
                 return await self._send_leave(step)
         return await self._carry_out_protocol_step(step)
 
     @abstractmethod
     async def _carry_out_protocol_step(self, step: Any) -> OnResult:
-        """Carries out an effect that only this protocol has."""
+        """Carries out an effect that only this protocol has, as `_carry_out` does."""
 
     @abstractmethod
     def _heartbeat_to_send(self, now: float) -> HeartbeatSender | None:
-        """Returns the call that sends the heartbeat, if one is due."""
+        """Returns the coroutine function that sends the due heartbeat; None if none is due.
+
+        In the consumer protocol the function may refresh the session timeout instead.
+        """
 
     @abstractmethod
     def _on_topics_differ(self, change: str, now: float) -> None:
-        """Handles a change of the watched topics."""
+        """Handles a change of the watched topics; the text `change` describes it."""
 
     @abstractmethod
     async def _send_leave_once(self, step: Any) -> None:
-        """Sends the leave request once. Raises errors that a retry may solve."""
+        """Sends the leave request once. Raises its error; the caller retries retriable errors."""
 
     def _check_leave_response(self, codes: Iterable[int], action_for: ActionFor) -> None:
-        """Raises errors of a leave response that a retry may solve, or GROUP_AUTHORIZATION_FAILED.
+        """Raises the first error among the `codes` of a leave response.
 
-        Ignores other errors: the coordinator does not know the member, so it has left.
+        Ignores errors which show that the member has left already.
         """
         for code in filter(None, codes):
             error = error_of_code(code, f"leaving group {self.settings.group_id!r}")
             action = action_for(GroupRequest.LEAVE, error)
             self._handle_action(action)
-            may_not = error.name == "GROUP_AUTHORIZATION_FAILED"
-            if may_not or action in (ErrorAction.RETRY, ErrorAction.FIND_COORDINATOR):
+            if action is not ErrorAction.HAS_LEFT:
                 raise error
 
     def _heartbeat_timeout_ms(self, interval_ms: int, session_ms: int) -> int:
-        """Returns the timeout of a heartbeat, which leaves time for retries in the session."""
+        """Returns the timeout of a heartbeat in ms.
+
+        It is a third of the session timeout, so that retries fit into the session, or the heartbeat
+        interval if that is longer. It is never longer than `request_timeout_ms`.
+        """
         in_session_ms = session_ms // _HEARTBEATS_IN_SESSION
         return min(self._view.settings.request_timeout_ms, max(interval_ms, in_session_ms))
 
@@ -491,7 +530,10 @@ class MemberDriver(ABC, Generic[M]):
         return on_result
 
     async def _callback_error(self, call: Awaitable[None]) -> KprotoError | None:
-        """Returns the error of a call of the listener, or None; an error ends the member."""
+        """Awaits a call of the listener; returns its error, or None. The error ends the member.
+
+        An exception of the user's callback that is no KprotoError is wrapped in one.
+        """
         try:
             await call
         except asyncio.CancelledError as cancelled:
@@ -506,7 +548,11 @@ class MemberDriver(ABC, Generic[M]):
         return None
 
     async def _topics_to_join(self, subscription: Subscription) -> frozenset[str]:
-        """Returns the topics to join with; starts to request the metadata of unknown ones."""
+        """Returns the names of the topics to join with.
+
+        If metadata of a topic is missing or old, requests the metadata in the background. For a
+        compiled pattern, first requests the metadata of all topics.
+        """
         topics: Iterable[TopicInfo] = ()
         if subscription.pattern is not None:
             topics = await self._view.refresh()
@@ -541,13 +587,19 @@ class MemberDriver(ABC, Generic[M]):
                 await self._view.retrying(lambda: self._send_leave_once(step))
         except (KprotoError, TimeoutError) as error:
             why = error if str(error) else "the coordinator did not answer"
-            self._log("failed to send that it leaves: %s", why, level=logging.WARNING)
+            self._log("failed to send the leave request: %s", why, level=logging.WARNING)
         else:
             self._log("left: %s", step.reason)
         return self._membership.on_left
 
     async def _refresh_topics(self) -> OnResult:
-        """Requests metadata of the watched topics; an error leaves that to the next refresh."""
+        """Requests metadata, and compares the watched topics with it.
+
+        A member with a compiled pattern requests all topics. Other members request the first of
+        these sets that is not empty: the watched topics that do not exist yet, the watched topics,
+        the subscribed topics without metadata. If the request fails, the next refresh repeats it. A
+        permanent error of a topic that is subscribed to by name ends the member.
+        """
         names = self._watch.topics
         missing = self._watch.missing
         requested = missing if missing and names is not None else names
@@ -575,13 +627,21 @@ class MemberDriver(ABC, Generic[M]):
 
     @property
     def _topics_without_metadata(self) -> frozenset[str]:
-        """Returns subscribed topics without metadata: the principal may lack an ACL."""
+        """Returns the subscribed topics that the metadata lacks.
+
+        The principal may not be allowed to DESCRIBE them.
+        """
         subscription = self._membership.subscription
         wanted = frozenset[str]() if subscription is None else subscription.topics
         return wanted - self._view.cluster.topics.keys()
 
     def _schedule_refresh(self) -> None:
-        """Schedules the next metadata refresh, soon if a topic is missing."""
+        """Schedules the next metadata refresh, in `metadata_max_age_ms` at the latest.
+
+        If a watched topic does not exist yet, the refresh is due in `retry_backoff_max_ms`. If a
+        missing topic must be reported, the refresh is due at the time of the report, or in
+        `retry_backoff_max_ms` if that is later.
+        """
         settings = self._view.settings
         age_ms = settings.retry_backoff_max_ms if self._watch.missing else 0
         seconds = (age_ms or settings.metadata_max_age_ms) / 1000
@@ -591,7 +651,7 @@ class MemberDriver(ABC, Generic[M]):
 
 
 def wrap_exception(what: str, fault: BaseException) -> KprotoError:
-    """Returns the error that wraps an exception of the user's code or of the client."""
+    """Returns an error that begins with `what` and wraps an exception, which is its cause."""
     error = KprotoError(f"{what}: {fault!r}")
     error.__cause__ = fault
     return error

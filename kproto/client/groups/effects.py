@@ -1,4 +1,7 @@
-"""Defines the effects that a membership returns and the driver carries out, as plain data."""
+"""Defines the effects that a membership returns and the driver carries out, as plain data.
+
+A membership is the state machine of a member. Times are in seconds of the client's clock.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +21,21 @@ from .subscription import Subscription
 __all__ = [
     "MAX_REASON_LENGTH",
     "ApplyAssignment",
-    "Join",
-    "Lead",
-    "Leave",
+    "ComputeAssignment",
     "LeaveByHeartbeat",
     "LeaveIntent",
     "LeaveRequest",
     "MemberIdentity",
-    "Prepare",
-    "Resolve",
+    "PrepareHeartbeat",
+    "ResolveTopicNames",
     "Revoke",
+    "SendJoinGroup",
+    "SendLeaveGroup",
+    "SendSyncGroup",
     "Step",
-    "Sync",
 ]
 
-#: The length to which reasons are truncated, as brokers do (KIP-800).
+#: The most characters of the reason in a request; brokers truncate longer reasons, too (KIP-800).
 MAX_REASON_LENGTH: Final = 255
 
 #: The first version of LeaveGroup with a list of members (KIP-345).
@@ -40,9 +43,9 @@ _MEMBERS: Final = 3
 
 
 class MemberIdentity(NamedTuple):
-    """The identity in a commit, by which the broker fences members of earlier generations.
+    """The fields of a commit by which the broker fences members of earlier generations.
 
-    `generation` is the member epoch if it `has_epoch`, in the consumer protocol (KIP-848).
+    In the consumer protocol (KIP-848) `has_epoch` is True, and `generation` is the member epoch.
     """
 
     group_id: str
@@ -53,8 +56,9 @@ class MemberIdentity(NamedTuple):
 
 
 class Revoke(NamedTuple):
-    """Revokes partitions by `until`, while the member can still commit; or drops `lost` ones at
-    once.
+    """Revokes partitions by the time `until`, while the member can still commit.
+
+    If `lost` is True, the partitions are dropped at once instead, without a commit.
     """
 
     partitions: frozenset[TopicPartition]
@@ -62,15 +66,17 @@ class Revoke(NamedTuple):
     until: float
 
 
-class Join(NamedTuple):
-    """Sends `ClassicMembership.join_request` for the subscribed topics."""
+class SendJoinGroup(NamedTuple):
+    """Sends the JoinGroup of `ClassicMembership.join_request` for the topics of `subscription`."""
 
     subscription: Subscription
 
 
-class Lead(NamedTuple):
-    """Computes the assignment as the leader. With `skip` the leader keeps the previous assignment
-    (KIP-814) and only watches the topics.
+class ComputeAssignment(NamedTuple):
+    """Computes the assignment as the leader, with `assignor`.
+
+    If `skip` is True, the group keeps the previous assignment (KIP-814): the leader only watches
+    the topics.
     """
 
     members: Sequence[JoinGroupResponseMember]
@@ -78,21 +84,24 @@ class Lead(NamedTuple):
     skip: bool
 
 
-class Sync(NamedTuple):
-    """Sends `request`."""
+class SendSyncGroup(NamedTuple):
+    """Sends the SyncGroup `request`, whose response has the assignment of the member."""
 
     request: SyncGroupRequest
 
 
 class ApplyAssignment(NamedTuple):
-    """Applies an assignment: revokes partitions by `until`, then starts the added ones."""
+    """Applies an assignment.
+
+    Revokes the `revoked` partitions by the time `until`, then starts the `added` ones.
+    """
 
     revoked: frozenset[TopicPartition]
     added: tuple[TopicPartition, ...]
     until: float
 
 
-class Leave(NamedTuple):
+class SendLeaveGroup(NamedTuple):
     """Sends LeaveGroup with a reason; waits for the response until the time `until`."""
 
     member_id: str
@@ -101,7 +110,7 @@ class Leave(NamedTuple):
     until: float
 
     def request(self, group_id: str, version: int) -> LeaveGroupRequest:
-        """Returns the request for this `version`."""
+        """Returns LeaveGroup for `version`: from v3 with instance id, from v5 with reason."""
         if version < _MEMBERS:
             return LeaveGroupRequest(group_id=group_id, member_id=self.member_id)
         member = Leaving(
@@ -112,23 +121,26 @@ class Leave(NamedTuple):
         return LeaveGroupRequest(group_id=group_id, members=[member])
 
 
-class Prepare(NamedTuple):
-    """Finds the coordinator, the session timeout and the topics to subscribe to, before a member
-    joins by the consumer protocol (KIP-848).
+class PrepareHeartbeat(NamedTuple):
+    """Determines the topics to subscribe to in the next heartbeat (KIP-848).
+
+    Before a join, first finds the coordinator, checks the protocol of the group, and requests the
+    session timeout.
     """
 
     subscription: Subscription
 
 
-class Resolve(NamedTuple):
-    """Requests the names of assigned topics, which the assignment has by id (KIP-848)."""
+class ResolveTopicNames(NamedTuple):
+    """Requests the names of assigned topics: the assignment has only their ids (KIP-848)."""
 
     ids: frozenset[Uuid]
 
 
 class LeaveByHeartbeat(NamedTuple):
-    """Sends a heartbeat with the `epoch` of a leaving member (KIP-848); waits for the response
-    until the time `until`.
+    """Sends the last heartbeat, with the `epoch` of a leaving member (KIP-848).
+
+    Waits for the response until the time `until`.
     """
 
     member_id: str
@@ -138,7 +150,7 @@ class LeaveByHeartbeat(NamedTuple):
     until: float
 
     def request(self, group_id: str) -> ConsumerGroupHeartbeatRequest:
-        """Returns the last heartbeat."""
+        """Returns the last heartbeat of the member."""
         return ConsumerGroupHeartbeatRequest(
             group_id=group_id,
             member_id=self.member_id,
@@ -148,7 +160,7 @@ class LeaveByHeartbeat(NamedTuple):
 
 
 class LeaveIntent(NamedTuple):
-    """The options of a leave; `ends` if the member will not rejoin."""
+    """The options of a leave; `ends` is True if the member will not rejoin."""
 
     reason: str
     leaves: bool  # sends a leave request
@@ -159,8 +171,16 @@ class LeaveIntent(NamedTuple):
 
 
 #: The leave request of each protocol.
-LeaveRequest: TypeAlias = Leave | LeaveByHeartbeat
+LeaveRequest: TypeAlias = SendLeaveGroup | LeaveByHeartbeat
 
 Step: TypeAlias = (
-    Revoke | Join | Lead | Sync | ApplyAssignment | Leave | Prepare | Resolve | LeaveByHeartbeat
+    Revoke
+    | SendJoinGroup
+    | ComputeAssignment
+    | SendSyncGroup
+    | ApplyAssignment
+    | SendLeaveGroup
+    | PrepareHeartbeat
+    | ResolveTopicNames
+    | LeaveByHeartbeat
 )

@@ -11,7 +11,7 @@ from .subscription import Subscription
 
 __all__ = ["with_explanation"]
 
-#: Explanation by error name; names in braces are settings of the member.
+#: Explanations by error name. Names in braces stand for the member's settings and subscription.
 _EXPLANATIONS: Final[dict[str, str]] = {
     "FENCED_INSTANCE_ID": "another member has joined as instance {instance}; give each its own",
     "GROUP_AUTHORIZATION_FAILED": "the principal needs READ on the group",
@@ -30,7 +30,8 @@ _EXPLANATIONS: Final[dict[str, str]] = {
     "session; give each member an instance id of its own",
     "UNSUPPORTED_ASSIGNOR": "the broker has no assignor {server_assignor!r} "
     "(group.consumer.assignors); without server_assignor it uses its default",
-    "UNSUPPORTED_VERSION": "the cluster has no consumer groups (KIP-848), or they are disabled "
+    "UNSUPPORTED_VERSION": "the cluster does not support the consumer protocol (KIP-848), or has "
+    "disabled it "
     '(group.coordinator.rebalance.protocols, group.version): use group_protocol="classic"',
     "INVALID_GROUP_ID": "the broker does not accept this group id",
     "INVALID_SESSION_TIMEOUT": "the broker does not accept a session_timeout_ms of {session} "
@@ -41,7 +42,10 @@ _EXPLANATIONS: Final[dict[str, str]] = {
 def with_explanation(
     error: KprotoError, settings: GroupSettings, wanted: Subscription | None
 ) -> KprotoError:
-    """Returns the error with an explanation, which names settings and the subscription."""
+    """Returns the error with an explanation, or unchanged if there is no explanation for it.
+
+    `wanted` is the subscription of the member.
+    """
     if not isinstance(error, BrokerResponseError) or error.name not in _EXPLANATIONS:
         return error
     words = _EXPLANATIONS[error.name].format(

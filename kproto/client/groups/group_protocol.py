@@ -1,9 +1,10 @@
-"""Decides which group protocol a group has, and a member uses. Plain functions on plain data.
+"""Decides which group protocol a member uses. Plain functions on plain data.
 
-In the classic protocol the leader of the group assigns the partitions, in the consumer protocol the
-broker (KIP-848). A group without members gets the protocol of the next member that joins. A member
-of the consumer protocol converts a classic group that has members; a member with "auto" joins such
-a group by the classic protocol instead.
+In the classic protocol the leader of the group assigns the partitions; in the consumer protocol the
+broker assigns them (KIP-848). A group without members gets the protocol of the next member that
+joins. If a classic group has members, a member with group_protocol="consumer" makes the broker
+convert the group, if the broker's migration policy allows that; a member with "auto" joins the
+group by the classic protocol instead.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ __all__ = [
 
 
 class GroupProtocol(Enum):
-    """Group protocols, by Kafka's names."""
+    """The group protocols; the values are Kafka's names."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
 
 
 class GroupProtocolMismatchError(KprotoError):
-    """The member must use the other protocol; users never see this error.
+    """Raised if the member must use the other protocol; users never see this error.
 
-    `is_certain` if another check of the group would have the same result.
+    `is_certain` is True if another check of the group would have the same result.
     """
 
     def __init__(self, why: str, *, is_certain: bool = False) -> None:
@@ -57,7 +58,11 @@ _NO_SUCH_GROUP: Final = code_of("GROUP_ID_NOT_FOUND")
 
 
 def initial_protocol(settings: GroupSettings) -> GroupProtocol:
-    """Returns the protocol to start with; with "auto" the group may need the other one later."""
+    """Returns the protocol to start with, which the setting `group_protocol` names.
+
+    "auto" starts with the classic protocol if the user names assignors, otherwise with the consumer
+    protocol.
+    """
     if settings.group_protocol == "auto":
         return GroupProtocol.CLASSIC if settings.names_assignors else GroupProtocol.CONSUMER
     return GroupProtocol(settings.group_protocol)
@@ -74,20 +79,24 @@ def has_consumer_groups(ranges: Mapping[int, ApiRange]) -> bool:
 
 
 def is_live_classic(answer: DescribeGroupsResponse, group_id: str) -> bool:
-    """Returns True for the description of a classic group with members.
+    """Returns True if `answer` describes the group as a classic group with members.
 
-    Raises BrokerResponseError.
+    Raises BrokerResponseError for an error other than GROUP_ID_NOT_FOUND.
     """
     for group in answer.groups:
         if group.group_id == group_id:
             if group.error_code not in (0, _NO_SUCH_GROUP):
-                raise_for_code(group.error_code, f"looking at group {group_id!r}")
+                raise_for_code(group.error_code, f"describing group {group_id!r}")
             return group.group_state in _LIVE
     return False
 
 
 def check_pattern(subscription: Subscription, group_id: str, why: str) -> None:
-    """Raises ConfigurationError for a `TopicPattern`: call it only for a classic group."""
+    """Raises ConfigurationError if the subscription has a `TopicPattern`.
+
+    Call it only for a classic group. The message says that the group is a classic group, and
+    continues with `why`, for example "with members".
+    """
     if subscription.broker_pattern is not None:
         raise ConfigurationError(
             f"group {group_id!r} is a classic group, {why}, and its broker matches no patterns: "

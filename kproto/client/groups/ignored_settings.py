@@ -1,8 +1,8 @@
-"""Lists settings that a group protocol ignores, and what replaces them.
+"""Lists the settings that a group protocol or a manual assignment ignores, with the reasons.
 
-The client never ignores a setting silently. If the user chose the protocol, it refuses the setting,
-as Java's consumer does. If the group determines the protocol later, it logs the setting. Plain
-data.
+The client never ignores a setting silently. If the user chose the protocol, the client refuses the
+setting, as Java's consumer does. If the group determines the protocol later, or if the partitions
+are assigned manually, the client logs the setting. Plain data.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Final
 
 __all__ = ["FOR_MANUAL_ASSIGNMENT", "IN_CLASSIC", "IN_CONSUMER", "ignored_settings_in"]
 
-#: The settings that the consumer protocol ignores (KIP-848); Java's consumer refuses them.
+#: The settings that the consumer protocol ignores (KIP-848), with the reasons. Java's consumer
+#: refuses them.
 IN_CONSUMER: Final[Mapping[str, str]] = MappingProxyType(
     {
         "assignors": "the broker assigns the partitions: name its assignor by server_assignor "
@@ -26,7 +27,7 @@ IN_CONSUMER: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-#: The setting that the classic protocol ignores; Java's consumer refuses it.
+#: The setting that the classic protocol ignores, with the reason. Java's consumer refuses it.
 IN_CLASSIC: Final[Mapping[str, str]] = MappingProxyType(
     {"server_assignor": "its leader assigns the partitions: name `assignors`"}
 )
@@ -57,6 +58,6 @@ def ignored_settings_in(
 ) -> list[str]:
     """Returns a sentence for each setting that was `given` and that `table` lists as ignored.
 
-    `context` names the protocol or the consumer in the sentence.
+    `context` says where the setting is ignored, for example "in a classic group".
     """
     return [f"{name} is ignored {context}: {why}" for name, why in table.items() if name in given]

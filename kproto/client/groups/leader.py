@@ -30,22 +30,26 @@ _REFUSED: Final = frozenset(map(code_of, ("TOPIC_AUTHORIZATION_FAILED", "INVALID
 
 
 class MemberSubscriptions(NamedTuple):
-    """The subscriptions of all members, and the errors of those that could not be decoded."""
+    """The subscription of each member, by member id, in `members`.
+
+    `unreadable` has the error for each member whose subscription could not be decoded; `members`
+    has an empty subscription for such a member.
+    """
 
     members: dict[str, Subscription]
     unreadable: dict[str, DecodeError]
 
     @property
     def topics(self) -> frozenset[str]:
-        """Returns all subscribed topics."""
+        """Returns the topics to which at least one member subscribes."""
         return frozenset(topic for each in self.members.values() for topic in each.topics)
 
 
 def subscriptions_in(members: Iterable[JoinGroupResponseMember]) -> MemberSubscriptions:
     """Returns the subscriptions in a JoinGroup response.
 
-    A member with a malformed subscription gets no partitions. An error instead would fail each new
-    leader, and so one such member would fail the group.
+    A member with a malformed subscription gets no partitions. If the leader failed instead, every
+    later leader would fail, too, and one faulty member would stop the group.
     """
     found = MemberSubscriptions({}, {})
     for each in members:
@@ -71,7 +75,10 @@ def topic_racks(topics: Iterable[TopicInfo], cluster: Cluster) -> TopicRacks:
 
 
 def topic_error(topics: Iterable[TopicInfo], own: Iterable[str]) -> BrokerResponseError | None:
-    """Returns the permanent error of a topic in `own`, the subscribed names; None without one."""
+    """Returns the first permanent error of a topic that the member subscribes to by name, or None.
+
+    `own` are the names of these topics.
+    """
     names = frozenset(own)
     for info in topics:
         if info.error_code in _REFUSED and info.name in names:
@@ -82,7 +89,11 @@ def topic_error(topics: Iterable[TopicInfo], own: Iterable[str]) -> BrokerRespon
 def compute_assignment(
     assignor: Assignor, topics: TopicRacks, members: Mapping[str, Subscription]
 ) -> Assignment:
-    """Returns the assignment. Raises ConfigurationError for a fault of a user's own assignor."""
+    """Returns the partitions that `assignor` assigns to each member, by member id.
+
+    Raises ConfigurationError if the user's own assignor raises an exception, or if its assignment
+    is invalid.
+    """
     wanted = {topic for member in members.values() for topic in member.topics}
     existing = {topic: racks for topic, racks in topics.items() if topic in wanted}
     if assignor is ASSIGNORS.get(assignor.name):
@@ -103,8 +114,12 @@ def _check(
     members: Mapping[str, Subscription],
     found: Mapping[str, list[TopicPartition]],
 ) -> None:
-    """Raises ConfigurationError if an assignment has a partition that does not exist, that two
-    members get, or that a member gets without subscribing to its topic.
+    """Raises ConfigurationError if an assignment is invalid.
+
+    It is invalid if it has an unknown member, an entry that is no (str, int), a partition that does
+    not exist, or a partition of a topic that its member does not subscribe to; if it assigns a
+    partition twice; or if a cooperative assignor assigns a partition that another member still
+    owns.
     """
     readers: dict[TopicPartition, str] = {}
     owners = (

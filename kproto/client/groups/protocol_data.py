@@ -30,7 +30,7 @@ __all__ = [
 
 
 def subscription_bytes(subscription: Subscription) -> bytes:
-    """Returns the bytes of a subscription, without the instance id, which JoinGroup has itself."""
+    """Returns the bytes of a subscription, without the instance id, a field of JoinGroup itself."""
     owned = _by_topic(subscription.owned)
     return encode_subscription(
         ConsumerProtocolSubscription(
@@ -46,7 +46,10 @@ def subscription_bytes(subscription: Subscription) -> bytes:
 
 
 def read_subscription(data: bytes, instance_id: str | None = None) -> Subscription:
-    """Returns the subscription of another member. Raises DecodeError."""
+    """Returns the subscription in `data`, which a member has sent, with the member's `instance_id`.
+
+    Raises DecodeError.
+    """
     sent = decode_subscription(data)
     owned = [(each.topic, number) for each in sent.owned_partitions for number in each.partitions]
     generation = max(sent.generation_id, NO_GENERATION)
@@ -68,7 +71,7 @@ def assignment_bytes(tps: Iterable[TopicPartition]) -> bytes:
 
 
 def read_assignment(data: bytes) -> list[TopicPartition]:
-    """Returns the assigned partitions without duplicates; none for empty bytes.
+    """Returns the assigned partitions without duplicates; an empty list for empty bytes.
 
     Raises DecodeError.
     """

@@ -1,8 +1,9 @@
-"""Selects the group protocol of a member, and changes it if the group uses the other.
+"""Selects the group protocol of a member, and changes it if the group uses the other protocol.
 
-The member checks its group before it joins. If the group needs the other protocol, the member ends,
-and a member of the other protocol starts. The listener gets no call for that change.
-`group_protocol` has the decisions.
+With "auto", unless the user names assignors, the member checks its group before it joins. If the
+group needs the other protocol, the member ends, and a member of the other protocol starts. The
+listener does not notice the change, except that it loses the partitions of the ended member, if
+that member had any. The module `group_protocol` has the rules.
 """
 
 from __future__ import annotations
@@ -37,13 +38,16 @@ from .subscription import Subscription
 
 __all__ = ["GroupMember"]
 
-#: The most changes of protocol in a row, after which a member no longer checks the group first. A
-#: group that needs more changes has neither protocol: the broker's error is reported.
+#: After more changes of protocol in a row than this, the new member joins without a check of the
+#: group. Such a group accepts neither protocol, and the broker's error is reported.
 _MAX_CHANGES: Final = 2
 
 
 class GroupMember:
-    """A member of the group in `settings`, which uses the protocol of that group."""
+    """A member of the group that `settings` names; `protocol` is the protocol that it uses now.
+
+    With group_protocol="auto" the member uses the protocol of its group.
+    """
 
     def __init__(
         self, view: ClusterView, settings: GroupSettings, listener: AssignmentListener
@@ -72,12 +76,15 @@ class GroupMember:
 
     @property
     def identity(self) -> MemberIdentity | None:
-        """Returns the identity for commits now; None while the broker would refuse a commit."""
+        """Returns the member id and generation for a commit; None if the member may not commit."""
         return self._member.identity
 
     @property
     def assignment_valid_until(self) -> float:
-        """Returns until when the member certainly owns its partitions, in seconds of the clock."""
+        """Returns the time until which the member certainly owns its partitions.
+
+        The time is in seconds of the clock, -infinity for a member without a generation or epoch.
+        """
         return self._member.assignment_valid_until
 
     def start(self) -> None:
@@ -87,14 +94,17 @@ class GroupMember:
             and self.protocol is GroupProtocol.CONSUMER
             and self._has_only_old_brokers()
         ):
-            self.protocol = GroupProtocol.CLASSIC  # saves the change of protocol after a connection
+            self.protocol = GroupProtocol.CLASSIC  # saves a later change of protocol
             self._member = self._create_member(checks_group_first=True)
             if self._subscription is not None:
                 self._member.subscribe(self._subscription)
         self._member.start()
 
     def _has_only_old_brokers(self) -> bool:
-        """Returns True if the connected brokers support classic groups only."""
+        """Returns True if there are connected brokers, and all support classic groups only.
+
+        Returns False for a subscription to a `TopicPattern`, which classic groups do not support.
+        """
         view, wanted = self._view, self._subscription
         if wanted is not None and wanted.broker_pattern is not None:
             return False
@@ -103,7 +113,10 @@ class GroupMember:
         return bool(known) and not any(known)
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Replaces the subscription. Raises ConfigurationError."""
+        """Replaces the subscription.
+
+        Raises ConfigurationError for a `TopicPattern` while the member uses the classic protocol.
+        """
         if self.protocol is GroupProtocol.CLASSIC:
             why = f"by group_protocol={self.settings.group_protocol!r}"
             if self.settings.names_assignors:
@@ -128,19 +141,28 @@ class GroupMember:
         self._member.on_topics_changed()
 
     def on_poll(self) -> None:
-        """Makes a member join again that left because its consumer was too slow to poll."""
+        """Rejoins the group if the member left because its consumer polled too late."""
         self._member.on_poll()
 
     def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
-        """Returns True if a partition is assigned with that topic id."""
+        """Returns True if the partition `tp` of the topic with the id `topic_id` is assigned.
+
+        Returns False in the classic protocol, which assigns by topic name.
+        """
         return self._member.is_assigned(tp, topic_id)
 
     def on_commit_refused(self, error: BrokerResponseError, identity: MemberIdentity) -> None:
-        """Passes the error of an OffsetCommit of `identity` to the member."""
+        """Passes the error of a request that was sent with `identity` to the member.
+
+        The request is an OffsetCommit, or in the consumer protocol also an OffsetFetch.
+        """
         self._member.on_commit_refused(error, identity)
 
     async def leave(self, leave: bool, reason: str = "the consumer is closed") -> None:
-        """Revokes all partitions, sends the leave request if `leave`, and ends the member."""
+        """Revokes all partitions, sends the leave request if `leave` is True, and ends the member.
+
+        See `MemberDriver.leave`.
+        """
         self._end()
         await self._member.leave(leave, reason)
 
@@ -158,7 +180,10 @@ class GroupMember:
     # Changing the protocol
 
     def on_joined(self) -> None:
-        """Resets the count of protocol changes: the group has the protocol of the member."""
+        """Resets the count of protocol changes, because the group has the protocol of the member.
+
+        The first call logs the settings that this protocol ignores.
+        """
         self._changes.succeeded()
         if not self._has_logged_ignored:
             self._has_logged_ignored = True
@@ -169,7 +194,12 @@ class GroupMember:
                 log(logging.WARNING, "group %s: %s", self.settings.group_id, sentence)
 
     def on_member_ended(self, error: KprotoError) -> None:
-        """Reports the failure of the member, or starts a member of the other protocol instead."""
+        """Reports `error` to the listener, or starts a member of the other protocol.
+
+        A member of the other protocol starts after GroupProtocolMismatchError, unless this member
+        is leaving or closed. The first change of protocol in a row happens at once, each later one
+        after a backoff.
+        """
         if not isinstance(error, GroupProtocolMismatchError):
             self._listener.on_member_failed(error)
         elif not self._is_ending:
@@ -181,7 +211,11 @@ class GroupMember:
             )
 
     def _change_protocol(self, why: GroupProtocolMismatchError) -> None:
-        """Starts a member of the other protocol, which checks the group once more."""
+        """Starts a member of the other protocol.
+
+        The new member checks the group before it joins, unless `why.is_certain` is True or the
+        protocol has changed more than `_MAX_CHANGES` times in a row.
+        """
         self._timer = None
         self.protocol = (
             GroupProtocol.CONSUMER

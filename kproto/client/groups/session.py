@@ -12,7 +12,7 @@ from ..core.retry import TIMER_RESOLUTION_S
 from .assignors.subscriptions import NO_GENERATION
 from .settings import GroupSettings
 
-__all__ = ["Session"]
+__all__ = ["MemberSession"]
 
 _NEVER: Final = float("inf")
 
@@ -21,16 +21,16 @@ _NEVER: Final = float("inf")
 _MARGIN: Final = 10
 
 
-class Session:
-    """The session of one member; it `keeps_partitions` if it keeps reading while the group
-    rebalances.
+class MemberSession:
+    """The session of one member.
 
-    `needs_heartbeat` while only a heartbeat can show that the session is alive; `interval_s` is the
-    heartbeat interval.
+    If `keeps_partitions` is True, the member continues to read while the group rebalances.
+    `needs_heartbeat` is True while only a heartbeat can show that the session is alive.
+    `interval_s` is the heartbeat interval.
     """
 
     def __init__(self, settings: GroupSettings, *, keeps_partitions: bool) -> None:
-        self._reads_on = keeps_partitions
+        self._keeps_partitions = keeps_partitions
         #: The session timeout in ms; the consumer protocol has a default until the broker discloses
         #: it.
         self.session_ms = settings.session_timeout_ms
@@ -43,18 +43,22 @@ class Session:
 
     @property
     def valid_until(self) -> float:
-        """Returns when the session may end, unless a heartbeat is answered before.
+        """Returns the time until which the member surely keeps its partitions.
 
-        The result is a timer tick before the broker may end the session, because timers are not
-        more precise. The broker also removes a member that `keeps_partitions` during a rebalance if
-        its JoinGroup does not arrive in time (KIP-429).
+        This is the end of the session, which each answered heartbeat extends. If the member keeps
+        its partitions during a rebalance, `stable_until` is returned instead, because the broker
+        also removes a member whose JoinGroup does not arrive in time (KIP-429). Both times are a
+        timer tick early, because timers are not more precise.
         """
-        return self.stable_until if self._reads_on else self._session_deadline
+        return self.stable_until if self._keeps_partitions else self._session_deadline
 
     @property
     def stable_until(self) -> float:
-        """Returns when the session of a member may end that has seen no rebalance: a rebalance may
-        have started and ended without it.
+        """Returns the time until which a member that has seen no rebalance keeps its partitions.
+
+        This is the end of the session, or `max_poll_interval_ms` after the last response without a
+        rebalance if that is earlier: a rebalance that the member has not seen may then end without
+        the member.
         """
         return min(
             self._session_deadline,
@@ -66,14 +70,16 @@ class Session:
         return self._session_start + self.session_ms / 1000 - TIMER_RESOLUTION_S
 
     def has_timed_out(self, now: float) -> bool:
-        """Returns True if the session timed out without a response to a heartbeat; False for a
-        session that a missed rebalance has ended.
+        """Returns True if no heartbeat was answered for the session timeout.
+
+        Returns False if only a missed rebalance may have ended the membership.
         """
         return now >= self._session_deadline
 
     def on_heartbeat_answered(self, sent_at: float, *, stable: bool) -> None:
-        """Renews the session after the response to a heartbeat sent at `sent_at`; `stable` if no
-        rebalance had started.
+        """Renews the session after the response to a heartbeat that was sent at `sent_at`.
+
+        `stable` is True if the response shows that no rebalance had started.
         """
         self.needs_heartbeat = False
         self._session_start = max(self._session_start, sent_at)
@@ -85,11 +91,11 @@ class Session:
         self._last_stable_at = max(self._last_stable_at, sent_at)
 
     def revoke_deadline(self, now: float) -> float:
-        """Returns until when a revocation may wait for records in flight, so that JoinGroup arrives
-        in time.
+        """Returns the time until which a revocation may wait for records in flight.
 
-        The broker removes members that have not joined `max_poll_interval_ms` after the start of
-        the rebalance, which started after the last request whose response announced none.
+        The broker removes members that do not join within `max_poll_interval_ms` after the start of
+        the rebalance. The rebalance started after the last request whose response announced no
+        rebalance. The deadline leaves time for JoinGroup, and is never before `now`.
         """
         margin_s = min(self.interval_s, self._max_poll_interval_s / _MARGIN)
         return max(now, self._last_stable_at + self._max_poll_interval_s - margin_s)
@@ -99,10 +105,11 @@ class Session:
     ) -> None:
         """Starts a generation, after the response to a JoinGroup sent at `sent_at`.
 
-        The member `keeps_partitions` if it kept its partitions from the previous generation. The
-        broker starts the session at the end of the join, at an unknown time before the response. If
-        the response has the previous generation, or the member waited longer than a heartbeat
-        interval, no partition is started before a heartbeat is answered.
+        `keeps_partitions` is True if the member kept its partitions from the previous generation.
+        The broker starts the session when the join ends, at a time that the client does not know.
+        So `needs_heartbeat` becomes True for a member that kept no partitions if it waited for the
+        response longer than a heartbeat interval, or if the response has the previous generation.
+        Such a member starts its partitions only after a heartbeat is answered.
         """
         is_new = generation != self._generation
         self._generation = generation

@@ -1,4 +1,4 @@
-"""Defines `GroupSettings`: the settings of a group member, with the reason for each default."""
+"""Defines `GroupSettings`: the settings of a group member, with reasons for their defaults."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .ignored_settings import IN_CONSUMER, ignored_settings_in
 
 __all__ = ["DEFAULT_ASSIGNORS", "MIN_HEARTBEATS", "GroupSettings"]
 
-#: The assignors if the user names none. If the user names the same assignors, the group is classic:
-#: so `GroupSettings.names_assignors` compares by identity.
+#: The assignors if the user names none. A user that names the same assignors gets a classic group:
+#: therefore `GroupSettings.names_assignors` compares with this object by identity.
 DEFAULT_ASSIGNORS: Final[Sequence[str | Assignor]] = ("range", "cooperative-sticky")
 
-#: The least number of heartbeats within `max_poll_interval_ms`, even if `heartbeat_interval_ms` is
-#: longer. A member that learns of a rebalance too late cannot revoke in time, and loses its
+#: The least number of heartbeats within `max_poll_interval_ms`; a longer `heartbeat_interval_ms` is
+#: shortened. A member that learns of a rebalance too late cannot revoke in time, and loses its
 #: partitions.
 MIN_HEARTBEATS: Final = 3
 
@@ -52,18 +52,19 @@ class GroupSettings:
     #: The broker removes a member that sends no heartbeat for this time; the member loses its
     #: partitions. With 45 s a short network outage causes no rebalance (KIP-735). Brokers accept 6
     #: s to 30 min (group.min.session.timeout.ms, group.max.session.timeout.ms). The consumer
-    #: protocol ignores it and uses the broker's timeout (group.consumer.session.timeout.ms, 45 s
-    #: too).
+    #: protocol ignores this setting and uses the broker's timeout
+    #: (group.consumer.session.timeout.ms, 45 s too).
     session_timeout_ms: int = 45_000
     #: The time between two heartbeats; their responses announce rebalances. The consumer protocol
-    #: ignores it and uses the broker's interval (group.consumer.heartbeat.interval.ms). Both
-    #: protocols send at least three heartbeats in `max_poll_interval_ms`.
+    #: ignores this setting and uses the broker's interval (group.consumer.heartbeat.interval.ms).
+    #: Members of both protocols send at least three heartbeats in `max_poll_interval_ms`.
     heartbeat_interval_ms: int = 3_000
-    #: The longest time between polls or for processing a record or batch, and the time that a
-    #: rebalance waits for a member (KIP-62). A slower member leaves its group.
+    #: The longest time between two polls, and so for processing a record or batch; a slower member
+    #: leaves its group. A rebalance waits for a member for the same time (KIP-62).
     max_poll_interval_ms: int = 300_000
     #: "consumer": the broker assigns the partitions (KIP-848). "classic": the leader of the group
-    #: assigns them. "auto": the protocol of the existing group, "consumer" if there is no group.
+    #: assigns them. "auto": the protocol of the group's members; without members "consumer", or
+    #: "classic" if the coordinator does not support "consumer".
     group_protocol: Literal["auto", "consumer", "classic"] = "auto"
     #: For the consumer protocol: the assignor that the broker uses, "uniform", "range" or another
     #: of group.consumer.assignors. If members name different assignors, the broker uses the most
@@ -72,8 +73,8 @@ class GroupSettings:
     #: For the classic protocol: names of assignors, or the user's own `Assignor`s, the preferred
     #: one first; the broker chooses an assignor that all members have. Members with the default
     #: rebalance eagerly. If a rolling restart removes "range" from all members, the group
-    #: rebalances cooperatively. Java's consumers have the same default since 3.0. With "auto", a
-    #: user that names assignors gets a classic group.
+    #: rebalances cooperatively. Java's consumers have the same default since 3.0. If group_protocol
+    #: is "auto", a user that names assignors gets a classic group.
     assignors: Sequence[str | Assignor] = DEFAULT_ASSIGNORS
     #: Commit processed records automatically: every `auto_commit_interval_ms`, when partitions are
     #: revoked, and when the consumer is closed.
@@ -83,12 +84,12 @@ class GroupSettings:
     #: because a static member is expected to rejoin.
     leave: bool | Literal["auto"] = "auto"
     #: How long a leaving member waits for the response to its leave request; without the request
-    #: the other members wait until the session times out. Before it leaves, a member may wait for
-    #: the same time for its member id, or for the end of a rebalance that delays its commit.
+    #: the other members wait until the session times out. Before the request, a leaving member may
+    #: wait equally long for its member id, or for the end of a rebalance that delays its commit.
     leave_timeout_ms: int = 5_000
     #: The names of the settings that the user set: only these are reported if they are ignored.
     explicit_settings: frozenset[str] = frozenset()
-    #: The resolved `assignors`.
+    #: The `Assignor`s that `assignors` names.
     resolved_assignors: tuple[Assignor, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -144,8 +145,8 @@ class GroupSettings:
     def heartbeat_interval_s(self) -> float:
         """Returns the heartbeat interval of a member of a classic group, in seconds.
 
-        It is short enough to announce a rebalance in time: the coordinator removes a member that
-        does not rejoin within `max_poll_interval_ms`.
+        It is at most a third of `max_poll_interval_ms`, so that the member learns of a rebalance in
+        time: the coordinator removes a member that does not rejoin within `max_poll_interval_ms`.
         """
         return min(self.heartbeat_interval_ms, self.max_poll_interval_ms / MIN_HEARTBEATS) / 1000
 
@@ -166,7 +167,10 @@ class GroupSettings:
 
     @property
     def leaves(self) -> bool:
-        """Returns True if a closing member leaves its group, unless the call of `close` decides."""
+        """Returns True if a member leaves its group when its consumer is closed.
+
+        The argument `leave` of `close` overrides this setting.
+        """
         return not self.is_static if self.leave == "auto" else bool(self.leave)
 
 

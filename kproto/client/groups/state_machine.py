@@ -32,14 +32,14 @@ _Event = TypeVar("_Event", bound=Enum)
 class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
     """Tracks the phase of one member. Callers pass in the times, in seconds."""
 
-    #: Phase and event -> the next phase. Any other event changes nothing.
+    #: Phase and event -> the next phase. An event without an entry for the phase changes nothing.
     transitions: ClassVar[Mapping[Any, Any]]
 
     def __init__(self, settings: GroupSettings, phase: _Phase) -> None:
         self.settings = settings
         self.phase: _Phase = phase
-        #: Counts the transitions: the result of an effect that started before the last one is
-        #: ignored.
+        #: Counts the transitions: the result of an effect that started before the last transition
+        #: is ignored.
         self.transition_count = 0
         self.member_id = ""
         self.subscription: Subscription | None = None
@@ -49,7 +49,7 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
         self._is_stale = False  # max_poll_interval_ms was exceeded, and no poll came since
 
     def _transition(self, event: _Event) -> bool:
-        """Moves to the next phase of the table; returns False if the table has none."""
+        """Moves to the phase that `transitions` has for `event`; returns False if it has none."""
         phase = self.transitions.get((self.phase, event))
         if phase is None:
             return False
@@ -68,19 +68,20 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
 
     @property
     def awaits_poll(self) -> bool:
-        """Returns True if the member left, or is about to leave, because its consumer was too
-        slow.
-        """
+        """Returns True if the member left, or will leave, because its consumer polled too late."""
         return self._is_stale
 
     def on_poll(self, now: float) -> None:
-        """Rejoins after a poll if the member left because its consumer was too slow."""
+        """Rejoins after a poll if the member left because its consumer polled too late."""
         if self._is_stale:
             self._is_stale = False
             self._join_if_subscribed(now)
 
     def subscribe(self, subscription: Subscription | None, now: float) -> None:
-        """Replaces the subscription; None makes the member leave."""
+        """Replaces the subscription; a changed one makes the member join or update its group.
+
+        With None, the member revokes all partitions, and leaves the group unless it is static.
+        """
         before, self.subscription = self.subscription, subscription
         if subscription is None:
             reason = "the consumer has unsubscribed"
@@ -92,7 +93,10 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
         self._join_if_subscribed(now)
 
     def on_poll_timeout(self, now: float) -> bool:
-        """Leaves because no poll came in time; returns False if it is leaving already."""
+        """Leaves the group, because no poll came in time.
+
+        Returns False, and does nothing, if the member is in no group or is leaving already.
+        """
         limit_ms = self.settings.max_poll_interval_ms
         if self._is_leaving:
             return False
@@ -124,12 +128,12 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
     @property
     @abstractmethod
     def has_ended(self) -> bool:
-        """Returns True if the member has ended."""
+        """Returns True if the member has ended, and will not rejoin."""
 
     @property
     @abstractmethod
-    def is_reading(self) -> bool:
-        """Returns True if the member has an assignment, which changes of topics may affect."""
+    def watches_topics(self) -> bool:
+        """Returns True in the phases in which the member acts on changes of its topics."""
 
     @property
     @abstractmethod
@@ -139,29 +143,38 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
     @property
     @abstractmethod
     def assignment_valid_until(self) -> float:
-        """Returns when the session may time out, unless a heartbeat is answered before."""
+        """Returns the time until which the member surely owns its partitions.
+
+        Answered heartbeats extend the time. It is -infinity for a member without a generation or
+        epoch.
+        """
 
     def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
-        """Returns True if a partition is assigned with that topic id; False if the protocol assigns
-        by topic name.
+        """Returns True if the partition `tp` of the topic with the id `topic_id` is assigned.
+
+        Returns False in the classic protocol, which assigns by topic name.
         """
         return False
 
     @abstractmethod
     def identity(self, now: float) -> MemberIdentity | None:
-        """Returns the identity for commits; None while a broker would refuse them."""
+        """Returns the member id and generation for a commit; None if the member may not commit."""
 
     @abstractmethod
     def request_rejoin(self, reason: str, now: float) -> None:
-        """Requests a rebalance; the consumer protocol ignores it, because its broker assigns."""
+        """Requests a rebalance.
+
+        A member of the consumer protocol ignores the request, because the broker assigns the
+        partitions.
+        """
 
     @abstractmethod
     def _on_subscription_changed(self, subscription: Subscription, now: float) -> None:
-        """Applies a changed subscription."""
+        """Makes the group learn of a changed subscription: by a rejoin or a heartbeat."""
 
     @abstractmethod
     def _join_if_subscribed(self, now: float) -> None:
-        """Joins, if there is a subscription and nothing prevents it."""
+        """Starts to join if the member is in no group, has a subscription, and awaits no poll."""
 
     @abstractmethod
     def begin_leave(
@@ -174,15 +187,21 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
         lost: bool = False,
         until: float | None = None,
     ) -> None:
-        """Revokes all partitions and leaves; `ends` if the member will not rejoin.
+        """Begins a leave: the member revokes all partitions, then leaves.
 
-        The member sends a leave request if it `leaves`. It waits for records in flight until the
-        time `until`, and not at all if the partitions are `lost`.
+        `ends` is True if the member will not rejoin. If `leaves` is True, the member sends a leave
+        request, unless the coordinator cannot know the member. If `leaves` is False, only a static
+        member of the consumer protocol sends a heartbeat, which announces that it will rejoin
+        (epoch -2). The member waits for records in flight until the time `until`, by default as
+        long as in a rebalance; it does not wait if the partitions are `lost`.
         """
 
     @abstractmethod
     def step(self, now: float, owned: Collection[TopicPartition]) -> Step | None:
-        """Returns the next effect, or None; no other effect runs. `owned` are owned partitions."""
+        """Returns the next effect; None if none is due. Call it only while no effect runs.
+
+        `owned` are the partitions that the member owns.
+        """
 
     @abstractmethod
     def next_at(self, now: float) -> float:
@@ -190,7 +209,11 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
 
     @abstractmethod
     def tick(self, now: float) -> None:
-        """Begins work that is due, and drops the membership after a session timeout."""
+        """Makes the transitions that are due.
+
+        Drops the membership at `assignment_valid_until`: after a session timeout, or if a rebalance
+        may have ended without the member.
+        """
 
     @abstractmethod
     def on_revoked(self, now: float) -> None:
@@ -202,7 +225,7 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
 
     @abstractmethod
     def on_left(self, now: float) -> None:
-        """Processes the response to the leave request, or its timeout."""
+        """Ends the membership: the leave request was answered, has failed, or is not needed."""
 
     @abstractmethod
     def failed(self, error: KprotoError, now: float) -> ErrorAction:
@@ -210,10 +233,15 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
 
     @abstractmethod
     def fail(self, error: KprotoError, now: float, *, leaves: bool) -> None:
-        """Ends the member with an error; with `leaves` it leaves the group first."""
+        """Ends the member with an error; with `leaves` a dynamic member leaves the group first."""
 
     @abstractmethod
     def on_commit_refused(
         self, error: BrokerResponseError, identity: MemberIdentity, now: float
     ) -> None:
-        """Processes the error of an OffsetCommit; ignores one of an earlier generation."""
+        """Processes the error of a request that was sent with `identity`.
+
+        The request is an OffsetCommit, or in the consumer protocol also an OffsetFetch. Ignores the
+        error if the member has another member id, generation or epoch now, or sends no heartbeats
+        any more.
+        """

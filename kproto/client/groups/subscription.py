@@ -1,7 +1,7 @@
 """Defines the subscription of a member: topics by name, or a pattern. Plain data.
 
-The client matches a compiled pattern against whole topic names, without Kafka's internal topics, as
-Java's consumer does. The broker matches a `TopicPattern`.
+The client matches a compiled pattern against whole topic names, except those of Kafka's internal
+topics, as Java's consumer does. The broker matches a `TopicPattern`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ __all__ = ["Subscription", "TopicPattern"]
 class TopicPattern:
     """A pattern that the broker matches against whole topic names; `text` is RE2 (KIP-848).
 
-    For groups of the consumer protocol on Kafka 4.0 and later; the client matches a pattern of
-    `re.compile`, in groups of both protocols. The broker omits topics that the principal may not
-    DESCRIBE. Raises ConfigurationError for an empty text; the broker refuses invalid RE2.
+    It requires a group of the consumer protocol, and Kafka 4.0. In all other groups use a pattern
+    of `re.compile`, which the client matches. The broker omits topics that the principal may not
+    DESCRIBE. Raises ConfigurationError if `text` is empty or no str; the broker refuses invalid
+    RE2.
     """
 
     text: str
@@ -41,7 +42,7 @@ class TopicPattern:
 class Subscription:
     """Topics by name, by a `pattern` that the client matches, or by a `broker_pattern`.
 
-    `to` creates it. A subscription may have `topics` and a `broker_pattern` (KIP-848).
+    `to` creates it. A subscription may have both `topics` and a `broker_pattern` (KIP-848).
     """
 
     topics: frozenset[str] = frozenset()
@@ -52,13 +53,13 @@ class Subscription:
     def to(cls, wanted: str | Iterable[str] | re.Pattern[str] | TopicPattern) -> Subscription:
         """Returns a subscription to one topic, to several, or to a pattern.
 
-        Raises ConfigurationError.
+        Raises ConfigurationError for other objects, an empty name, and no topic.
         """
         if isinstance(wanted, TopicPattern):
             return cls(broker_pattern=wanted)
         if isinstance(wanted, re.Pattern):
             if not isinstance(wanted.pattern, str):
-                raise ConfigurationError(f"{wanted!r} is a pattern of bytes; topics have a str")
+                raise ConfigurationError(f"{wanted!r} is a pattern of bytes; it must be of str")
             return cls(pattern=wanted)
         if not isinstance(wanted, Iterable):
             raise ConfigurationError(f"{wanted!r} is neither topics nor a compiled pattern")
@@ -71,7 +72,7 @@ class Subscription:
         return cls(topics)
 
     def includes(self, topic: str) -> bool:
-        """Returns True if a topic that is not internal is subscribed to.
+        """Returns True if a topic is subscribed to. Does not check if the topic is internal.
 
         With a `broker_pattern` returns True for every topic: the broker assigns only topics that
         match.
@@ -85,7 +86,7 @@ class Subscription:
     def matches_locally(self, topic: str) -> bool:
         """Returns True if a topic is subscribed to; matches a `broker_pattern` by Python's `re`.
 
-        Python reads most patterns as RE2 does; a pattern that it cannot read matches no topic.
+        Python interprets most patterns as RE2 does; a pattern that `re` refuses matches no topic.
         """
         if self.broker_pattern is None or topic in self.topics:
             return self.includes(topic)
@@ -95,7 +96,11 @@ class Subscription:
             return False
 
     def among(self, topics: Iterable[TopicInfo]) -> frozenset[str]:
-        """Returns the topics to join with: the named ones, or those of `topics` that match."""
+        """Returns the names of the topics to join with.
+
+        They are the subscribed names, or with a `pattern` the names of those `topics` that match
+        it. Internal topics, and topics with an error, do not match.
+        """
         if self.pattern is None:
             return self.topics
         return frozenset(

@@ -2,6 +2,7 @@
 
 The leader watches all topics of its group; a member with a pattern watches the topics that match. A
 topic that is only temporarily unknown, for example because its leader moved, has not changed.
+`MissingTopics` tracks subscribed topics that do not exist.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _NO_SUCH_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
 
 def partition_count(info: TopicInfo) -> int:
-    """Returns the number of partitions of a topic, from 0 on without a gap.
+    """Returns the number of partitions of a topic, counted from partition 0 up to the first gap.
 
     The metadata of a new topic may lack some of its partitions.
     """
@@ -45,7 +46,7 @@ class MissingTopics:
     def to_report(
         self, wanted: Container[str], topics: Iterable[TopicInfo], known: Container[str], now: float
     ) -> list[str]:
-        """Returns the topics to report, after a metadata response with `topics`.
+        """Returns the topics to report as missing, after a metadata response with `topics`.
 
         `wanted` are the subscribed names; `known` are the topics with known metadata.
         """
@@ -67,7 +68,7 @@ class MissingTopics:
 
     @property
     def next_report_at(self) -> float:
-        """Returns when the next missing topic may be reported."""
+        """Returns the time at which the next missing topic may be reported; infinity for none."""
         unreported = [since for name, since in self._since.items() if name not in self._reported]
         return min(unreported) + self._patience_s if unreported else float("inf")
 
@@ -76,7 +77,7 @@ class TopicWatch:
     """Compares topics and partition counts with those of the last assignment."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, int] = {}  # the leader's: the partition count of each topic
+        self._counts: dict[str, int] = {}  # of a leader: topic -> partition count
         self._seen: dict[str, TopicInfo] = {}
         self._subscription = Subscription()
         self._joined: frozenset[str] = frozenset()
@@ -84,7 +85,7 @@ class TopicWatch:
         self.matching: frozenset[str] = frozenset()
 
     def joined(self, subscription: Subscription, topics: frozenset[str]) -> None:
-        """Stores the topics with which the member joined; it is no leader until `lead`."""
+        """Stores the topics of a join; the member is a follower until `lead` is called."""
         self._subscription, self._joined = subscription, topics
         self.matching = topics
         self.follow()
@@ -95,8 +96,9 @@ class TopicWatch:
         self._seen.clear()
 
     def lead(self, wanted: Iterable[str], known: TopicRacks) -> None:
-        """Watches the topics of the group, because the member leads: the `wanted` ones by their
-        partition counts in `known`.
+        """Watches the topics of the group, because the member leads.
+
+        `wanted` are the topics; `known` has their partitions.
         """
         self.follow()
         self._counts = {topic: len(known.get(topic, ())) for topic in wanted}
@@ -108,11 +110,11 @@ class TopicWatch:
 
     @property
     def missing(self) -> frozenset[str]:
-        """Returns the topics of the group that do not exist yet."""
+        """Returns the topics of the group that do not exist yet; empty for a follower."""
         return frozenset(topic for topic, count in self._counts.items() if not count)
 
     def rejoin_reason(self, topics: Mapping[str, TopicInfo]) -> str | None:
-        """Returns the reason to rejoin by the known metadata; None if nothing has changed."""
+        """Returns the reason to rejoin, from known metadata; None if the topics are unchanged."""
         for topic in self._counts:
             info = topics.get(topic)
             if info is None or self._seen.get(topic) is info:
@@ -128,9 +130,9 @@ class TopicWatch:
     def rejoin_reason_in_response(
         self, topics: Collection[TopicInfo], *, whole: bool
     ) -> str | None:
-        """Returns the reason to rejoin by a metadata response; None if nothing has changed.
+        """Returns the reason to rejoin, from a response; None if the topics are unchanged.
 
-        `whole` if the response is about all topics: a topic that it lacks has been deleted.
+        `whole` is True if the response is about all topics: a topic that it lacks was deleted.
         """
         by_name = {info.name: info for info in topics}
         for topic in self._counts:
@@ -156,7 +158,7 @@ class TopicWatch:
         return f"topic {topic} has {count} partitions, and had {before}"
 
     def is_for_subscription(self, subscription: Subscription) -> bool:
-        """Returns True if the member has joined with that subscription."""
+        """Returns True if the member has joined with `subscription`."""
         return self._subscription == subscription
 
     def _matching(self, topics: frozenset[str]) -> str | None:

@@ -1,4 +1,7 @@
-"""Connects to any broker: tries one after the other, in the order of `broker_selection`."""
+"""Connects to any broker: tries one after the other, in the order of `broker_selection`.
+
+Brokers in reconnect backoff are tried last.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,13 @@ __all__ = ["connect", "connect_any"]
 async def connect_any(
     pool: ConnectionPool, selection: BrokerSelection, known: Iterable[Address]
 ) -> BrokerConnection:
-    """Returns a shared connection to any broker, in the order of `broker_selection`.
+    """Returns a shared connection to the first broker that can be reached.
 
-    If no broker can be reached, it raises an error with the failure of each address. That is
-    AuthenticationError if all brokers refused the client, or if one did and no broker is known yet;
-    otherwise BrokerConnectionError. Raises ConfigurationError for TLS files that cannot be used,
-    and once the pool is closed.
+    `known` are the addresses of the brokers in the metadata. If no broker can be reached, the error
+    has the failure of each address: AuthenticationError if all brokers refused the client, or if
+    one broker refused it and no broker is known yet; BrokerConnectionError in all other cases.
+    Raises ConfigurationError for TLS files that cannot be used, once the pool is closed, and in
+    another event loop.
     """
     brokers = list(known)
 
@@ -53,7 +57,7 @@ async def connect_any(
     reasons = "; ".join(dict.fromkeys(map(str, failures)))
     refused = [isinstance(each, AuthenticationError) for each in failures]
     # If the client has never connected, its settings are wrong, and retries may lock an account.
-    # Later it waits for the broker that worked, even if another address refuses it.
+    # Later the client waits for the broker that worked, even if another address refuses the client.
     if refused and (all(refused) or (any(refused) and not brokers)):
         raise AuthenticationError(reasons)
     raise BrokerConnectionError(f"no broker can be reached: {reasons}")

@@ -1,4 +1,4 @@
-"""Selects the broker for requests that any broker answers, and decides when to rebootstrap.
+"""Selects the broker for requests that any broker can answer, and decides when to rebootstrap.
 
 Plain data; `any_broker` opens the connections.
 """
@@ -19,7 +19,11 @@ _BEFORE_BOOTSTRAP: Final = 3
 
 
 class BrokerSelection:
-    """Orders the brokers by preference. `bootstrap` are the configured servers."""
+    """Orders the brokers by preference.
+
+    `bootstrap` are the configured servers. `rebootstraps` is True if the client may connect to them
+    again after the first metadata.
+    """
 
     def __init__(self, bootstrap: Sequence[Address], *, rebootstraps: bool) -> None:
         self._bootstrap = list(dict.fromkeys(bootstrap))
@@ -30,7 +34,7 @@ class BrokerSelection:
         self._last_failed: dict[Address, int] = {}
 
     def on_request(self, address: Address) -> None:
-        """Records a request to a broker, which then follows other brokers with the same load."""
+        """Records a request, so that the broker comes after other brokers with the same load."""
         self._sequence += 1
         self._last_used[address] = self._sequence
 
@@ -44,7 +48,7 @@ class BrokerSelection:
         self._last_failed[address] = self._sequence
 
     def reset(self) -> None:
-        """Forgets the outcomes of all brokers."""
+        """Forgets the last use and the last failure of every broker."""
         self._last_used.clear()
         self._last_failed.clear()
 
@@ -53,12 +57,13 @@ class BrokerSelection:
     ) -> list[Address]:
         """Returns the brokers to try, best first.
 
-        `load` returns the number of requests in flight to a broker, None without an open
-        connection. Brokers with an open connection come first: the least loaded ones, and of these
-        the least recently used. Then follow a few of the other known brokers, failed ones last, the
-        bootstrap list, and the rest. Once all brokers without a connection have failed, the
-        bootstrap list comes before them (KIP-899). If the client does not rebootstrap, the
-        bootstrap list is only used before the first metadata.
+        `load` returns the number of requests in flight to a broker; None if no connection to the
+        broker is open. Addresses with an open connection come first: brokers, then bootstrap
+        addresses, each sorted by load, and by last use if their load is equal. Then come a few of
+        the other known brokers, failed ones last, then the bootstrap list, then the remaining
+        brokers. Once all brokers without a connection have failed, the bootstrap list comes before
+        them (KIP-899). If the client does not rebootstrap, it connects to the bootstrap list only
+        before the first metadata.
         """
         known = list(dict.fromkeys(brokers))
         self._forget_all_but({*known, *self._bootstrap})
@@ -84,7 +89,7 @@ class BrokerSelection:
         return [*connected, *closed[:_BEFORE_BOOTSTRAP], *bootstrap, *closed[_BEFORE_BOOTSTRAP:]]
 
     def _forget_all_but(self, addresses: set[Address]) -> None:
-        """Forgets the outcomes of addresses that no broker has any more."""
+        """Forgets the last use and the last failure of all other addresses."""
         for outcomes in (self._last_used, self._last_failed):
             for gone in outcomes.keys() - addresses:
                 del outcomes[gone]
@@ -97,8 +102,9 @@ class BrokerSelection:
 class RebootstrapTimer:
     """Decides when to rebootstrap for lack of metadata (KIP-1102).
 
-    All times are in seconds of the client's clock. Time without a request does not count. With a
-    trigger of 0 the first failure suffices.
+    A rebootstrap is due `trigger_ms` after the first Metadata request if none has succeeded since;
+    with 0, after the first failure. If no Metadata request starts for longer than `trigger_ms`, the
+    time restarts with the next request. All other times are in seconds of the client's clock.
     """
 
     def __init__(self, trigger_ms: int, *, rebootstraps: bool) -> None:
@@ -109,7 +115,10 @@ class RebootstrapTimer:
         self._has_failed = False
 
     def on_request(self, now: float) -> bool:
-        """Records the start of a Metadata request; returns True if it must rebootstrap first."""
+        """Records the start of a Metadata request.
+
+        Returns True if a rebootstrap must come before the request.
+        """
         if self._since is None or now - self._last > self._trigger_s:
             self._since = now
         self._last = now

@@ -56,7 +56,7 @@ class Broker(NamedTuple):
 
 
 class LeaderHint(NamedTuple):
-    """The leader of a partition and its epoch, named by another broker (KIP-951)."""
+    """The leader of a partition and its leader epoch, named by another broker (KIP-951)."""
 
     topic: str
     partition: int
@@ -66,7 +66,10 @@ class LeaderHint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionInfo:
-    """One partition: its leader (-1 without one) and the leader epoch."""
+    """A partition: its leader (-1 if there is none), leader epoch, replicas and in-sync replicas.
+
+    The leader and the replicas are node ids.
+    """
 
     partition: int
     leader: int
@@ -89,7 +92,8 @@ class TopicInfo:
     def is_recreated_since(self, before: TopicInfo | None) -> bool:
         """Returns True if the topic was deleted and recreated since `before` (KIP-516).
 
-        It is False if one of both has no id: a cluster that is upgraded assigns ids to its topics.
+        Returns False if `before` is None, or if either has no topic id: an upgraded cluster assigns
+        ids to topics that had none.
         """
         if before is None or ZERO_UUID in (self.topic_id, before.topic_id):
             return False
@@ -100,7 +104,8 @@ class TopicInfo:
 class Cluster:
     """The brokers and topics of the latest metadata.
 
-    `known_nodes` has all node ids so far, because a broker that has left may rejoin.
+    `known_nodes` has all node ids that this cluster has had so far, because a broker that has left
+    may rejoin.
     """
 
     cluster_id: str | None = None
@@ -113,11 +118,12 @@ class Cluster:
     def update(
         self, response: MetadataResponse, *, whole: bool = False, version: int = RELIABLE_EPOCHS
     ) -> list[TopicInfo]:
-        """Applies a response; returns its topics in order, including those with errors.
+        """Applies a response; returns all of its topics in their order, also those with errors.
 
-        A topic with an error is dropped, so that it is requested again; so is every topic that is
-        missing from a response about the `whole` cluster. Leader epochs are taken only from
-        versions of Metadata that send reliable ones.
+        Drops topics with an error, so that they are requested again. If the response is about the
+        `whole` cluster, also drops topics that the response lacks. If the cluster id has changed,
+        drops all earlier topics. Uses leader epochs only from versions of Metadata that send
+        reliable ones.
         """
         if version < RELIABLE_EPOCHS:
             for old in response.topics:
@@ -161,7 +167,10 @@ class Cluster:
     def _newer(
         self, topic: MetadataResponseTopic, part: MetadataResponsePartition
     ) -> PartitionInfo:
-        """Returns the metadata with the newer leader epoch, because a broker may lag (KIP-320)."""
+        """Returns the metadata of `part`, or the known metadata if its leader epoch is newer.
+
+        The broker that answered may lag (KIP-320).
+        """
         known = self.topics.get(topic.name or "")
         if known is not None and known.topic_id == topic.topic_id:
             before = known.partitions.get(part.partition_index)
@@ -177,16 +186,17 @@ class Cluster:
         )
 
     def update_brokers(self, brokers: Iterable[Broker]) -> None:
-        """Applies the addresses of brokers; brokers that the response does not name stay."""
+        """Applies the addresses of some brokers; all other brokers stay."""
         for each in brokers:
             self.brokers[each.node] = Address(each.host, each.port)
             if each.rack:
                 self.racks[each.node] = each.rack
 
     def update_leader(self, hint: LeaderHint) -> bool:
-        """Applies the leader of `hint`; returns False if its broker is unknown or the epoch is old.
+        """Applies a leader if its leader epoch is above the known one (KIP-320).
 
-        The hint applies if its leader epoch is above the known one (KIP-320).
+        Returns False if it does not apply the leader: the epoch is not newer, or the partition or
+        the broker is unknown.
         """
         info = self.topics.get(hint.topic)
         known = None if info is None else info.partitions.get(hint.partition)
@@ -200,7 +210,7 @@ class Cluster:
         return True
 
     def reset(self) -> None:
-        """Drops brokers and topics; the cluster id stays for comparison."""
+        """Drops the controller, brokers and topics; keeps the cluster id, and `known_nodes`."""
         self.controller = -1
         self.brokers.clear()
         self.racks.clear()
@@ -212,7 +222,7 @@ class Cluster:
             self.topics.pop(name, None)
 
     def leader(self, topic: str, partition: int) -> int:
-        """Returns the node id of the leader of a partition; -1 if it is unknown."""
+        """Returns the node id of the leader of a partition; -1 if no leader is known."""
         info = self.topics.get(topic)
         known = info.partitions.get(partition) if info is not None else None
         return -1 if known is None else known.leader
@@ -234,7 +244,7 @@ class Cluster:
 
 
 def no_leader_error(topics: Iterable[TopicInfo], topic: str, partition: int) -> BrokerResponseError:
-    """Returns the error for a partition without a leader in a Metadata response with `topics`."""
+    """Returns the error for a partition without a leader; `topics` are of a Metadata response."""
     code = _NO_SUCH_PARTITION
     for info in topics:
         if info.name == topic:

@@ -8,28 +8,32 @@ from typing import Final
 from ..settings import Address
 from .cluster import Cluster, TopicInfo
 
-__all__ = ["MetadataChanges"]
+__all__ = ["MetadataChangeLogger"]
 
-#: The most dropped topics in memory: they may be requested again.
+#: The most topics in memory that the cluster has dropped: they may be requested again.
 MAX_FORGOTTEN: Final = 1_000
 
 #: The most partitions of a topic that a line names.
 _NAMED: Final = 5
 
 
-class MetadataChanges:
-    """The last known brokers and topics, and recently dropped topics."""
+class MetadataChangeLogger:
+    """Compares the cluster with the brokers and topics that it had before.
+
+    Keeps the last metadata of up to `MAX_FORGOTTEN` topics that the cluster has dropped, and
+    compares them if the cluster has them again.
+    """
 
     def __init__(self) -> None:
         self._brokers: dict[int, Address] = {}
         self._topics: dict[str, TopicInfo] = {}
 
     def log_lines(self, cluster: Cluster) -> list[str]:
-        """Returns a line for each broker that joined, left or moved, and each topic that changed.
+        """Returns lines for brokers that joined, left or moved, and for topics that changed.
 
         A topic changes if its leaders move, if it gets partitions, or if it is recreated. The
-        brokers and topics of the first metadata get no line. A new controller gets none, because
-        KRaft brokers return any broker as the controller (KIP-590).
+        brokers of the first metadata, and topics in their first metadata, get no line. A new
+        controller gets none, because KRaft brokers return any broker as the controller (KIP-590).
         """
         lines = [*self._of_cluster(cluster)]
         for name, info in cluster.topics.items():

@@ -35,7 +35,7 @@ from ..settings import Address, ClientSettings
 from .any_broker import connect, connect_any
 from .broker_selection import BrokerSelection, RebootstrapTimer
 from .cluster import Broker, Cluster, LeaderHint, TopicInfo, TopicPartition, no_leader_error
-from .cluster_changes import MetadataChanges
+from .cluster_changes import MetadataChangeLogger
 from .request_router import BrokerAnswer, RequestRouter
 from .routing import CoordinatorType, Route, route_of
 
@@ -69,7 +69,7 @@ class ClusterView:
         self.clock = clock
         self.cluster = Cluster()
         self.observer = Observer(settings.hooks, clock.monotonic)
-        self._changes = MetadataChanges()
+        self._changes = MetadataChangeLogger()
         self._pool = ConnectionPool(bootstrap, settings, clock, self.observer)
         self.loop_guard = self._pool.loop_guard
         self._requests = RequestRouter(self)
@@ -87,7 +87,7 @@ class ClusterView:
     async def close(self) -> None:
         """Closes every connection; waiting and later requests fail.
 
-        Raises ConfigurationError in another event loop, unless the client's own is closed.
+        Raises ConfigurationError in another event loop, unless the client's event loop is closed.
         """
         if self.loop_guard.is_gone:
             self._pool.forget()
@@ -116,7 +116,10 @@ class ClusterView:
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> R:
-        """Sends a request to the broker that answers it; see `Client.request`."""
+        """Returns the response of `broker`, or of the brokers for this type of request.
+
+        See `Client.request`.
+        """
         _check(request, timeout_ms)
         return await self._requests.request(request, broker, version, timeout_ms)
 
@@ -136,7 +139,7 @@ class ClusterView:
         self._brokers_are_invalid = True
 
     async def refresh_invalid_brokers(self) -> None:
-        """Refreshes the brokers before the next request, if they may have changed."""
+        """Refreshes the brokers if `invalidate_brokers` has marked them as outdated."""
         if self._brokers_are_invalid:
             await self._request_brokers()
 
@@ -164,7 +167,8 @@ class ClusterView:
     ) -> BrokerConnection:
         """Returns the connection to node `broker`, or to any broker; see `Client.connection`.
 
-        With `owner` no other caller uses the connection: its requests may wait at the broker.
+        With `broker` and `owner` only that owner uses the connection, because its requests may wait
+        at the broker. The connection to any broker is always shared.
         """
         if broker is None:
             return await connect_any(
@@ -180,10 +184,10 @@ class ClusterView:
         return await self.connection_to(broker, owner=owner)
 
     async def connection_to(self, node: int, *, owner: object = None) -> BrokerConnection:
-        """Returns the connection to a node of the metadata.
+        """Returns the connection to a node of the metadata: that of `owner`, or the shared one.
 
-        Raises BrokerConnectionError, also if the node has left the cluster: another node leads its
-        partitions then.
+        Raises BrokerConnectionError if the node cannot be reached, or has left the cluster: then
+        other nodes lead its partitions.
         """
         address = self.cluster.brokers.get(node)
         if address is None:
@@ -191,7 +195,7 @@ class ClusterView:
         return await connect(self._pool, self._broker_selection, address, owner)
 
     def open_connection(self, node: int) -> BrokerConnection | None:
-        """Returns the connection that `connection_to` would return, if it is open."""
+        """Returns the shared connection to a node of the metadata; None if it is not open."""
         address = self.cluster.brokers.get(node)
         return None if address is None else self._pool.open_connection(address)
 
@@ -213,7 +217,8 @@ class ClusterView:
     async def group_coordinator(self, group_id: str) -> int:
         """Returns the node id of a group's coordinator; sends FindCoordinator if it is unknown.
 
-        Retriable errors are retried for `api_timeout_ms`. Raises BrokerResponseError.
+        Retriable errors are retried for `api_timeout_ms`. Raises the last error after that time,
+        and any other error at once.
         """
         return (await self._requests.find(CoordinatorType.GROUP, [group_id]))[group_id]
 
@@ -254,21 +259,21 @@ class ClusterView:
     async def _metadata(
         self, topics_in: Callable[[int], list[MetadataRequestTopic] | None]
     ) -> list[TopicInfo]:
-        """Requests the topics that `topics_in` returns for a version, None for all."""
+        """Requests the topics that `topics_in` returns for a version; None means all topics."""
         if self._rebootstrap_timer.on_request(self.clock.monotonic()):
             waited = self.settings.metadata_recovery_rebootstrap_trigger_ms
-            self._rebootstrap(f"no metadata came for {waited} ms")
+            self._rebootstrap(f"no metadata arrived for {waited} ms")
         try:
             response, version, is_whole = await self._send_metadata_request(topics_in)
             if response.error_code == _REBOOTSTRAP and self._rebootstraps:
-                self._rebootstrap("a broker says that this client must rebootstrap")
+                self._rebootstrap("a broker responded that this client must rebootstrap")
                 response, version, is_whole = await self._send_metadata_request(topics_in)
         except KprotoError:
             self._rebootstrap_timer.on_failed()
             raise
         if response.error_code == _REBOOTSTRAP:  # retriable, like a lost broker
-            raise BrokerConnectionError("a broker says that this client must rebootstrap")
-        raise_for_code(response.error_code, "asking for metadata")
+            raise BrokerConnectionError("a broker responded that this client must rebootstrap")
+        raise_for_code(response.error_code, "requesting metadata")
         self._rebootstrap_timer.on_success()
         before = self.cluster.cluster_id
         topics = self.cluster.update(response, whole=is_whole, version=version)
@@ -280,7 +285,7 @@ class ClusterView:
         return topics
 
     def _store_arrival_times(self, topics: Sequence[TopicInfo], is_whole: bool) -> None:
-        """Stores the arrival time of topics; drops the times of topics that no longer exist."""
+        """Stores the arrival time of topics; forgets topics that are gone or have an error."""
         now = self.clock.monotonic()
         names = {topic.name for topic in topics}
         left = self.cluster.topics if is_whole else self._received_at.keys() - names
@@ -300,7 +305,7 @@ class ClusterView:
     async def _send_metadata_request(
         self, topics_in: Callable[[int], list[MetadataRequestTopic] | None]
     ) -> tuple[MetadataResponse, int, bool]:
-        """Returns the response, its version, and True if it has all topics."""
+        """Returns the response, its version, and True if it is about all topics."""
         connection = await self.connection()
         version = connection.version_of(MetadataRequest)
         topics = topics_in(version)
@@ -327,7 +332,11 @@ class ClusterView:
         return name in self.cluster.topics and age * 1000 < self.settings.metadata_max_age_ms
 
     def leader_since(self, topic: str, partition: int, since: float) -> int | None:
-        """Returns the leader of a partition, from metadata or a hint after `since`, or None."""
+        """Returns the node id of a partition's leader, from metadata or a hint newer than `since`.
+
+        Returns None if neither has arrived after `since`, in seconds of the clock, or if they name
+        no known broker.
+        """
         received_at = self._received_at.get(topic, float("-inf"))
         if max(received_at, self._leader_hinted_at.get((topic, partition), float("-inf"))) <= since:
             return None
@@ -347,13 +356,13 @@ class ClusterView:
         return bool(new)
 
     def has_metadata_since(self, name: str, at: float) -> bool:
-        """Returns True if metadata of a topic arrived after `at`, in seconds of the clock."""
+        """Returns True if metadata of a topic arrived at or after `at`, in seconds of the clock."""
         return self._received_at.get(name, float("-inf")) >= at
 
     async def ensure_metadata(self, names: Iterable[str]) -> None:
         """Requests missing or old metadata of several topics in one request.
 
-        Does nothing for a single topic, whose metadata `topic` requests.
+        Does nothing if only one topic needs a request, because `topic` then sends it.
         """
         unknown = {name for name in names if not self.has_current_metadata(name)}
         if len(unknown) > 1:
@@ -400,9 +409,10 @@ class ClusterView:
         raise ProtocolError(f"the response to a Metadata request for topic {name!r} lacks it")
 
     async def _refresh_topic_until(self, name: str, fault: Callable[[TopicInfo], int]) -> TopicInfo:
-        """Requests metadata of a topic until its error code and that of `fault` are 0.
+        """Requests metadata of a topic until its error code is 0 and `fault` returns 0 for it.
 
-        The requests end after `metadata_wait_ms`.
+        `fault` returns an error code if the metadata is incomplete, e.g. without a leader. Raises
+        the error after `metadata_wait_ms`, and a permanent error at once.
         """
         limit = self.settings.metadata_wait_ms
         attempts = Attempts(self.settings, limit, self.clock.monotonic())
@@ -437,7 +447,8 @@ class ClusterView:
     ) -> T:
         """Returns the result of `operation`; raises RequestTimeoutError at `deadline`.
 
-        The error names the limit: `limit_ms`, or the setting `limited_by` if that is the limit.
+        `deadline` is in seconds of the clock. The error names the setting `limited_by` as the
+        limit, or `limit_ms` if it is given and differs from the setting.
         """
         try:
             async with self.clock.timeout(max(0.0, deadline - self.clock.monotonic())):
@@ -463,11 +474,11 @@ class ClusterView:
     ) -> T:
         """Retries `operation` after retriable errors, for the time of the setting `limited_by`.
 
-        The time runs from `started_at` on, in seconds of the clock; without it from now. Lost
-        connections, timeouts and, with `responses`, retriable error codes are retried; any other
-        error is raised at once. The last attempt starts at the deadline. An attempt that is still
-        running at the deadline is cancelled: then the call raises the last error, or
-        RequestTimeoutError.
+        The time runs from `started_at` on, in seconds of the clock; by default from now. Lost
+        connections and timeouts are retried, and with `responses` also retriable error codes. Any
+        other error is raised at once. A backoff ends at the deadline at the latest. An attempt that
+        runs at the deadline is cancelled, but each retry has at least 0.1 s. Afterwards the call
+        raises the last error, or RequestTimeoutError if there is none.
         """
         started_at = self.clock.monotonic() if started_at is None else started_at
         limit_ms: int = getattr(self.settings, limited_by)
@@ -493,15 +504,17 @@ class ClusterView:
         operation: Awaitable[T],
         limited_by: TimeoutSetting = "api_timeout_ms",
     ) -> T:
-        """Returns the result of an attempt; at its deadline it raises the last error of `attempts`,
-        or RequestTimeoutError.
+        """Returns the result of `operation`, which is cancelled at the deadline of the attempt.
+
+        Raises the error of `operation`. If the deadline passes, raises the last error of
+        `attempts`, or RequestTimeoutError if there is none.
         """
         ends_at = attempts.ends_at(self.clock.monotonic())
         try:
             return await self.with_deadline(ends_at, operation, limited_by=limited_by)
         except RequestTimeoutError as error:
             if self.clock.monotonic() < ends_at - TIMER_RESOLUTION_S:
-                raise  # it is the operation's own
+                raise  # the operation's own timeout
             raise attempts.error or error from None
 
     async def send_to_leaders(
@@ -511,8 +524,9 @@ class ClusterView:
     ) -> list[T]:
         """Calls `send(node, its partitions)` for all leaders concurrently; returns the results.
 
-        After a retriable error it refreshes the leaders and calls `send` for all of them again,
-        within `api_timeout_ms`. Raises the errors of `leader`, and the first error of `send`.
+        After a retriable error of `send`, or a lost connection, refreshes the leaders and calls
+        `send` for all of them again, within `api_timeout_ms`. Raises other errors at once, also a
+        BrokerResponseError of `leader`, which has retried already.
         """
         partitions = list(partitions)
         attempts = Attempts(self.settings, started_at=self.clock.monotonic())

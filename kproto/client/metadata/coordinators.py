@@ -21,17 +21,20 @@ _BATCHED: Final = 4
 
 
 class Coordinators:
-    """The node ids of known coordinators."""
+    """Stores the node ids of known coordinators, by coordinator type and key.
+
+    A key is a group id or a transactional id.
+    """
 
     def __init__(self) -> None:
         self._nodes: dict[tuple[CoordinatorType, str], int] = {}
 
     def node(self, kind: CoordinatorType, key: str) -> int | None:
-        """Returns the coordinator of `key`; None if it is unknown."""
+        """Returns the node id of the coordinator of `key`; None if it is unknown."""
         return self._nodes.get((kind, key))
 
     def store(self, kind: CoordinatorType, key: str, node: int) -> None:
-        """Stores a result of FindCoordinator."""
+        """Stores the node id of a coordinator, from FindCoordinator."""
         self._nodes[kind, key] = node
 
     def forget(self, kind: CoordinatorType, keys: Iterable[str]) -> None:
@@ -47,7 +50,7 @@ class Coordinators:
 def find_coordinator_requests(
     kind: CoordinatorType, keys: Sequence[str], version: int
 ) -> list[FindCoordinatorRequest]:
-    """Returns the requests for these coordinators: one, or before v4 one per key."""
+    """Returns the requests for the coordinators of `keys`: one for all; before v4 one per key."""
     if version >= _BATCHED:
         return [FindCoordinatorRequest(key_type=kind.value, coordinator_keys=list(keys))]
     return [FindCoordinatorRequest(key=key, key_type=kind.value) for key in keys]
@@ -58,7 +61,7 @@ def coordinators_in(
     request: FindCoordinatorRequest,
     answer: FindCoordinatorResponse,
 ) -> dict[str, int | BrokerResponseError]:
-    """Returns the node id, or the error, of each key of a request.
+    """Returns the node id of the coordinator, or the error, by key of `request`.
 
     Raises ProtocolError if the response lacks a key.
     """

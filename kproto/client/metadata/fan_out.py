@@ -1,8 +1,10 @@
 """Splits requests for several brokers, and merges their responses.
 
-A table has a row per request: the paths of its elements in the request and in the response. Each
-element is answered by one broker, which `routing` determines; `request_router` sends the pieces.
-Plain functions on plain data.
+An element is a part of a request that a broker answers as a whole, such as a partition or a group
+id. `SPLIT_RULES` has, for each request that may be split, the paths of the elements in the request
+and in the response.
+`routing` determines the brokers that answer an element. A piece has the elements of one broker;
+`request_router` sends the pieces. Plain functions on plain data.
 """
 
 from __future__ import annotations
@@ -18,10 +20,10 @@ from ...wire.uuid import ZERO_UUID
 
 __all__ = [
     "SCALARS",
-    "SPLITS",
+    "SPLIT_RULES",
     "Element",
-    "Level",
-    "Split",
+    "KeyedListField",
+    "SplitRule",
     "merged",
     "request_elements",
     "response_elements",
@@ -34,14 +36,15 @@ R = TypeVar("R", bound=Response)
 #: An element, preceded by the structs that contain it, e.g. a topic and one of its partitions.
 Element: TypeAlias = tuple[Any, ...]
 
-#: The identity of an element. An element may have several identities.
+#: The values of the fields that identify an element. An element may have several identities, e.g.
+#: the name and the id of a topic.
 _Identity: TypeAlias = tuple[Any, ...]
 
 
-class Level(NamedTuple):
-    """A list of structs or of plain values: its field, and the fields that identify an element.
+class KeyedListField(NamedTuple):
+    """A list in a message: its `field`, and the fields that identify one of its structs.
 
-    `keys` has alternative identities, each a tuple of fields; it is empty for plain values, which
+    `keys` has alternatives, each a tuple of fields. It is empty for a list of plain values, which
     identify themselves.
     """
 
@@ -49,7 +52,11 @@ class Level(NamedTuple):
     keys: tuple[tuple[str, ...], ...]
 
     def identities(self, element: Any) -> list[_Identity]:
-        """Returns the identities of an element that are set, each with the number of its key."""
+        """Returns the identities of an element, each as (index in `keys`, value of each field …).
+
+        The identity of a plain value is (0, value). Identities whose first field is empty, null or
+        a zero id are left out, unless that is true of all.
+        """
         if not self.keys:
             return [(0, element)]
         found = [
@@ -63,17 +70,17 @@ def _is_set(value: Any) -> bool:
 
 
 @cache
-def _levels(path: str) -> tuple[Level, ...]:
+def _levels(path: str) -> tuple[KeyedListField, ...]:
     levels = []
     for part in path.split("."):
         field, _, keys = part.removesuffix("]").partition("[")
         alternatives = tuple(tuple(each.split("+")) for each in keys.split("|") if each)
-        levels.append(Level(field, alternatives))
+        levels.append(KeyedListField(field, alternatives))
     return tuple(levels)
 
 
-class Split(NamedTuple):
-    """The paths of the elements of a request and of its response.
+class SplitRule(NamedTuple):
+    """The rule that splits requests of one class: the element paths of request and response.
 
     Requests for which `is_unsplittable` returns True cannot be split, because only one broker can
     answer them; `unsplittable_reason` is the reason in the error.
@@ -85,13 +92,13 @@ class Split(NamedTuple):
     is_unsplittable: Callable[[Any], bool] = lambda request: False
 
     @property
-    def request_levels(self) -> tuple[Level, ...]:
-        """The path of the elements of the request."""
+    def request_levels(self) -> tuple[KeyedListField, ...]:
+        """The levels of `request_path`, outermost first."""
         return _levels(self.request_path)
 
     @property
-    def response_levels(self) -> tuple[Level, ...]:
-        """The path of the elements of the response."""
+    def response_levels(self) -> tuple[KeyedListField, ...]:
+        """The levels of `response_path`, outermost first."""
         return _levels(self.response_path)
 
 
@@ -103,79 +110,82 @@ def _names_no_topic(request: Any) -> bool:
     return not request.topics
 
 
-_SHARE_SESSION: Final = "a share session alone, and no topics"
+_SHARE_SESSION: Final = "a share session, and has no topics"
 _NAMED_GROUPS: Final = "groups[group_id]"
 _RESOURCES: Final = "resources[resource_type+resource_name]"
 
-#: All requests that may be split. A path has the names of lists, with the fields that identify
-#: their elements in brackets: `a|b` if one of the fields does, `a+b` if both together do.
-SPLITS: Final[dict[str, Split]] = {
+#: All requests that may be split. A path has the names of lists, from the outermost to the list of
+#: the elements. Brackets after a name have the fields that identify an entry of the list: `a|b` if
+#: `a` or `b` identifies it, `a+b` if both together do.
+SPLIT_RULES: Final[dict[str, SplitRule]] = {
     # Answered by the leaders of partitions.
-    "ProduceRequest": Split(
+    "ProduceRequest": SplitRule(
         "topic_data[name|topic_id].partition_data[index]",
         "responses[name|topic_id].partition_responses[index]",
     ),
-    "FetchRequest": Split(
+    "FetchRequest": SplitRule(
         "topics[topic|topic_id].partitions[partition]",
         "responses[topic|topic_id].partitions[partition_index]",
         unsplittable_reason="a fetch session",
         is_unsplittable=_is_of_session,
     ),
-    "ListOffsetsRequest": Split(
+    "ListOffsetsRequest": SplitRule(
         "topics[name].partitions[partition_index]",
         "topics[name].partitions[partition_index]",
     ),
-    "DeleteRecordsRequest": Split(
+    "DeleteRecordsRequest": SplitRule(
         "topics[name].partitions[partition_index]",
         "topics[name].partitions[partition_index]",
     ),
-    "OffsetForLeaderEpochRequest": Split(
+    "OffsetForLeaderEpochRequest": SplitRule(
         "topics[topic].partitions[partition]",
         "topics[topic].partitions[partition]",
     ),
-    "DescribeProducersRequest": Split(
+    "DescribeProducersRequest": SplitRule(
         "topics[name].partition_indexes[]",
         "topics[name].partitions[partition_index]",
     ),
-    "WriteTxnMarkersRequest": Split(
+    "WriteTxnMarkersRequest": SplitRule(
         "markers[producer_id].topics[name].partition_indexes[]",
         "markers[producer_id].topics[name].partitions[partition_index]",
     ),
-    "ShareFetchRequest": Split(
+    "ShareFetchRequest": SplitRule(
         "topics[topic_id].partitions[partition_index]",
         "responses[topic_id].partitions[partition_index]",
         unsplittable_reason=_SHARE_SESSION,
         is_unsplittable=_names_no_topic,
     ),
-    "ShareAcknowledgeRequest": Split(
+    "ShareAcknowledgeRequest": SplitRule(
         "topics[topic_id].partitions[partition_index]",
         "responses[topic_id].partitions[partition_index]",
         unsplittable_reason=_SHARE_SESSION,
         is_unsplittable=_names_no_topic,
     ),
     # Answered by every broker with a replica.
-    "AlterReplicaLogDirsRequest": Split(
+    "AlterReplicaLogDirsRequest": SplitRule(
         "dirs[path].topics[name].partitions[]",
         "results[topic_name].partitions[partition_index]",
     ),
     # Answered by coordinators.
-    "DescribeGroupsRequest": Split("groups[]", _NAMED_GROUPS),
-    "DeleteGroupsRequest": Split("groups_names[]", "results[group_id]"),
-    "OffsetFetchRequest": Split(_NAMED_GROUPS, _NAMED_GROUPS),
-    "ConsumerGroupDescribeRequest": Split("group_ids[]", _NAMED_GROUPS),
-    "ShareGroupDescribeRequest": Split("group_ids[]", _NAMED_GROUPS),
-    "StreamsGroupDescribeRequest": Split("group_ids[]", _NAMED_GROUPS),
-    "DescribeShareGroupOffsetsRequest": Split(_NAMED_GROUPS, _NAMED_GROUPS),
-    "DescribeTransactionsRequest": Split(
+    "DescribeGroupsRequest": SplitRule("groups[]", _NAMED_GROUPS),
+    "DeleteGroupsRequest": SplitRule("groups_names[]", "results[group_id]"),
+    "OffsetFetchRequest": SplitRule(_NAMED_GROUPS, _NAMED_GROUPS),
+    "ConsumerGroupDescribeRequest": SplitRule("group_ids[]", _NAMED_GROUPS),
+    "ShareGroupDescribeRequest": SplitRule("group_ids[]", _NAMED_GROUPS),
+    "StreamsGroupDescribeRequest": SplitRule("group_ids[]", _NAMED_GROUPS),
+    "DescribeShareGroupOffsetsRequest": SplitRule(_NAMED_GROUPS, _NAMED_GROUPS),
+    "DescribeTransactionsRequest": SplitRule(
         "transactional_ids[]", "transaction_states[transactional_id]"
     ),
-    "AddPartitionsToTxnRequest": Split(
+    "AddPartitionsToTxnRequest": SplitRule(
         "transactions[transactional_id]", "results_by_transaction[transactional_id]"
     ),
-    # Answered by the broker that is the subject.
-    "DescribeConfigsRequest": Split(_RESOURCES, "results[resource_type+resource_name]"),
-    "AlterConfigsRequest": Split(_RESOURCES, "responses[resource_type+resource_name]"),
-    "IncrementalAlterConfigsRequest": Split(_RESOURCES, "responses[resource_type+resource_name]"),
+    # Answered by the broker that the config resource names; by any broker for other resources.
+    "DescribeConfigsRequest": SplitRule(_RESOURCES, "results[resource_type+resource_name]"),
+    "AlterConfigsRequest": SplitRule(_RESOURCES, "responses[resource_type+resource_name]"),
+    "IncrementalAlterConfigsRequest": SplitRule(
+        _RESOURCES, "responses[resource_type+resource_name]"
+    ),
 }
 
 
@@ -188,8 +198,8 @@ def _every_node(lists: Sequence[Any]) -> list[Any]:
     return list({each.node_id: each for nodes in lists for each in nodes}.values())
 
 
-#: The functions that merge fields that each response has once, with their descriptions. All other
-#: fields outside the elements are lists, which are concatenated.
+#: The fields outside the elements that have a merge function: by name a description of the merged
+#: value, and the function. All other fields outside the elements are lists, which are concatenated.
 SCALARS: Final[dict[str, tuple[str, Callable[[Sequence[Any]], Any]]]] = {
     "throttle_time_ms": ("the longest", max),
     "error_code": ("the first that is not 0", _first_set),
@@ -200,17 +210,17 @@ SCALARS: Final[dict[str, tuple[str, Callable[[Sequence[Any]], Any]]]] = {
 }
 
 
-def request_elements(request: Message, row: Split) -> list[Element]:
-    """Returns the elements of a request in order, each with the structs around it."""
+def request_elements(request: Message, row: SplitRule) -> list[Element]:
+    """Returns the elements of a request in their order, each with the structs around it."""
     return list(_walk(request, row.request_levels))
 
 
-def response_elements(response: Message, row: Split) -> list[Element]:
-    """Returns the elements of a response in order, each with the structs around it."""
+def response_elements(response: Message, row: SplitRule) -> list[Element]:
+    """Returns the elements of a response in their order, each with the structs around it."""
     return list(_walk(response, row.response_levels))
 
 
-def _walk(struct: Any, levels: Sequence[Level]) -> Iterator[Element]:
+def _walk(struct: Any, levels: Sequence[KeyedListField]) -> Iterator[Element]:
     first, *others = levels
     for element in getattr(struct, first.field) or ():
         if others:
@@ -220,21 +230,21 @@ def _walk(struct: Any, levels: Sequence[Level]) -> Iterator[Element]:
             yield (element,)
 
 
-def split(request: Q, row: Split, owners: Sequence[Sequence[int]]) -> dict[int, Q]:
-    """Returns the piece of a request for each broker, in the order of the elements.
+def split(request: Q, row: SplitRule, owners: Sequence[Sequence[int]]) -> dict[int, Q]:
+    """Returns the pieces of a request by node id, in the order of the elements.
 
-    `owners` has the brokers of each element. A request for one broker is returned as it is; other
-    pieces are new objects that share their elements with the request. Structs without elements,
-    such as a topic without partitions, stay in the first piece. Raises ConfigurationError if the
-    request cannot be split.
+    `owners` has, for each element, the node ids of the brokers that answer it. A request for one
+    broker is returned as it is; other pieces are new objects that share their elements with the
+    request. Structs without elements, such as a topic without partitions, stay in the first piece.
+    Raises ConfigurationError if the request cannot be split.
     """
     nodes = list(dict.fromkeys(node for its in owners for node in its))
     if len(nodes) == 1:
         return {nodes[0]: request}
     if row.is_unsplittable(request):
         raise ConfigurationError(
-            f"{type(request).__name__} is for {row.unsplittable_reason}, which only one broker "
-            "knows; name it with broker="
+            f"{type(request).__name__} is for {row.unsplittable_reason}; only the broker of that "
+            "session can answer it: pass its node id as broker="
         )
     levels = row.request_levels
     return {
@@ -243,8 +253,13 @@ def split(request: Q, row: Split, owners: Sequence[Sequence[int]]) -> dict[int, 
     }
 
 
-def _part(struct: Any, levels: Sequence[Level], wanted: Iterator[bool], keep_empty: bool) -> Any:
-    """Returns a copy of a struct with the wanted elements; `wanted` has a flag per element."""
+def _part(
+    struct: Any, levels: Sequence[KeyedListField], wanted: Iterator[bool], keep_empty: bool
+) -> Any:
+    """Returns a copy of a struct with the wanted elements; `wanted` has a flag per element.
+
+    With `keep_empty` the copy keeps inner structs that have no elements in `struct`.
+    """
     first, *others = levels
     elements = getattr(struct, first.field)
     found = []
@@ -262,11 +277,12 @@ def _part(struct: Any, levels: Sequence[Level], wanted: Iterator[bool], keep_emp
     return part
 
 
-def merged(request: Message, row: Split | None, responses: Sequence[R]) -> R:
-    """Merges the responses to the pieces of a request into the first.
+def merged(request: Message, row: SplitRule | None, responses: Sequence[R]) -> R:
+    """Merges the responses to the pieces of a request into the first response; returns it.
 
-    The elements are in the order of the request, unrequested ones last. `SCALARS` merges the other
-    fields; lists of strings have each string once.
+    The elements of lists are in the order of the request, unrequested ones last. A field in
+    `SCALARS` is merged by the function that `SCALARS` has for it. All other fields are lists, which
+    are joined; lists of strings have each string once.
     """
     first = responses[0]
     if len(responses) == 1:
@@ -293,7 +309,7 @@ def _joined(lists: Sequence[Any]) -> Any:
     return None if there is None else type(there)(every)
 
 
-def _merge(request: Message, row: Split, responses: Sequence[Any]) -> None:
+def _merge(request: Message, row: SplitRule, responses: Sequence[Any]) -> None:
     """Merges the elements of all responses into the first response."""
     levels, answered = row.request_levels, row.response_levels
     outermost: list[Any] = [request]
@@ -304,14 +320,17 @@ def _merge(request: Message, row: Split, responses: Sequence[Any]) -> None:
 
 def _merge_level(
     requested: Iterable[Any],
-    requested_levels: Sequence[Level],
+    requested_levels: Sequence[KeyedListField],
     answers: Sequence[Any],
-    answer_levels: Sequence[Level],
+    answer_levels: Sequence[KeyedListField],
 ) -> None:
-    """Merges the structs `answers` into the first, in the order of `requested`."""
+    """Merges the lists of all structs in `answers` into the list of the first struct.
+
+    The merged list is in the order of the request.
+    """
     (own, *own_below), (level, *below) = requested_levels, answer_levels
     order: dict[_Identity, int] = {}
-    groups: dict[int, list[Any]] = {}  # requested elements with one identity
+    groups: dict[int, list[Any]] = {}  # requested elements by position
     for outer in requested:
         for element in getattr(outer, own.field) or ():
             at = _position(order, own.identities(element))
@@ -333,9 +352,9 @@ def _merge_level(
 
 
 def _position(order: dict[_Identity, int], identities: Sequence[_Identity]) -> int:
-    """Returns the position of the element with one of these identities, or the next free one.
+    """Returns the position of the element with one of `identities`, or the next free position.
 
-    Afterwards all of its identities map to that position.
+    Afterwards `order` maps all of `identities` to a position.
     """
     at = next((order[each] for each in identities if each in order), len(order))
     for each in identities:

@@ -1,9 +1,9 @@
 """`RequestRouter`: sends a request to the brokers that answer it.
 
-`routing` determines the brokers, and `fan_out` splits a request for several brokers; the parts are
+`routing` determines the brokers, and `fan_out` splits a request for several brokers; the pieces are
 sent concurrently. If a broker is not the leader, coordinator or controller any more, the router
 drops the outdated metadata, so that the next call finds the right broker. The router retries no
-request.
+request except FindCoordinator.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..core.gather import gather_all
 from ..network.connection import BrokerConnection
 from .cluster import Broker, Cluster, LeaderHint, TopicInfo
 from .coordinators import Coordinators, coordinators_in, find_coordinator_requests
-from .fan_out import SPLITS, Element, Split, merged, request_elements, split
+from .fan_out import SPLIT_RULES, Element, SplitRule, merged, request_elements, split
 from .response_hints import (
     hints_of,
     is_not_controller,
@@ -57,7 +57,8 @@ _BY_PARTITION: Final = (Route.LEADER, Route.REPLICAS)
 class BrokerAnswer(NamedTuple, Generic[R]):
     """The answer of one broker: its `response`, or an `error`.
 
-    `broker` is its node id, None if any broker could answer; `request` is its part of the request.
+    `broker` is the node id of the broker, None if any broker could answer; `request` is the piece
+    of the request that was sent to it.
     """
 
     broker: int | None
@@ -66,7 +67,7 @@ class BrokerAnswer(NamedTuple, Generic[R]):
     error: KprotoError | None
 
 
-class View(Protocol):
+class RouterClusterView(Protocol):
     """The part of the cluster view that the router uses."""
 
     cluster: Cluster
@@ -80,11 +81,11 @@ class View(Protocol):
         ...
 
     async def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:
-        """Requests metadata."""
+        """Requests metadata of `topics`, by default of all; returns it."""
         ...
 
     async def refresh_ids(self, ids: Iterable[Uuid]) -> list[TopicInfo]:
-        """Requests metadata of topics by their ids."""
+        """Requests metadata of topics by their ids; returns it."""
         ...
 
     async def retrying(self, operation: Callable[[], Awaitable[T]]) -> T:
@@ -96,7 +97,7 @@ class View(Protocol):
         ...
 
     def update_leaders(self, hints: Iterable[LeaderHint], brokers: Iterable[Broker]) -> bool:
-        """Applies the leaders of a response."""
+        """Applies the leaders that a response names; returns True if any is new."""
         ...
 
     def invalidate_brokers(self) -> None:
@@ -104,14 +105,14 @@ class View(Protocol):
         ...
 
     async def refresh_invalid_brokers(self) -> None:
-        """Refreshes the brokers, if they may have changed."""
+        """Refreshes the brokers if `invalidate_brokers` has marked them as outdated."""
         ...
 
 
 class RequestRouter:
-    """Routes all requests of a client."""
+    """Routes the requests of `ClusterView.request`; finds coordinators for the whole client."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: RouterClusterView) -> None:
         self._view = view
         self.coordinators = Coordinators()
 
@@ -122,7 +123,10 @@ class RequestRouter:
         version: int | None,
         timeout_ms: int | None,
     ) -> R:
-        """Returns the merged response of all brokers; raises the first error after all answers."""
+        """Returns the merged response of all brokers.
+
+        If a broker fails, raises the first error, once all brokers have answered or failed.
+        """
         answers = await self.by_broker(request, broker, version, timeout_ms)
         responses = []
         for answer in answers:
@@ -132,7 +136,7 @@ class RequestRouter:
                 raise answer.error
             assert answer.response is not None, "it is one or the other"
             responses.append(answer.response)
-        return merged(request, SPLITS.get(type(request).__name__), responses)
+        return merged(request, SPLIT_RULES.get(type(request).__name__), responses)
 
     async def by_broker(
         self,
@@ -141,7 +145,7 @@ class RequestRouter:
         version: int | None,
         timeout_ms: int | None,
     ) -> list[BrokerAnswer[R]]:
-        """Returns the answer of each broker to its part of `request`."""
+        """Returns the answer of each broker to its piece of `request`."""
         await self._view.refresh_invalid_brokers()
         route = route_of(request) if broker is None else Route.NAMED
         pieces: dict[int | None, Request[R]] = {broker: request}
@@ -184,20 +188,20 @@ class RequestRouter:
         elif route is Route.CONTROLLER and is_not_controller(response):
             self._view.invalidate_brokers()
         elif route in _BY_PARTITION:
-            self._apply_hints(response, SPLITS[type(request).__name__])
+            self._apply_hints(response, SPLIT_RULES[type(request).__name__])
         return response
 
     def _forget(self, route: Route, request: Request[R]) -> None:
-        """Drops the coordinators or leaders of a request, because the broker is not one of them."""
+        """Drops the coordinators or the topic metadata of a request, which may be outdated."""
         if route in COORDINATORS:
             self.coordinators.forget(COORDINATORS[route].type, coordinator_keys(request))
         elif route in _BY_PARTITION:
-            row = SPLITS[type(request).__name__]
+            row = SPLIT_RULES[type(request).__name__]
             topics = (self._topic(row, element) for element in request_elements(request, row))
             self._view.cluster.forget(name for name, _ in topics if name)
 
-    def _apply_hints(self, response: Response, row: Split) -> None:
-        """Applies the leaders in a response about partitions."""
+    def _apply_hints(self, response: Response, row: SplitRule) -> None:
+        """Applies the leaders that a response names; drops topics whose leaders are outdated."""
         cluster = self._view.cluster
         hints, brokers = hints_of(response, row, cluster)
         if hints:
@@ -207,7 +211,11 @@ class RequestRouter:
     # Routing
 
     async def _pieces(self, route: Route, request: Request[R]) -> dict[int | None, Request[R]]:
-        """Returns the piece for each broker; None for any broker. Raises ConfigurationError."""
+        """Returns the pieces of a request by node id; the key None is any broker.
+
+        Raises ConfigurationError if the brokers cannot be determined, or if the request cannot be
+        split.
+        """
         cluster = self._view.cluster
         if route is Route.CONTROLLER and cluster.controller in cluster.brokers:
             return {cluster.controller: request}
@@ -215,7 +223,7 @@ class RequestRouter:
             await self._view.refresh([])
             return dict.fromkeys(sorted(cluster.brokers), request)
         name = type(request).__name__
-        row = SPLITS.get(name)
+        row = SPLIT_RULES.get(name)
         elements = [] if row is None else request_elements(request, row)
         if route in COORDINATORS:
             owners = await self._coordinators_for(route, request, row, elements)
@@ -229,7 +237,7 @@ class RequestRouter:
                 return {None: request}
             if row is None:
                 raise ConfigurationError(
-                    f"{name} is answered by {route.value}; name it with broker="
+                    f"{name} is answered by {route.value}: pass its node id as broker="
                 )
             owners = await self._leaders_or_replicas(route, row, elements)
         else:
@@ -246,14 +254,17 @@ class RequestRouter:
         return {node: piece for node, piece in pieces.items()}  # noqa: C416 - another type of key
 
     async def _coordinators_for(
-        self, route: Route, request: Request[R], row: Split | None, elements: Sequence[Element]
+        self, route: Route, request: Request[R], row: SplitRule | None, elements: Sequence[Element]
     ) -> list[tuple[int, ...]]:
-        """Returns the coordinator of each element, or that of the whole request."""
+        """Returns for each element a tuple with the node id of its coordinator, empty if unknown.
+
+        For a request without elements, returns only the coordinator of the first key.
+        """
         kind = COORDINATORS[route].type
         keys = coordinator_keys(request)
         if not keys:
             raise ConfigurationError(
-                f"{type(request).__name__} names no {kind.name.lower()} to route it by"
+                f"{type(request).__name__} names no {kind.name.lower()}, so it has no coordinator"
             )
         if len(self._view.cluster.brokers) == 1:
             keys = keys[:1]  # that broker coordinates all of them
@@ -265,9 +276,9 @@ class RequestRouter:
         return [() if node is None else (node,) for node in of_each]
 
     async def _leaders_or_replicas(
-        self, route: Route, row: Split, elements: Sequence[Element]
+        self, route: Route, row: SplitRule, elements: Sequence[Element]
     ) -> list[tuple[int, ...]]:
-        """Returns the leader or the replicas of each partition; an empty tuple if unknown."""
+        """Returns for each partition the node ids of its leader or replicas; empty if unknown."""
         view, cluster = self._view, self._view.cluster
         partition = row.request_levels[-1]
 
@@ -298,7 +309,7 @@ class RequestRouter:
             await view.refresh_ids(ids)
         return owners() if topics else known
 
-    def _topic(self, row: Split, element: Element) -> tuple[str | None, Uuid | None]:
+    def _topic(self, row: SplitRule, element: Element) -> tuple[str | None, Uuid | None]:
         """Returns the name and the id of a partition's topic, each None if it is unknown."""
         name: str | None = None
         topic_id: Uuid | None = None
@@ -366,8 +377,9 @@ class RequestRouter:
 
 def _failure_note(failed: BrokerAnswer[Any], answers: Sequence[BrokerAnswer[Any]]) -> str:
     others = [str(each.broker) for each in answers if each.error is None]
-    answered = f"; those that answered: {', '.join(others)}" if others else ""
+    answered = f": {', '.join(others)}" if others else ""
     return (
-        f"that was broker {failed.broker} of {len(answers)}{answered}. "
+        f"the error is of broker {failed.broker}; "
+        f"{len(others)} of {len(answers)} brokers answered{answered}. "
         "`request_by_broker` returns the answer of each."
     )

@@ -13,7 +13,7 @@ from ...protocol.codes_in_messages import error_codes_in
 from ...protocol.error_codes import code_of
 from ..core.retry import Remedy, remedy_of_code
 from .cluster import Broker, Cluster, LeaderHint
-from .fan_out import Split, response_elements
+from .fan_out import SplitRule, response_elements
 
 __all__ = [
     "brokers_in",
@@ -32,12 +32,12 @@ def is_not_coordinator(response: Message) -> bool:
 
 
 def is_not_controller(response: Message) -> bool:
-    """Returns True if the broker is not the controller."""
+    """Returns True if the response has the error NOT_CONTROLLER."""
     return _NOT_CONTROLLER in error_codes_in(response)
 
 
-def topics_with_moved_leaders(response: Message, row: Split, cluster: Cluster) -> set[str]:
-    """Returns the topics with a partition that the broker does not have or lead.
+def topics_with_moved_leaders(response: Message, row: SplitRule, cluster: Cluster) -> set[str]:
+    """Returns the topics of partitions with an error that a metadata refresh may repair.
 
     Partitions whose new leader is known already, from a hint, do not count.
     """
@@ -51,15 +51,18 @@ def topics_with_moved_leaders(response: Message, row: Split, cluster: Cluster) -
 
 
 def hints_of(
-    response: Message, row: Split, cluster: Cluster
+    response: Message, row: SplitRule, cluster: Cluster
 ) -> tuple[list[LeaderHint], list[Broker]]:
-    """Returns the leaders of partitions that the broker does not lead, and brokers (KIP-951)."""
+    """Returns the leaders that a response names for failed partitions (KIP-951), and their brokers.
+
+    A broker has the node id and the address of a leader.
+    """
     every = (_hint(*found) for found in _partitions(response, row, cluster))
     return [hint for hint in every if hint is not None], brokers_in(response)
 
 
 def brokers_in(response: Message) -> list[Broker]:
-    """Returns the brokers in a response, which belong to its hints."""
+    """Returns the brokers in a response: the addresses of the leaders that it names."""
     nodes: Iterable[Any] = getattr(response, "node_endpoints", ())
     return [Broker(each.node_id, each.host, each.port, each.rack) for each in nodes]
 
@@ -71,8 +74,10 @@ def _hint(name: str, partition: int, answer: Any) -> LeaderHint | None:
     return LeaderHint(name, partition, leader.leader_id, leader.leader_epoch)
 
 
-def _partitions(response: Message, row: Split, cluster: Cluster) -> Iterator[tuple[str, int, Any]]:
-    """Yields the partitions of a response: topic name, number and struct."""
+def _partitions(
+    response: Message, row: SplitRule, cluster: Cluster
+) -> Iterator[tuple[str, int, Any]]:
+    """Yields the partitions of a response whose topic name is known: topic, number and struct."""
     topic, partition = row.response_levels[-2:]
     for element in response_elements(response, row):
         for _, each in topic.identities(element[-2]):

@@ -34,11 +34,11 @@ class Route(Enum):
     RESOURCES = "the brokers whose own settings it names; any broker for other resources"
     REPLICAS = "every broker that has a replica of the partitions it names"
     EVERY_BROKER = "every broker; the responses are merged"
-    NAMED = "one certain broker, which the caller names"
+    NAMED = "one specific broker, which the caller must name"
 
 
 class CoordinatorType(Enum):
-    """The key types of FindCoordinator."""
+    """The key types of FindCoordinator that the client uses."""
 
     GROUP = 0
     TRANSACTION = 1
@@ -145,21 +145,22 @@ ROUTES: Final[dict[str, Route]] = {
 }
 
 
-class CoordinatorRow(NamedTuple):
+class CoordinatorKeyFields(NamedTuple):
     """The type of a coordinator, and the request fields with the group or transactional ids.
 
-    A field is an id, a list of ids, or a list of structs that have an id in the first field.
+    A field of a request is an id, a list of ids, or a list of structs. In a struct, the field with
+    the name `fields[0]` is the id.
     """
 
     type: CoordinatorType
     fields: tuple[str, ...]
 
 
-COORDINATORS: Final[dict[Route, CoordinatorRow]] = {
-    Route.GROUP_COORDINATOR: CoordinatorRow(
+COORDINATORS: Final[dict[Route, CoordinatorKeyFields]] = {
+    Route.GROUP_COORDINATOR: CoordinatorKeyFields(
         CoordinatorType.GROUP, ("group_id", "groups", "group_ids", "groups_names")
     ),
-    Route.TRANSACTION_COORDINATOR: CoordinatorRow(
+    Route.TRANSACTION_COORDINATOR: CoordinatorKeyFields(
         CoordinatorType.TRANSACTION,
         (
             "transactional_id",
@@ -175,7 +176,11 @@ _BROKER_RESOURCES: Final = frozenset({4, 8})
 
 
 def route_of(request: Message) -> Route:
-    """Returns the route of `request`; ANY for requests that the table lacks, e.g. a user's own."""
+    """Returns the route of `request`.
+
+    It is ANY for a request that the table lacks, e.g. a user's own, and for InitProducerId without
+    a transactional id.
+    """
     if isinstance(request, InitProducerIdRequest) and not request.transactional_id:
         return Route.ANY  # an idempotent producer without transactions
     return ROUTES.get(type(request).__name__, Route.ANY)
@@ -198,7 +203,7 @@ def coordinator_keys(request: Message) -> list[str]:
 
 
 def named_broker(resource: Any) -> int | None:
-    """Returns the broker that has a config resource; None if any broker answers."""
+    """Returns the node id of the broker that has a config resource; None if any broker has it."""
     name = resource.resource_name
     if resource.resource_type not in _BROKER_RESOURCES or not name.isdecimal():
         return None

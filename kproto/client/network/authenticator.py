@@ -1,7 +1,7 @@
 """Authenticates a connection by SASL, and again before its session ends (KIP-368).
 
-`kproto.security.authentication` creates the requests, the connection sends them. Keys are derived
-in a thread.
+`kproto.security.authentication` creates the requests, the connection sends them. A thread derives
+SCRAM keys, because that takes milliseconds.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from ...protocol.negotiation import ApiRange
 from ...protocol.sasl import ClientExchange
 from ...security.authentication import Answer, Authentication, Step, reauthenticate_after_ms
 from ...security.mechanisms import Sasl
+from ...tasks import start_task
 from ...wire.errors import AuthenticationError, KprotoError, RequestTimeoutError
 from ..settings import Address, ClientSettings
 
 __all__ = ["Authenticator", "SaslTransport"]
 
-#: No token is requested if less than this time is left of the session, in seconds.
+#: If a token request fails less than this many seconds before the end of the session, it is not
+#: retried.
 _MIN_REMAINING_S: Final = 1.0
 
 _NEVER: Final = float("inf")
@@ -34,11 +36,14 @@ class SaslTransport(Protocol):
     ranges: Mapping[int, ApiRange]
 
     def send_step(self, step: Step, ends_at: float) -> Awaitable[Answer]:
-        """Sends a step, and returns the response. Raises the error of a lost connection."""
+        """Sends a step of the authentication; returns the response, which is due by `ends_at`.
+
+        Raises the error of a lost connection.
+        """
         ...
 
     def exclusive(self) -> AbstractAsyncContextManager[float]:
-        """Delays all other requests; yields the deadline of the responses, in seconds."""
+        """Delays all other requests; yields the deadline of responses, in seconds of the clock."""
         ...
 
     def fail(self, error: KprotoError) -> None:
@@ -47,7 +52,7 @@ class SaslTransport(Protocol):
 
 
 class Authenticator:
-    """Authenticates one connection to `address`, session after session."""
+    """Authenticates one connection to `address`; repeats this before each SASL session ends."""
 
     def __init__(
         self,
@@ -70,7 +75,7 @@ class Authenticator:
         self._loop = asyncio.get_running_loop()
 
     async def exchange(self) -> ClientExchange:
-        """Returns a new exchange; to create it may fetch a token.
+        """Creates a SASL exchange; the mechanism may fetch a token for it.
 
         Raises AuthenticationError, and RequestTimeoutError after `connect_timeout_ms`.
         """
@@ -100,7 +105,7 @@ class Authenticator:
             ) from None
 
     async def authenticate(self, exchange: ClientExchange, ends_at: float = _NEVER) -> None:
-        """Authenticates; each request must be answered by `ends_at`, in seconds of the clock.
+        """Authenticates; the broker must answer each request by `ends_at`, in seconds of the clock.
 
         Raises AuthenticationError, and the error of a lost connection.
         """
@@ -127,19 +132,22 @@ class Authenticator:
             after_s = reauthenticate_after_ms(lifetime_ms, chance) / 1000
             self._timer = self._clock.call_later(after_s, self._start_reauthentication)
 
-    def cut_off(self) -> AuthenticationError | None:
-        """Returns the error if the broker closes the connection during authentication.
+    def cut_off_error(self) -> AuthenticationError | None:
+        """Returns the error for a connection that the broker closes during authentication.
 
-        None if no authentication is in progress.
+        Returns None if no authentication is in progress.
         """
         return None if self._current is None else self._current.disconnect_error()
 
     def _start_reauthentication(self) -> None:
         self._timer = None
-        self._task = asyncio.create_task(self._reauthenticate())
+        self._task = start_task(self._reauthenticate())
 
     async def _reauthenticate(self) -> None:
-        """Starts a new session; requests wait while it authenticates, but not for a token."""
+        """Starts a new session; fails the connection if the broker or the mechanism refuses it.
+
+        Other requests wait while the broker authenticates, but not while a token is fetched.
+        """
         try:
             exchange = await self._exchange_with_retries()
             async with self._connection.exclusive() as ends_at:

@@ -1,11 +1,11 @@
 """`BrokerConnection`: one TCP connection to a broker, with the timeouts of its requests.
 
-`kproto.protocol` encodes and decodes; `write_queue` decides when bytes are written. A response is
-passed to its caller in the iteration of the event loop in which it arrives. The connection fails as
-a whole: after a lost peer, a broken frame or a request that times out, every request in flight gets
-an error. A timer has the deadlines of all requests. With SASL a second timer starts
-reauthentication before the session ends (KIP-368): it follows the requests in flight, and later
-requests wait for it.
+`kproto.protocol` encodes and decodes; `write_queue` decides when bytes are written. The callback of
+a request is called in the iteration of the event loop in which the response arrives. The connection
+fails as a whole: after a lost peer, a broken frame or a request that times out, every request in
+flight gets an error. A single timer watches the deadlines of all requests. If the SASL session has
+a lifetime, a second timer starts reauthentication before the session ends (KIP-368). The
+reauthentication follows the requests in flight, and later requests wait for its end.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from ...wire.errors import (
 from ..observing.connection_watch import NO_WATCH, ConnectionWatch
 from ..release import MAGIC_OF_BATCHES, message_magic
 from ..settings import Address, ClientSettings
-from .addresses import Target, Targets
+from .addresses import HostAddresses, SocketAddress
 from .authenticator import Authenticator
 from .disconnect_errors import disconnect_error, error_for_request, throttled_error, timed_out_error
-from .handshake import attach, negotiate_ranges, resolve_targets, tls_context
-from .in_flight import NEVER, InFlightRequest, InFlightRequests, OnOutcome
+from .handshake import attach, negotiate_ranges, resolve_addresses, tls_context
+from .in_flight import NEVER, InFlightRequest, OnOutcome, RequestDeadlines
 from .node_state import NodeState
 from .request_slots import RequestSlots
 from .resend import may_resend
@@ -58,7 +58,7 @@ IDLE_S: Final = 1.0
 
 
 class BrokerConnection(asyncio.BufferedProtocol):
-    """A connection with negotiated versions; `open` creates it."""
+    """A connection to a broker, with negotiated versions; `open` creates it."""
 
     def __init__(
         self,
@@ -74,13 +74,13 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._watch = watch
         self.ranges: Mapping[int, ApiRange] = {}
         self.message_magic = MAGIC_OF_BATCHES  # the newest record format that the broker accepts
-        self.target: Target | None = None  # the IP address of the socket
+        self.socket_address: SocketAddress | None = None  # the IP address of the socket
         self._versions: dict[tuple[type[Message], int | None], int] = {}
         self._protocol = ClientConnection(settings.client_id)
         self._reader = FrameReader(settings.max_frame_bytes)
         self._loop = asyncio.get_running_loop()
         self._pending = self._protocol.pending
-        self._in_flight = InFlightRequests(clock, self._pending, self._on_timeout)
+        self._deadlines = RequestDeadlines(clock, self._pending, self._on_timeout)
         self._write_queue = WriteQueue(clock)
         self._slots = RequestSlots(settings.max_in_flight)
         self.node_state = NodeState(settings)
@@ -115,11 +115,13 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """Connects to `address`, negotiates versions, and authenticates.
 
         By default `tls` and `node_state` are created from `settings`. Each IP address of the host
-        name is tried until one works; `node_state` has the first address and the timeout. Raises
-        BrokerConnectionError if no address answers or the peer closes the connection, ProtocolError
-        if the peer is no Kafka broker, AuthenticationError if one side refuses the other,
-        ConfigurationError for TLS files that cannot be used, and RequestTimeoutError after
-        `connect_timeout_ms`.
+        name is tried until one works, or a broker refuses the client. `node_state` determines the
+        address that is tried first, and the timeout.
+
+        Raises BrokerConnectionError if no address answers or the peer closes the connection,
+        ProtocolError if the peer is no Kafka broker, AuthenticationError if one side refuses the
+        other, ConfigurationError for TLS files that cannot be used, and RequestTimeoutError after
+        the timeout of `node_state` (at first `connect_timeout_ms`), or if SASL takes too long.
         """
         node_state = node_state or NodeState(settings)
         limit_ms = node_state.connect_timeout_ms
@@ -127,7 +129,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         ends_at = clock.monotonic() + limit_ms / 1000
         try:
             async with clock.timeout(limit_ms / 1000):
-                targets = await resolve_targets(address, node_state.failed_ip)
+                addresses = await resolve_addresses(address, node_state.failed_ip)
         except TimeoutError:
             raise RequestTimeoutError(
                 f"{address}: its name was not looked up within {limit_ms} ms (connect_timeout_ms)"
@@ -136,24 +138,24 @@ class BrokerConnection(asyncio.BufferedProtocol):
             connection = cls(address, settings, clock, tls, watch)
             connection.node_state = node_state
             try:
-                await connection._open(targets, ends_at, limit_ms)
+                await connection._open(addresses, ends_at, limit_ms)
             except (BrokerConnectionError, ProtocolError, RequestTimeoutError) as error:
-                targets.on_attempt_failed(connection.target, error)
-                node_state.failed_ip = targets.last_failed_ip
-                if not targets.remaining or clock.monotonic() >= ends_at:
-                    raise targets.combined_error() from None
+                addresses.on_attempt_failed(connection.socket_address, error)
+                node_state.failed_ip = addresses.last_failed_ip
+                if not addresses.remaining or clock.monotonic() >= ends_at:
+                    raise addresses.combined_error() from None
             else:
                 return connection
 
-    async def _open(self, targets: Targets, ends_at: float, limit_ms: int) -> None:
+    async def _open(self, addresses: HostAddresses, ends_at: float, limit_ms: int) -> None:
         """Connects to one of the addresses. Closes the connection before it raises."""
         address, clock = self.address, self.clock
         try:
             async with clock.timeout(max(ends_at - clock.monotonic(), 0.0)):
                 context = await tls_context(self._tls)
-                connected, self.target = await targets.connect(clock)
+                connected, self.socket_address = await addresses.connect(clock)
             # An address that does not answer must leave time for the others.
-            seconds = max(ends_at - clock.monotonic(), 0.0) / (1 + len(targets.remaining))
+            seconds = max(ends_at - clock.monotonic(), 0.0) / (1 + len(addresses.remaining))
             async with clock.timeout(seconds):
                 await attach(self, connected, address, self._tls, context)
                 self.ranges = await negotiate_ranges(
@@ -169,7 +171,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
                     await self._sasl.authenticate(exchange)
             self._stage = Stage.FIRST_REQUEST
             self._last_handshake_id = self._protocol.last_correlation_id
-            self._raise_if_failed()  # bytes after the last response may have failed it
+            self._raise_if_failed()  # bytes after the last response may fail the connection
         except DecodeError as error:
             await self.close()
             raise ProtocolError(
@@ -212,11 +214,12 @@ class BrokerConnection(asyncio.BufferedProtocol):
     async def exclusive(self) -> AsyncIterator[float]:
         """Delays all requests that are not written yet.
 
-        Yields the deadline of a response to a request that is sent now, in seconds of the clock:
-        the broker responds to the requests in flight first.
+        Yields the deadline, in seconds of the clock, of the response to a request that is sent now.
+        The broker responds to the requests in flight first. So the deadline is `request_timeout_ms`
+        after their latest deadline, or after the present time if no request is in flight.
         """
         async with self._write_queue.exclusive():
-            yield self._in_flight.latest_deadline + self.settings.request_timeout_ms / 1000
+            yield self._deadlines.latest_deadline + self.settings.request_timeout_ms / 1000
 
     @property
     def usable(self) -> bool:
@@ -242,7 +245,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return self._error is not None and self._had_requests and not self._was_closed_here
 
     def version_of(self, request: type[Request[R]], at_most: int | None = None) -> int:
-        """Returns the version that is negotiated for a request. Raises UnsupportedVersionError."""
+        """Returns the highest version of a request that both sides support, up to `at_most`.
+
+        Raises UnsupportedVersionError if there is none.
+        """
         known = self._versions.get((request, at_most))
         if known is None:
             unstable = self.settings.unstable_versions
@@ -251,27 +257,34 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return known
 
     def version_for(self, request: Request[R]) -> int:
-        """Returns the highest version that both sides support and that has every field that is set.
+        """Returns the highest version that both sides support and that can express `request`.
 
-        Ignorable fields of later versions are dropped, except the id that names the subject of the
-        request. Raises UnsupportedVersionError, which names the field that no common version has,
-        or the two fields that no version has together.
+        The version has every field whose value is not the default, with two exceptions. It may lack
+        an ignorable field that only later versions have; an id counts as ignorable only if the
+        request also has the name. It may lack a name if the request has the id that replaces it,
+        such as a topic id.
+
+        Raises UnsupportedVersionError if there is no such version. If a field is the reason, the
+        error names it; if no version has two of the fields together, the error names both.
         """
         return version_for(request, self.version_of)
 
     async def request(
         self, request: Request[R], *, version: int | None = None, timeout_ms: int | None = None
     ) -> R:
-        """Sends `request` in the version of `version_for`, and waits for its response.
+        """Sends `request` in `version`, by default that of `version_for`; waits for its response.
 
         Raises EncodeError if that version cannot express the request, BrokerConnectionError if the
         connection is lost, and DecodeError if the response cannot be decoded. Raises
-        RequestTimeoutError `timeout_ms` after the request could be written, and closes the
-        connection: a broker that does not respond counts as lost.
+        RequestTimeoutError if the request cannot be written within `timeout_ms` plus the throttle
+        time, or if no response arrives within `timeout_ms` after the write. After a timeout the
+        broker counts as lost, and the connection is closed, unless the write still waits for a
+        throttle. `timeout_ms` is by default `request_timeout_ms`; the wait for a free slot does not
+        count.
 
         If the connection was closed before the request was written, the request is sent once more,
-        on a new connection. So is a request that only reads, if the broker closed an idle
-        connection.
+        on a new connection. A request that only reads is also sent once more if the broker closed
+        an idle connection. Both apply only to the connections of a client, not to those of `open`.
         """
         try:
             return await self._request(request, version, timeout_ms)
@@ -296,9 +309,9 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """Writes `request` now, and calls `callback` later with the response or an error.
 
         Returns False and does nothing if the request would have to wait: for queued requests, for a
-        broker that does not read, or for one that may be closing an idle connection. With
-        `may_be_lost` the last condition is ignored. Use `request` then. Raises the errors of
-        `request` before a write.
+        free slot, for a broker that does not read or throttles the client, or for a broker that may
+        be closing an idle connection. With `may_be_lost` the last condition is ignored. If it
+        returns False, use `request`. Raises the errors that `request` raises before it writes.
         """
         self._check_expects_response(request, version)
         now = self.clock.monotonic()
@@ -316,7 +329,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def try_send_encoded(
         self, request: type[Request[R]], body: Sequence[bytes], *, version: int, callback: OnOutcome
     ) -> bool:
-        """Does the same as `try_send` for an encoded request: the joined pieces of `body`."""
+        """Sends an encoded request as `try_send` does; `body` has its bytes in pieces.
+
+        Does not check that the request has a response.
+        """
         now = self.clock.monotonic()
         if not self._can_send_now(now):
             return False
@@ -337,11 +353,14 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return (may_be_lost or not self._is_idle(now)) and self._slots.try_acquire()
 
     def _is_idle(self, now: float) -> bool:
-        """Returns True if the connection is idle for `IDLE_S`: the broker may be closing it."""
+        """Returns True if the connection was idle for `IDLE_S`: the broker may be closing it."""
         return now - self._write_queue.used_at > IDLE_S and not self._pending
 
     def is_idle_since(self, since: float) -> bool:
-        """Returns True if no request waits, and no byte was written after `since`, in seconds."""
+        """Returns True if no request is queued or in flight, and none was written after `since`.
+
+        `since` is in seconds of the clock.
+        """
         return self.used_at <= since and not self._pending and self._write_queue.is_empty
 
     def _new_request(
@@ -354,7 +373,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def _write_frame(self, sent: InFlightRequest, data: bytes, now: float) -> None:
         """Writes a frame, and then watches its request, so that nothing delays the write."""
         self._write_queue.write_now(data, now)
-        self._in_flight.watch(sent)
+        self._deadlines.watch(sent)
         self._watch.written(sent.request, sent.version, len(data), now)
 
     def _complete(self, exchange: InFlightRequest, outcome: Response | KprotoError) -> None:
@@ -365,8 +384,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
     async def send_only(self, request: Request[R], *, version: int | None = None) -> None:
         """Sends a request that brokers do not answer (Produce with acks=0).
 
-        Waits while the broker does not read; after `request_timeout_ms` the broker counts as lost.
-        Raises the errors of `request`.
+        Waits while the broker does not read, and while it throttles the client. Raises the errors
+        of `request`; after `request_timeout_ms` a broker that does not read counts as lost.
         """
         used = self.version_for(request) if version is None else version
         limit_ms = self.settings.request_timeout_ms
@@ -380,10 +399,12 @@ class BrokerConnection(asyncio.BufferedProtocol):
     async def _until_writable(
         self, request: type[Message], version: int, limit_ms: int, what: str
     ) -> None:
-        """Waits while the broker does not read, after the requests that wait already.
+        """Waits until the socket accepts writes and no throttle is active.
 
-        Raises RequestTimeoutError after `limit_ms`. No other request is written between the return
-        of this call and a write in the same iteration of the event loop.
+        Serves callers in the order of their calls. Raises RequestTimeoutError after `limit_ms` plus
+        the throttle time, and fails the connection unless the broker throttles the client. If the
+        caller writes in the iteration of the event loop in which this call returns, no other
+        request is written before the caller's.
         """
         is_idle = self._error is None and self._is_idle(self.clock.monotonic())
         if self._write_queue.is_writable and not is_idle:
@@ -409,7 +430,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         ends_at: float = NEVER,
         limit_ms: int = 0,
     ) -> Response:
-        """Writes a request in this iteration of the event loop, and waits for its response."""
+        """Queues a request for the next write of the socket, and waits for its response."""
         self._raise_if_failed()
         future: asyncio.Future[Response] = self._loop.create_future()
 
@@ -436,7 +457,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         exchange.was_idle = self._is_idle(now)
         _, data = self._protocol.send(request, exchange.version, exchange)
         self._write_queue.mark_unwritten(exchange)
-        self._in_flight.watch(exchange)
+        self._deadlines.watch(exchange)
         self._watch.written(exchange.request, exchange.version, len(data), now)
         return data
 
@@ -462,12 +483,15 @@ class BrokerConnection(asyncio.BufferedProtocol):
             raise error
 
     def fail(self, error: KprotoError) -> None:
-        """Fails every request in flight with `error`, and closes the socket."""
+        """Fails every request in flight, and closes the socket.
+
+        The requests get `error`, or the error with which the connection failed before.
+        """
         if self._error is None:
             self._error = error
             self.failed_at = self.clock.monotonic()
-            self._had_requests = self._in_flight.has_requests
-        self._in_flight.stop()
+            self._had_requests = self._deadlines.has_requests
+        self._deadlines.stop()
         if self._sasl is not None:
             self._sasl.stop()
         if self._bare_token is not None and not self._bare_token.done():
@@ -548,7 +572,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self._complete(pending.context, outcome)
 
     def _throttle(self, throttle_ms: int) -> None:
-        """Stops writing for the throttle time of a response (KIP-219)."""
+        """Stops writing for the throttle time (KIP-219), but at most for `throttle_max_ms`."""
         waits_ms = min(throttle_ms, self.settings.throttle_max_ms)
         self.node_state.throttled_ms += waits_ms
         self._write_queue.throttle.begin(waits_ms)
@@ -568,7 +592,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             address=self.address,
             settings=self.settings,
             tls=self._tls,
-            cut_off=self._sasl.cut_off() if is_in_sasl and self._sasl is not None else None,
+            cut_off=self._sasl.cut_off_error() if is_in_sasl and self._sasl is not None else None,
             has_pending=self._protocol.pending.oldest is not None,
         )
         self.fail(error)
@@ -576,7 +600,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self._disconnected.set_result(None)
 
     def _current_stage(self) -> Stage:
-        """Returns the stage of the connection: OPEN after the first response to a request."""
+        """Returns the stage of the connection.
+
+        After the handshake it is FIRST_REQUEST while the first request is in flight, else OPEN.
+        """
         oldest = self._protocol.pending.oldest
         if self._stage is Stage.FIRST_REQUEST and (
             oldest is None or oldest.correlation_id != self._last_handshake_id + 1

@@ -1,4 +1,4 @@
-"""Creates the errors of a lost connection. Plain functions on errors."""
+"""Creates the errors of lost connections and request timeouts. Plain functions on errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ __all__ = ["disconnect_error", "error_for_request", "throttled_error", "timed_ou
 
 
 def error_for_request(error: KprotoError, address: Address) -> KprotoError:
-    """Returns a copy of `error` for one request: each raised error has its own traceback."""
+    """Returns a copy of the connection's `error` for one request, with a traceback of its own.
+
+    After the timeout of another request, the copy is a BrokerConnectionError; for an error of the
+    received bytes it is a ProtocolError.
+    """
     if isinstance(error, BrokerConnectionError):
         return BrokerConnectionError(error.reason, address=error.address)
     if isinstance(error, AuthenticationError | ConfigurationError):
@@ -36,7 +40,7 @@ def error_for_request(error: KprotoError, address: Address) -> KprotoError:
 def timed_out_error(
     address: Address, request: type[Message], version: int, what: str, limit_ms: int
 ) -> RequestTimeoutError:
-    """Returns the error of a request that timed out; `what` is the step that was not done."""
+    """Returns the error of a request that timed out; `what` is e.g. "was not answered"."""
     return RequestTimeoutError(f"{address}: {request.__name__} v{version} {what} in {limit_ms} ms")
 
 
@@ -66,8 +70,9 @@ def disconnect_error(
 ) -> KprotoError:
     """Returns the error of a connection that the peer or the network has ended at `stage`.
 
-    `unread_bytes` bytes of a response had arrived; `cut_off` is the error of a SASL authentication
-    in progress; `has_pending` is True if a request was in flight.
+    `exc` is the exception of the socket; None if the peer closed the connection. `unread_bytes` is
+    the number of bytes that had arrived of an incomplete response. `cut_off` is the error of a SASL
+    authentication in progress, or None. `has_pending` is True if a request was in flight.
     """
     shows = tls.shows_certificate
     name = tls.name_of(address.host)

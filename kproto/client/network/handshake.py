@@ -1,4 +1,4 @@
-"""The handshake of a connection: host name, TCP, TLS and ApiVersions."""
+"""The steps of a connection's handshake, except TCP and SASL: host name, TLS and ApiVersions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from ...version import __version__
 from ...wire.errors import BrokerConnectionError, ProtocolError
 from ..release import common_ranges, has_api_versions, version_ranges_of
 from ..settings import Address
-from .addresses import Targets, alternate_families, resolve_host
+from .addresses import HostAddresses, alternate_families, resolve_host
 
-__all__ = ["attach", "negotiate_ranges", "resolve_targets", "tls_context"]
+__all__ = ["attach", "negotiate_ranges", "resolve_addresses", "tls_context"]
 
 #: The name of this client's software (KIP-511).
 _SOFTWARE_NAME: Final = "kproto"
@@ -36,16 +36,16 @@ _LAST_PORT: Final = 65_535
 _SendRequest: TypeAlias = Callable[[Request[Any], int], Awaitable[Response]]
 
 
-async def resolve_targets(address: Address, failed_ip: str | None) -> Targets:
-    """Resolves a broker's host name; the addresses start after `failed_ip`.
+async def resolve_addresses(address: Address, failed_ip: str | None) -> HostAddresses:
+    """Resolves a broker's host name; the first IP address is the one after `failed_ip`, if given.
 
-    Raises BrokerConnectionError.
+    Raises BrokerConnectionError for an invalid port, and for an invalid or unknown host name.
     """
-    if not 0 < address.port <= _LAST_PORT:  # from a Metadata response
-        reason = f"cannot connect: {address.port} is no port; they end at {_LAST_PORT}"
+    if not 0 < address.port <= _LAST_PORT:  # a Metadata response may have any number
+        reason = f"cannot connect: {address.port} is no port; the highest is {_LAST_PORT}"
         raise BrokerConnectionError(reason, address=str(address))
     try:
-        return Targets(address, alternate_families(await resolve_host(address), failed_ip))
+        return HostAddresses(address, alternate_families(await resolve_host(address), failed_ip))
     except OSError as error:
         reason = f"cannot connect: {error.strerror or error}"
     except ValueError as error:  # not a valid host name, such as an empty label
@@ -54,9 +54,9 @@ async def resolve_targets(address: Address, failed_ip: str | None) -> Targets:
 
 
 async def tls_context(tls: TlsContexts) -> ssl.SSLContext | None:
-    """Returns the TLS context of a connection; None without TLS.
+    """Returns the TLS context of a connection; None if TLS is not enabled.
 
-    It reads files in a thread. Raises ConfigurationError.
+    Reads certificate files in a thread. Raises ConfigurationError if they cannot be used.
     """
     if not tls.enabled:
         return None
@@ -99,11 +99,11 @@ def _unconnected(address: Address, error: OSError) -> BrokerConnectionError:
 async def negotiate_ranges(
     send: _SendRequest, address: Address, release: str | None
 ) -> Mapping[int, ApiRange]:
-    """Returns the versions that a broker supports, by ApiVersions, limited to `release`.
+    """Returns the versions that a broker supports, by API key, limited to those of `release`.
 
-    `release` is the configured `broker_version`. For brokers before 0.10, which have no
-    ApiVersions, the versions are those of the release. Raises ProtocolError if the broker refuses
-    ApiVersions.
+    `release` is the configured `broker_version`, or None. The broker reports its versions in
+    ApiVersions. Brokers before 0.10 do not have that request: then the result has the versions of
+    `release`. Raises ProtocolError if the broker refuses ApiVersions.
     """
     if release is None:
         return await _broker_ranges(send, address)
@@ -125,6 +125,6 @@ async def _broker_ranges(send: _SendRequest, address: Address) -> Mapping[int, A
     if answer.error_code:
         raise ProtocolError(
             f"{address}: ApiVersions v{version} was answered with error code "
-            f"{answer.error_code}; the broker does not take this client"
+            f"{answer.error_code}; the broker does not accept this client"
         )
     return broker_ranges(answer)

@@ -1,6 +1,6 @@
 """Watches the deadlines of the requests in flight on one connection, with one timer for all.
 
-`kproto.protocol` has the requests, in order. This module uses no socket.
+`kproto.protocol` stores the requests in the order of their writes. This module uses no socket.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from ...messages.base import Message, Response
 from ...protocol.received import PendingRequest, PendingRequests
 from ...wire.errors import KprotoError
 
-__all__ = ["NEVER", "InFlightRequest", "InFlightRequests", "OnOutcome"]
+__all__ = ["NEVER", "InFlightRequest", "OnOutcome", "RequestDeadlines"]
 
-#: Called with the outcome of a request.
+#: A function that gets the response to a request, or the error of the request.
 OnOutcome: TypeAlias = Callable[[Response | KprotoError], None]
 
 NEVER: Final = float("inf")
 
 
 class InFlightRequest:
-    """A request that waits for its response until `ends_at`, in seconds: its timeout is `limit_ms`.
+    """A request that waits for its response until `ends_at`, in seconds of the clock.
 
-    `holds_slot` is True if its slot is released when `callback` is called. `is_written` is True
-    once the socket has its bytes; `was_idle` is True if the connection was idle before, so that the
+    `limit_ms` is its timeout, for the text of the error. `holds_slot` is True if the request
+    occupies a slot, which is released before `callback` is called. `is_written` is True once the
+    socket has the bytes of the request. `was_idle` is True if the connection was idle before: the
     broker may have been closing it.
     """
 
@@ -60,7 +61,7 @@ class InFlightRequest:
         self.was_idle = False
 
 
-class InFlightRequests:
+class RequestDeadlines:
     """Watches the deadlines of the requests in flight on one connection.
 
     `pending` has the requests, each with its `InFlightRequest` as context. After its deadline a
@@ -87,12 +88,15 @@ class InFlightRequests:
 
     @property
     def has_requests(self) -> bool:
-        """True if a request is in flight that was not the first after an idle time."""
+        """True if a request is in flight, not counting one that was sent after an idle time."""
         return any(not each.context.was_idle for each in self._pending)
 
     @property
     def latest_deadline(self) -> float:
-        """The latest deadline, in seconds; the present time if no request has a deadline."""
+        """The latest deadline of the requests in flight, in seconds of the clock.
+
+        The present time if no request has a deadline.
+        """
         ends = [each.context.ends_at for each in self._pending if each.context.ends_at != NEVER]
         return max(ends, default=self._clock.monotonic())
 
@@ -123,7 +127,7 @@ class InFlightRequests:
         self._loop.call_soon(self._expire, first)
 
     def _expire(self, late: PendingRequest) -> None:
-        """Ends a request, unless its response has arrived meanwhile."""
+        """Ends a request, unless its response has arrived meanwhile or no caller waits for it."""
         request: InFlightRequest = late.context
         if request.ends_at == NEVER or late not in self._pending:
             self._on_timer()

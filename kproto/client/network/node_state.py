@@ -1,6 +1,6 @@
 """Tracks connection failures of a broker, and its reconnect backoff (KIP-144, KIP-580, KIP-601).
 
-Plain data, without connections and event loop. All times are in seconds of the client's clock.
+Plain data, without connections or event loop. All times are in seconds of the client's clock.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ _LONG_AGO: Final = float("-inf")
 
 
 class NodeState:
-    """The consecutive failures to connect to one broker.
+    """The consecutive failures of connections to one broker.
 
-    The next attempt starts at `not_before` or later. `failed_ip` is the address that failed last:
-    the next attempt starts with the address after it. `error` is that of the last attempt.
+    Counts failed attempts to connect, and connections that were lost with requests in flight. The
+    next attempt starts at `not_before` or later. `failed_ip` is the IP address that failed last:
+    the next attempt starts with the address after it. `error` is the error of the last attempt.
     `throttled_ms` is the sum of all throttle times of the broker, on all connections.
     """
 
@@ -45,13 +46,19 @@ class NodeState:
 
     @property
     def connect_timeout_ms(self) -> int:
-        """The timeout of the next attempt in ms, doubled by each consecutive timeout (KIP-601)."""
+        """The timeout of the next attempt in ms (KIP-601).
+
+        It doubles with each consecutive timeout, up to `connect_timeout_max_ms`.
+        """
         least = self._settings.connect_timeout_ms
         most = max(least, self._settings.connect_timeout_max_ms)
         return round(min(least * 2.0 ** min(self.timeouts, 30), most))
 
     def failed(self, error: KprotoError, now: float, chance: float, ip: str | None = None) -> None:
-        """Counts an attempt that failed at `now`; `chance` is a random number, 0 <= chance < 1."""
+        """Counts an attempt to connect, or a connection, that failed at `now`.
+
+        `chance` is a random number, 0 <= chance < 1; `ip` is the IP address that failed, if known.
+        """
         self.failures += 1
         self.timeouts = self.timeouts + 1 if isinstance(error, RequestTimeoutError) else 0
         self.error = error

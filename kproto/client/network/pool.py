@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 from ...clock import Clock, Timer
 from ...security.tls import TlsContexts
+from ...tasks import start_task
 from ...wire.errors import BrokerConnectionError, ConfigurationError, KprotoError
 from ..core.loop_guard import LoopGuard
 from ..core.retry import TIMER_RESOLUTION_S
@@ -30,8 +31,8 @@ __all__ = ["ConnectionPool"]
 
 _log: Final = logging.getLogger("kproto.client")
 
-#: The most node states in memory: brokers may get new addresses all the time. The state of an
-#: address with an open or pending connection is never dropped.
+#: The most node states in memory: brokers may get new addresses all the time. There are more only
+#: if all have an open or pending connection, or a backoff: such states are not dropped.
 MAX_ADDRESSES: Final = 1_000
 
 #: An address, and the owner of a connection; None for the shared connection.
@@ -39,7 +40,7 @@ _Key: TypeAlias = tuple[Address, object]
 
 
 class ConnectionPool:
-    """Opens and shares connections, by address and owner; one attempt at a time for each."""
+    """Opens and shares connections, one for each address and owner."""
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class ConnectionPool:
             )
 
     def open_connection(self, address: Address) -> BrokerConnection | None:
-        """Returns the shared connection to `address`, if it is open."""
+        """Returns the shared connection to `address`; None if it is not open."""
         connection = self._open.get((address, None))
         return connection if connection is not None and connection.usable else None
 
@@ -79,16 +80,16 @@ class ConnectionPool:
         return connection is not None and not connection.usable
 
     def backoff_s(self, address: Address) -> float:
-        """Returns the rest of the backoff of `address`, in seconds."""
+        """Returns the remaining reconnect backoff of `address` in seconds, 0 if it is over."""
         node_state = self._node_states.get(address)
         return (
             0.0 if node_state is None else max(0.0, node_state.not_before - self.clock.monotonic())
         )
 
     async def connection(self, address: Address, owner: object = None) -> BrokerConnection:
-        """Returns a usable connection to `address`, shared or that of `owner`.
+        """Returns a usable connection to `address`: that of `owner`, or by default the shared one.
 
-        Concurrent callers share one attempt, and its error. After a failure callers wait until the
+        Concurrent callers share one attempt and its error. After a failure callers wait until the
         backoff of the broker is over. Raises the errors of `BrokerConnection.open`, and
         ConfigurationError once the pool is closed, or in another event loop.
         """
@@ -100,7 +101,7 @@ class ConnectionPool:
         self._raise_if_closed()
         opening = self._opening.get(key)
         if opening is None:
-            opening = self._opening[key] = _ConnectAttempt(asyncio.create_task(self._connect(key)))
+            opening = self._opening[key] = _ConnectAttempt(start_task(self._connect(key)))
             opening.task.add_done_callback(lambda task: self._on_opened(key, task))
         opening.waiting += 1
         opening.is_shared = opening.is_shared or opening.waiting > 1
@@ -132,7 +133,7 @@ class ConnectionPool:
         del self._open[key]
         if connection.was_dropped:
             error = BrokerConnectionError("the connection was lost", address=str(key[0]))
-            ip = None if connection.target is None else connection.target.ip
+            ip = None if connection.socket_address is None else connection.socket_address.ip
             self._node_state_of(key[0]).failed(error, connection.failed_at, _chance(), ip)
         return None
 
@@ -199,12 +200,12 @@ class ConnectionPool:
     # Idle connections
 
     def _schedule_idle_check(self, seconds: float) -> None:
-        """Sets the timer for idle connections, unless it is set."""
+        """Sets the timer for idle connections, unless it is set or idle connections stay open."""
         if self._idle_timer is None and not self._closed and self.settings.connections_max_idle_ms:
             self._idle_timer = self.clock.call_later(seconds, self._close_idle)
 
     def _close_idle(self) -> None:
-        """Closes connections that were idle for `connections_max_idle_ms`."""
+        """Closes connections that have been idle for `connections_max_idle_ms`."""
         self._idle_timer = None
         limit_s = self.settings.connections_max_idle_ms / 1000
         now = self.clock.monotonic()
@@ -238,7 +239,7 @@ class ConnectionPool:
         return [self._open.pop(key) for key in list(self._open) if key[1] is owner]
 
     def abort_all(self) -> None:
-        """Closes all connections at once; new connections are opened on demand."""
+        """Closes all open connections without waiting; new connections are opened on demand."""
         for connection in list(self._open.values()):
             connection.abort()
 
@@ -252,7 +253,7 @@ class ConnectionPool:
     def warn_if_not_closed(self) -> None:
         """Warns about a client that was not closed, and closes its connections.
 
-        It may be called in any thread.
+        Does nothing if no connection is open. It may be called in any thread.
         """
         loop = self.loop_guard.loop
         if self._closed or loop is None or not any(each.usable for each in self._open.values()):
@@ -285,7 +286,7 @@ class ConnectionPool:
     async def _close_connections(self, connections: Sequence[BrokerConnection]) -> None:
         """Closes connections, and waits for them and for cancelled attempts.
 
-        If it is cancelled, no connection stays open.
+        Even if the call is cancelled, no connection stays open.
         """
         for connection in connections:
             connection.abort()

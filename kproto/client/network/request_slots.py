@@ -24,7 +24,7 @@ class RequestSlots:
         return True
 
     async def acquire(self) -> None:
-        """Takes a slot, after the callers that wait already."""
+        """Takes a slot; callers that already wait get theirs first."""
         if self.try_acquire():
             return
         waiter = asyncio.get_running_loop().create_future()
@@ -37,7 +37,7 @@ class RequestSlots:
             raise
 
     def release(self) -> None:
-        """Passes the slot to the caller that has waited longest; without one it frees the slot."""
+        """Passes the slot to the caller that has waited longest; frees it if no caller waits."""
         while self._waiting:
             waiter = self._waiting.popleft()
             if not waiter.done():

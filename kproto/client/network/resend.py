@@ -46,7 +46,7 @@ REPEATABLE: Final = frozenset(
 def may_resend(request: type[Message], error: BrokerConnectionError) -> bool:
     """Returns True if a request may be sent again after its connection was lost.
 
-    That holds if no byte of it was written. It also holds for a request that only reads, if the
-    broker closed an idle connection: the broker may not have received it.
+    A request may be sent again if none of its bytes was written. A request that only reads may also
+    be sent again if the broker closed an idle connection: the broker may have missed the request.
     """
     return error.never_written or (error.was_idle and request._generated().__name__ in REPEATABLE)

@@ -1,8 +1,8 @@
 """Blocks writes on a connection while its broker throttles the client (KIP-219).
 
 Since Kafka 2.0 a broker that throttles a client responds at once. For the throttle time in the
-response it does not read from the connection, and the client does not write. The timeouts of
-requests that wait do not run.
+response the broker does not read from the connection, and the client does not write. If a request
+begins to wait in that time, its timeout is extended by the rest of the throttle time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Throttle", "throttle_time_ms_of"]
 
 #: The first version whose response is sent before the throttle time, by request name. In earlier
 #: versions the broker waits before it responds. Requests that the table lacks are newer: brokers
-#: respond at once in every version. Source: the comments of the definitions.
+#: respond at once in every version. Source: the comments in Kafka's message definitions.
 CLIENT_SIDE_FROM_VERSION: Final = {
     "AddOffsetsToTxn": 1,
     "AddPartitionsToTxn": 1,
@@ -58,7 +58,10 @@ CLIENT_SIDE_FROM_VERSION: Final = {
 
 
 def throttle_time_ms_of(response: Response, version: int) -> int:
-    """Returns the time for which the client must not send after a response, in ms."""
+    """Returns the time in ms for which the client must not send after a response.
+
+    Returns 0 if the broker does not throttle, or has waited before it responded.
+    """
     throttle_ms: int = getattr(response, "throttle_time_ms", 0)
     if throttle_ms > 0:
         name = type(response)._generated().__name__.removesuffix("Response")
@@ -68,7 +71,7 @@ def throttle_time_ms_of(response: Response, version: int) -> int:
 
 
 class Throttle:
-    """Blocks writes while it `is_on`: until `not_before`, in seconds of the clock."""
+    """Blocks writes while `is_on` is True, until `not_before`, in seconds of the clock."""
 
     __slots__ = ("_clock", "_ended", "_timer", "is_on", "not_before")
 
@@ -100,7 +103,7 @@ class Throttle:
 
     @property
     def remaining_s(self) -> float:
-        """The remaining time, in seconds."""
+        """The remaining throttle time in seconds, 0 if writes are not blocked."""
         return max(0.0, self.not_before - self._clock.monotonic()) if self.is_on else 0.0
 
     async def wait_until_over(self) -> None:

@@ -1,4 +1,4 @@
-"""Selects the version of a request by the fields that are set. Plain functions."""
+"""Selects the version of a request by the fields that have a value. Plain functions."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ def version_for(
 ) -> int:
     """Returns the version for a request; see `BrokerConnection.version_for`.
 
-    `version_of` negotiates the version, up to a limit. Raises UnsupportedVersionError, which names
-    the field that no common version has, or the two fields that no version has together.
+    `version_of(request class, limit)` negotiates the version, up to `limit` if that is not None.
+    Raises UnsupportedVersionError if no version can be used. The error names the field that no
+    common version has, or the two fields that no version has together, if a field is the reason.
     """
     shape = _shape_of(type(request))  # type: ignore[arg-type]  # its objects have no hash
     ending = highest_version_limit(shape, request)
@@ -50,7 +51,7 @@ def version_for(
         ) from None
     if beginning is not None and version < lowest:
         raise UnsupportedVersionError(
-            f"{name}: the highest version that this broker and the client speak is {version}, "
+            f"{name}: the highest version that this broker and the client support is {version}, "
             f"and its field {beginning.path} is set, which versions {beginning.versions} have"
         )
     return version

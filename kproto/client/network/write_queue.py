@@ -1,8 +1,8 @@
 """Queues the bytes that one connection writes.
 
-All frames of one iteration of the event loop are written together. While the broker does not read,
-or throttles this client, callers wait in one queue. The queue also marks the requests whose bytes
-the socket has.
+`write` queues a frame; small frames of one iteration of the event loop are written together.
+`write_now` writes at once. While the broker does not read, or throttles this client, callers wait
+in one queue. `WriteQueue` also marks the requests whose bytes were passed to the socket.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .throttle import Throttle
 
 __all__ = ["WriteQueue"]
 
-#: The iterations in which the event loop notices that the broker has closed: the first polls the
-#: socket, the second calls `connection_lost`, the third runs its callbacks.
+#: The iterations in which the event loop notices that the broker has closed the connection: the
+#: first polls the socket, the second calls `connection_lost`, the third runs its callbacks.
 IDLE_ITERATIONS: Final = 3
 
 #: A frame of at least this many bytes is written alone: a copy costs more than a call.
@@ -53,7 +53,7 @@ class WriteQueue:
     # The socket
 
     def attach(self, transport: asyncio.Transport) -> None:
-        """Writes to `transport` from now on, unless the queue has ended."""
+        """Writes to `transport` from now on; aborts it if the queue has ended."""
         self._transport = transport
         if self._has_ended:
             transport.abort()
@@ -63,17 +63,17 @@ class WriteQueue:
         self._transport = None
 
     def pause(self) -> None:
-        """Stops writing: the broker does not read."""
+        """Makes callers wait, because the broker does not read."""
         self._is_paused = True
         self._writable.clear()
 
     def resume(self) -> None:
-        """Writes again: the broker reads."""
+        """Wakes the callers that wait, because the broker reads again."""
         self._is_paused = False
         self._writable.set()
 
     def end(self) -> bool:
-        """Stops writing for good and aborts the socket; returns False if there is none."""
+        """Stops writing for good and aborts the socket; returns False if no socket is attached."""
         self._has_ended = True
         self._outgoing.clear()
         self.resume()
@@ -103,12 +103,13 @@ class WriteQueue:
         return not (self._queued_calls or self._outgoing)
 
     async def wait_until_writable(self, limit_s: float, is_idle: Callable[[], bool]) -> None:
-        """Waits until the broker reads, after the callers that wait already.
+        """Waits until the socket accepts writes and no throttle is active.
 
-        If the connection `is_idle`, it first waits `IDLE_ITERATIONS` iterations of the event loop,
-        which may notice that the broker has closed. Raises TimeoutError after `limit_s` plus the
-        throttle time. No other caller writes between the return of this call and a write in the
-        same iteration.
+        Serves callers in the order of their calls. If `is_idle` returns True, the call first waits
+        for `IDLE_ITERATIONS` iterations of the event loop, in which the loop may notice that the
+        broker has closed the connection. Raises TimeoutError after `limit_s` plus the throttle time
+        that is left at the call. If the caller writes in the iteration in which this call returns,
+        no other caller writes before it.
         """
         self._queued_calls += 1
         try:
@@ -134,7 +135,7 @@ class WriteQueue:
     # Bytes
 
     def write(self, data: bytes, now: float) -> None:
-        """Writes `data` in this iteration of the event loop, together with other frames.
+        """Queues `data`; the next iteration of the event loop writes it, with other frames.
 
         `now` is in seconds of the clock.
         """
@@ -145,7 +146,7 @@ class WriteQueue:
             self._loop.call_soon(self._flush)
 
     def write_now(self, data: bytes, now: float) -> None:
-        """Writes queued frames and `data` at once. Call it only while it `can_write_now`."""
+        """Writes queued frames and `data` at once. Call it only if `can_write_now` is True."""
         self.used_at = now
         if self._flush_is_due or self._transport is None:
             self._outgoing.append(data)

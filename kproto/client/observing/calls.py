@@ -1,4 +1,4 @@
-"""Calls the hooks of a user, and logs all of their exceptions."""
+"""Calls the hooks of a user, and logs their exceptions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["CompletedBatch", "HookCalls"]
 _log: Final = logging.getLogger("kproto.client")
 
 #: The exceptions of hooks that are caught. A hook does not await, so a CancelledError comes from a
-#: cancelled future whose result it read, not from a cancellation of the present task.
+#: cancelled future whose result the hook read, not from a cancellation of the present task.
 HOOK_EXCEPTIONS: Final = (Exception, asyncio.CancelledError)
 
 
@@ -33,7 +33,7 @@ class CompletedBatch(Protocol):
         ...
 
     def record_at(self, position: int) -> ProducerRecord:
-        """Returns one of its records, as it was passed to the producer."""
+        """Returns the record at `position` of the batch, with its partition and timestamp."""
         ...
 
     def failure(self, position: int) -> KprotoError | None:
@@ -41,12 +41,12 @@ class CompletedBatch(Protocol):
         ...
 
     def ack(self, position: int) -> tuple[str, int, int, int]:
-        """Returns topic, partition, offset and timestamp of a record."""
+        """Returns topic, partition, offset and timestamp (ms) of a record that was acked."""
         ...
 
 
 class HookCalls:
-    """The overridden hooks; hooks that are not overridden are None.
+    """Calls the hooks of a client; a hook that the user does not override is None or has no effect.
 
     `failures` counts the exceptions of hooks. The first exception of each class from a hook is
     logged with its traceback, later ones at DEBUG, because a hook may be called for each request.
@@ -83,12 +83,12 @@ class HookCalls:
             _log.debug("the hook %s raised again: %r", name, fault)
             return
         self._logged.add(kind)
-        _log.error("the hook %s raised; the client continues without it", name, exc_info=fault)
+        _log.error("the hook %s raised; the client ignores the exception", name, exc_info=fault)
 
     # Records
 
     def on_send(self, topic: str, record: ProducerRecord) -> ProducerRecord:
-        """Returns the record to send instead of `record`."""
+        """Returns the record that the hook returns; `record` if there is no hook or it fails."""
         if self._send is None:
             return record
         try:
@@ -105,18 +105,21 @@ class HookCalls:
         topic: str,
         values: Iterator[bytes | ProducerRecord | None],
     ) -> Iterator[ProducerRecord]:
-        """Yields the records to send instead of `values`; calls the hook as each one is taken."""
+        """Yields the records to send instead of `values`.
+
+        Reads a value, and calls the hook with it, only when the caller takes the next record.
+        """
         for value in values:
             record = value if isinstance(value, ProducerRecord) else ProducerRecord(value)
             yield self.on_send(topic, record)
 
     def on_not_appended(self, topic: str, record: ProducerRecord, error: BaseException) -> None:
-        """Reports a record that was not appended to a batch."""
+        """Calls the hook `on_ack` for a record that was not appended to a batch."""
         partition = record.partition if isinstance(record.partition, int) else -1
         self._acked(AckEvent(topic, partition, -1, -1, record, error))
 
     def settled(self, batch: CompletedBatch) -> None:
-        """Reports the outcome of each record of a batch."""
+        """Calls the hook `on_ack` for each record of a batch."""
         if self._ack is None:
             return
         for position in range(batch.count):

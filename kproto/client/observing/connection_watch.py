@@ -1,4 +1,4 @@
-"""Observes one connection: its requests in flight, and its end.
+"""Observes one connection: its opening, its requests in flight, and its end.
 
 Brokers respond to the requests of a connection in order. So the watch has its own queue of
 requests, and the connection reports a response without its request.
@@ -26,7 +26,7 @@ __all__ = ["NO_WATCH", "ConnectionWatch", "NullWatch"]
 
 T = TypeVar("T")
 
-#: The size of the length before each frame.
+#: The size of the length field before each frame.
 _LENGTH_BYTES: Final = 4
 
 #: The field with the partitions of a topic, for frequent responses.
@@ -40,7 +40,7 @@ _Written = tuple[type[Message], int, int, float]
 
 
 class ConnectionWatch:
-    """Counts and reports the requests of one connection, which calls it.
+    """Counts and reports the requests of one connection, which calls the watch for each event.
 
     Times are in seconds of the client's clock.
     """
@@ -103,8 +103,9 @@ class ConnectionWatch:
     def lost(self, error: KprotoError, *, had_requests: bool, was_closed_here: bool) -> None:
         """Reports the end of the connection: requests in flight get no response.
 
-        Later calls have no effect. `had_requests` is False if the requests in flight are sent
-        again; `was_closed_here` is True if the client closed the connection itself.
+        Later calls have no effect. `had_requests` is True if requests were in flight, other than
+        the first one after an idle time. `was_closed_here` is True if the client closed the
+        connection itself.
         """
         in_flight = len(self._written)
         while self._written:
@@ -146,7 +147,10 @@ class ConnectionWatch:
         self._complete((request, version, size, now), 0, ())
 
     def answered(self, size: int, outcome: Response | KprotoError) -> None:
-        """Reports the response to the oldest request; `size` is in bytes, without its length."""
+        """Reports the response to the oldest request in flight.
+
+        `size` is the size of the response in bytes, without the length field of the frame.
+        """
         if not self._written:
             return
         written = self._written.popleft()

@@ -93,7 +93,10 @@ class BatchCounts:
 
 
 class GroupCounts:
-    """Counts the events of the members of one group in this client."""
+    """Counts the events of the members of one group in this client.
+
+    `late` counts how often a consumer exceeded `max_poll_interval_ms`.
+    """
 
     __slots__ = ("heartbeats", "joins", "late", "lost_partitions", "rebalances")
 
@@ -109,8 +112,8 @@ class GroupCounts:
         return {name: getattr(self, name) for name in sorted(self.__slots__)}
 
 
-class Running(Protocol):
-    """A `run()` of a consumer."""
+class ConsumerRun(Protocol):
+    """A call of `GroupConsumer.run`."""
 
     @property
     def records_in_flight(self) -> int:
@@ -119,22 +122,22 @@ class Running(Protocol):
 
     @property
     def counts(self) -> dict[str, int]:
-        """The results so far, by name."""
+        """The counts of `RunSummary` so far, by name."""
         ...
 
 
 class RunCounts:
-    """Counts the results of the runs of one group in this client."""
+    """Counts the results of the `GroupConsumer.run` calls of one group in this client."""
 
     __slots__ = ("_ended", "_live")
 
     def __init__(self) -> None:
         self._ended: Counter[str] = Counter()
-        self._live: list[Running] = []
+        self._live: list[ConsumerRun] = []
 
     @contextmanager
-    def during(self, run: Running) -> Iterator[None]:
-        """Includes the results of a run, during and after the block."""
+    def during(self, run: ConsumerRun) -> Iterator[None]:
+        """Includes the counts of the call `run` in `as_dict`, during the block and after it."""
         self._live.append(run)
         try:
             yield

@@ -20,8 +20,10 @@ BATCH_BYTES: Final = (100, 500, 1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 
 
 
 class Histogram:
-    """Counts values by upper bound: `counts[i]` values are at most `bounds[i]`, and above the bound
-    before it. The last count has the values above all bounds.
+    """Counts values by upper bound.
+
+    `counts[i]` is the number of values up to `bounds[i]` that are above `bounds[i - 1]`. The last
+    count has the values above all bounds.
     """
 
     __slots__ = ("bounds", "counts", "total")

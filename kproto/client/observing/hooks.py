@@ -1,7 +1,7 @@
 """`Hooks`: methods that a user overrides to observe a client and to change its records.
 
-Each method is called in the client's event loop: it must return soon, and must not block. The
-logger `kproto.client` logs its exceptions; they have no other effect.
+Each method is called in the client's event loop: it must return soon, and must not block. If a
+method raises an exception, the logger `kproto.client` logs it, and it has no other effect.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ __all__ = [
 
 
 class RequestEvent(NamedTuple):
-    """A request that was answered or failed.
+    """A request that was answered or failed, or that gets no response.
 
     `api` is the name of the request without "Request", `broker` is host:port. `bytes_out` and
-    `bytes_in` are frame sizes, 0 without a response. `latency_ms` is the time from write to
-    response. `error` is the name of the first error code in the response, or of the exception; None
-    without one.
+    `bytes_in` are the sizes of the frames; `bytes_in` is 0 if there was no response. `latency_ms`
+    is the time from the write to the response or failure, about 0 for a request that gets no
+    response. `error` is the name of the first error code in the response, or the class of the
+    exception; None if there was no error.
     """
 
     api: str
@@ -44,7 +45,7 @@ class RequestEvent(NamedTuple):
 
 
 class RetryEvent(NamedTuple):
-    """A retry after `error`, the `attempt`th in a row, in `wait_ms`.
+    """A retry that follows `error` after `wait_ms`; `attempt` counts the failures in a row.
 
     `what` is "produce", "fetch" (of `topic` and `partition`), "metadata" (of `topic`), "leaders" (a
     request to several leaders), "commit" (of offsets) or "call" (any other).
@@ -61,8 +62,9 @@ class RetryEvent(NamedTuple):
 class ConnectionEvent(NamedTuple):
     """A connection to `broker`, host:port, that was opened or closed, or failed to open.
 
-    `error` is the reason if it was lost or failed to open; None if the client opened or closed it.
-    `took_ms` is the time that opening took, or the time for which it was open.
+    `error` is the reason if the connection was lost or failed to open; None if the client opened or
+    closed it. `took_ms` is the time that the attempt to open took, or for "closed" the time for
+    which the connection was open.
     """
 
     kind: Literal["opened", "closed", "failed"]
@@ -74,8 +76,9 @@ class ConnectionEvent(NamedTuple):
 class AckEvent(NamedTuple):
     """The outcome of a record; `error` is None if it was acked.
 
-    `record` is the record that `on_send` returned. `partition` is -1 if none was chosen; `offset`
-    and `timestamp` are -1 if the record was not acked, or the broker did not send them.
+    `record` is the record that `on_send` returned, with the chosen partition and timestamp if it
+    was appended to a batch. `partition` is -1 if none was chosen. `offset` and `timestamp` are -1
+    if the record was not acked, or the broker did not send them.
     """
 
     topic: str
@@ -90,10 +93,10 @@ class Hooks:
     """Base class for observers: a method that is not overridden costs nothing."""
 
     def on_request(self, event: RequestEvent) -> None:
-        """Called when a request was answered or has failed."""
+        """Called when a request was answered, has failed, or was written and gets no response."""
 
     def on_retry(self, event: RetryEvent) -> None:
-        """Called before a retry."""
+        """Called when an operation has failed and will be retried, before the backoff."""
 
     def on_connection(self, event: ConnectionEvent) -> None:
         """Called when a connection was opened or closed, or failed to open."""
@@ -113,10 +116,10 @@ class Hooks:
     def on_records(self, topic: str, partition: int, records: list[Record]) -> Sequence[Record]:
         """Called with records before the consumer returns them; returns the records to return.
 
-        It is called in order, with the records of one or more batches. It may leave out records,
-        and change values and headers, but not offsets. If it raises, or returns other objects than
-        records, they are returned unchanged. `raw_batches` does not call it, because it decodes no
-        batch.
+        It is called in the order of the offsets, with the records of one or more batches. It may
+        leave out records, and change values and headers, but not offsets. If it raises, or returns
+        objects that are no records, the consumer returns `records` unchanged. `raw_batches` does
+        not call it, because it decodes no batch.
         """
         return records
 
@@ -126,7 +129,7 @@ _METHODS: Final = tuple(name for name in vars(Hooks) if name.startswith("on_"))
 
 
 def check_hooks(hooks: object) -> None:
-    """Raises ConfigurationError for an object that is not a `Hooks`."""
+    """Raises ConfigurationError if `hooks` is neither None nor a `Hooks`, or has an async hook."""
     if hooks is not None and not isinstance(hooks, Hooks):
         names = ", ".join(_METHODS)
         raise ConfigurationError(

@@ -24,7 +24,7 @@ _OPERATIONS: Final = {"produce": "producing to", "fetch": "fetching"}
 
 
 def logs_changes() -> bool:
-    """Returns True if INFO is enabled."""
+    """Returns True if the logger is enabled for INFO, the level of changes of state."""
     return is_enabled(logging.INFO)
 
 
@@ -36,24 +36,24 @@ def log(level: int, text: str, *values: object) -> None:
 
 
 def format_target(topic: str | None, partition: int | None) -> str:
-    """Formats a partition, a topic, or neither."""
+    """Returns `topic[partition]`, the topic if `partition` is None, or "" if `topic` is None."""
     if topic is None:
         return ""
     return topic if partition is None else f"{topic}[{partition}]"
 
 
-#: If operations had no error for this many seconds, their partitions no longer wait for a retry:
-#: retries are at most `retry_backoff_max_ms` apart, so the callers have abandoned them.
+#: If an operation had no error for this many seconds, its partitions no longer wait for a retry:
+#: retries are at most `retry_backoff_max_ms` apart, so the callers have stopped.
 _FORGOTTEN_S: Final = 60.0
 
 
 def reason_of(error: Exception) -> str:
-    """Returns the reason of a connection error, without the address, which the line has already."""
+    """Returns the text of an error; that of a BrokerConnectionError without its address."""
     return error.reason if isinstance(error, BrokerConnectionError) else str(error)
 
 
 class RetryLog:
-    """Logs the first partition that waits for a retry, and the last that recovers.
+    """Logs, for each operation, the first partition that is retried and the last that recovers.
 
     So two lines report an outage, even if a broker with a thousand partitions is unavailable.
     """

@@ -1,7 +1,8 @@
-"""Observes one client: counts, calls hooks and logs; it does not influence the client.
+"""Observes one client: counts its events, calls its hooks, and writes its log lines.
 
 The packages of the client call it once per request, batch or change of state, never once per
-record. Counts are plain numbers; `metrics` collects them.
+record. Only the hooks `on_send` and `on_ack` are called for each record. Counts are plain numbers;
+`metrics` collects them.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ _FENCED = frozenset({"INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
 
 
 #: The most addresses with counts. Brokers in containers may get a new address at each start, and a
-#: faulty broker may return ever new addresses: neither must fill the memory of a client that runs
-#: for months.
+#: faulty broker may return ever new addresses: their counts must not fill the memory of a client
+#: that runs for months.
 MAX_ADDRESSES: Final = 1_000
 
 
-class BufferingProducer(Protocol):
-    """A producer's incomplete records."""
+class ObservedProducer(Protocol):
+    """The incomplete records of a producer; `buffered` is their size in bytes."""
 
     buffered: int
 
@@ -44,11 +45,11 @@ class BufferingProducer(Protocol):
 
 
 class PositionedConsumer(Protocol):
-    """A consumer's positions."""
+    """A consumer whose positions the observer reads."""
 
     @property
     def positions(self) -> dict[tuple[str, int], int]:
-        """The offset of the next record of each partition."""
+        """The offset of the next record to be polled, by partition."""
         ...
 
 
@@ -60,7 +61,7 @@ class RetriedAttempts(Protocol):
 
 
 class Observer:
-    """The metrics, hooks and log of one client; `monotonic` returns the time of its clock in s."""
+    """The metrics, hooks and log of one client; `monotonic` returns its clock's time in seconds."""
 
     def __init__(self, hooks: Hooks | None, monotonic: Callable[[], float]) -> None:
         self.calls = HookCalls(hooks)
@@ -72,7 +73,7 @@ class Observer:
         self._refreshes = 0
         self._refreshed_at: float | None = None
         self._rebootstraps = 0
-        self._producers: WeakSet[BufferingProducer] = WeakSet()
+        self._producers: WeakSet[ObservedProducer] = WeakSet()
         self._consumers: WeakKeyDictionary[PositionedConsumer, dict[tuple[str, int], int]]
         self._consumers = WeakKeyDictionary()
         self._groups: dict[str, GroupCounts] = {}
@@ -95,7 +96,7 @@ class Observer:
         return ConnectionWatch(address, broker, self._apis, self.calls, self._monotonic)
 
     def _forget_addresses(self) -> None:
-        """Drops the counts of the oldest address without a connection."""
+        """Drops the counts of the oldest unused address, if there are `MAX_ADDRESSES` addresses."""
         if len(self._brokers) >= MAX_ADDRESSES:
             of_no_use = (
                 address for address, broker in self._brokers.items() if not broker.is_in_use
@@ -158,12 +159,12 @@ class Observer:
         self._retry_log.end(what, topic, partition, self._monotonic())
 
     def failed_permanently(self, what: str, topic: str, partition: int) -> None:
-        """Reports that an operation is not retried any more."""
+        """Reports that an operation has failed, and is not retried any more."""
         self._retry_log.end(what, topic, partition, self._monotonic(), has_failed=True)
 
     # Producers
 
-    def producer(self, producer: BufferingProducer) -> None:
+    def producer(self, producer: ObservedProducer) -> None:
         """Registers a producer by a weak reference."""
         self._producers.add(producer)
 
@@ -172,7 +173,7 @@ class Observer:
         log(logging.INFO, "the producer has id %d, epoch %d", producer_id, epoch)
 
     def no_producer_ids(self, address: str) -> None:
-        """Logs that the brokers are too old for producer ids, and idempotence was not requested."""
+        """Warns that retries may store a record twice, because brokers have no producer ids."""
         log(
             logging.WARNING,
             "%s has no producer ids, because it is older than Kafka 0.11: retries may store a"
@@ -186,7 +187,10 @@ class Observer:
         self._batches.bytes.add(size)
 
     def settled(self, batch: CompletedBatch, error: KprotoError | None) -> None:
-        """Counts the outcome of a batch; `error` is the first error of its records, if any."""
+        """Counts the outcome of a batch, and reports it to the hook `on_ack`.
+
+        `error` is the first error of the records of the batch; None if all were acked.
+        """
         if error is None:
             self._batches.acknowledged += batch.count
         else:
@@ -206,7 +210,10 @@ class Observer:
     # Consumers
 
     def consumer(self, consumer: PositionedConsumer, ends: dict[tuple[str, int], int]) -> None:
-        """Registers a consumer; it stores the high watermark of each partition in `ends`."""
+        """Registers a consumer by a weak reference.
+
+        The consumer stores the high watermark of each partition in `ends`.
+        """
         self._consumers[consumer] = ends
 
     # Groups
@@ -216,7 +223,7 @@ class Observer:
         return self._groups.setdefault(group_id, GroupCounts())
 
     def runs(self, group_id: str) -> RunCounts:
-        """Returns the counts of a group's runs."""
+        """Returns the counts of the `GroupConsumer.run` calls of a group."""
         return self._runs.setdefault(group_id, RunCounts())
 
     # Metrics
@@ -258,7 +265,10 @@ class Observer:
         }
 
     def _lag(self) -> dict[str, dict[str, int]]:
-        """Returns the lag by topic and partition; of several consumers the largest."""
+        """Returns the lag by topic and partition.
+
+        If several consumers read a partition, its lag is the largest of theirs.
+        """
         found: dict[str, dict[str, int]] = {}
         for consumer, ends in list(self._consumers.items()):
             positions = consumer.positions
@@ -272,7 +282,10 @@ class Observer:
 
 
 class NullObserver(Observer):
-    """Counts nothing; used to measure the cost of counting."""
+    """Ignores connections, requests, batches and retries.
+
+    It is used to measure the cost of counting.
+    """
 
     def connection(self, address: str) -> ConnectionWatch:
         return NO_WATCH

@@ -1,5 +1,5 @@
 """`GroupConsumer.run`: processes records concurrently, and commits the offsets of processed ones.
 
-`tracker` and `shards` decide which records may be processed now, and up to which offset all are
-processed; `failure_policy` decides about a record that failed; `pool` runs the tasks.
+`tracker` and `shards` decide which records may be processed now, and track incomplete offsets.
+`failure_policy` decides the next step for a failed record. `pool` runs the tasks.
 """

@@ -56,9 +56,10 @@ _LONGEST: Final = 2_000
 class Failure:
     """The origin of a forwarded record, and its last error.
 
-    `timestamp` is that of the original record in ms; `attempts` counts all attempts so far.
-    `due_ms` is the time of the retry, in ms since 1970; None for a dead letter. `headers` are those
-    of the original record.
+    `topic`, `partition`, `offset`, `timestamp` (in ms) and `headers` are those of the original
+    record, before any retry topic. `group` is the group whose handler failed last; `attempts`
+    counts the attempts in all topics. `error_type` is the class of the last exception with its
+    module. `due_ms` is the time of the next attempt, in ms since 1970; None for a dead letter.
     """
 
     topic: str
@@ -102,7 +103,7 @@ def failure_of(record: Record) -> Failure | None:
         return None  # headers of another program
 
 
-class RetryDue(NamedTuple):
+class RetryDueTime(NamedTuple):
     """The due time of a record in a retry topic, in ms since 1970.
 
     `group` is the group that forwarded the record, "" if it is unknown.
@@ -112,12 +113,12 @@ class RetryDue(NamedTuple):
     group: str
 
 
-def due_time(record: Record, delay_ms: int, now_ms: int) -> RetryDue:
+def due_time(record: Record, delay_ms: int, now_ms: int) -> RetryDueTime:
     """Returns the due time of a record in a retry topic.
 
-    Without failure headers, because another program sent the record, it is due `delay_ms` after its
-    timestamp. The wait from `now_ms` is at most `delay_ms`, because the producer's clock may be
-    wrong.
+    A record without failure headers was sent by another program: it is due `delay_ms` after its
+    timestamp. The wait from `now_ms` is at most `delay_ms`, because the clock of the producer may
+    be wrong.
     """
     try:
         failure = failure_of(record)
@@ -127,11 +128,15 @@ def due_time(record: Record, delay_ms: int, now_ms: int) -> RetryDue:
         at = record.timestamp + delay_ms
     else:
         at = failure.due_ms
-    return RetryDue(min(at, now_ms + delay_ms), "" if failure is None else failure.group)
+    return RetryDueTime(min(at, now_ms + delay_ms), "" if failure is None else failure.group)
 
 
 def origin_of(record: Record) -> Failure:
-    """Returns the failure of a record; without failure headers the record is its own origin."""
+    """Returns the failure of a record that `run` forwarded.
+
+    For any other record returns a failure without attempts, whose origin is the record itself.
+    Raises CorruptBatchError if the headers of the record cannot be read.
+    """
     failure = failure_of(record)
     if failure is not None:
         return failure
@@ -152,9 +157,10 @@ def origin_of(record: Record) -> Failure:
 def forwarded_headers(
     origin: Failure, error: BaseException, group: str, attempts: int, due_ms: int | None
 ) -> list[Header]:
-    """Returns the headers of a forwarded record: those of its origin, and the failure headers.
+    """Returns the headers of a forwarded record: the original headers, and the failure headers.
 
-    The record failed with `error`; `attempts` counts all attempts so far.
+    The record failed with `error`; `attempts` counts all attempts so far. `due_ms` is the time of
+    the next attempt, in ms since 1970; None for a dead letter.
     """
     kind = type(error)
     added: dict[str, object] = {
@@ -187,7 +193,7 @@ def add_record_note(error: BaseException, record: Record) -> BaseException:
 
 
 def error_text(error: BaseException) -> str:
-    """Returns the text of an error, up to 2,000 bytes; if `str()` fails, names its exception."""
+    """Returns the text of an error, up to 2,000 bytes; if `str()` raises, a text that says so."""
     try:
         text = str(error)
     except Exception as fault:  # noqa: BLE001 - the user's class is broken: forward the record

@@ -14,7 +14,7 @@ __all__ = ["log_failure", "log_unraised"]
 def log_failure(
     record: Record, error: BaseException, what: str, level: int = logging.WARNING
 ) -> None:
-    """Logs the next step for a failed record, as `what` words it, and the error of its handler."""
+    """Logs a failed record and the error of its handler; `what` describes the next step."""
     origin = (record.topic, record.partition, record.offset)
     kind = type(error).__name__
     log(level, "%s[%d] at offset %d %s: %s: %s", *origin, what, kind, error_text(error))

@@ -8,21 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .settings import RunSettings, Stop
+from .handlers import Stop
+from .settings import RunSettings
 
 __all__ = ["Forward", "Raise", "Retry", "Step", "find_stop", "next_step"]
 
 
 class Retry(NamedTuple):
-    """Retries the record after a backoff."""
+    """Retries the record after a backoff of `wait_ms`."""
 
     wait_ms: float
 
 
 class Forward(NamedTuple):
-    """Forwards the record to `topic`, with a retry after `delay_ms`; None for a dead letter.
+    """Forwards the record to `topic`; `delay_ms` is the delay of a retry topic.
 
-    The record counts as processed once the brokers have acked it in `topic`.
+    `delay_ms` is None for the dead letter topic. The record counts as processed once the brokers
+    have acked it in `topic`.
     """
 
     topic: str
@@ -47,8 +49,9 @@ def next_step(
 ) -> Step:
     """Returns the step for a record of `topic` that has failed `attempts` times in this `run`.
 
-    A record that `decode` refused is never retried: it is a dead letter at once, or, without a dead
-    letter topic, an error of `run`.
+    The record is never retried if `decode` raised `error` (`is_decoded` is False), or if `error` is
+    an `Exception` that is not in `settings.retries.exceptions`. Such a record is a dead letter at
+    once, or `run` raises the error if there is no dead letter topic.
     """
     if is_decoded:
         retries = settings.retries
@@ -66,10 +69,11 @@ def next_step(
 
 
 def find_stop(error: BaseException) -> Stop | None:
-    """Returns the `Stop` that a handler raised, also in an exception group; None for other errors.
+    """Returns the `Stop` that a handler raised, also in an exception group; None for another error.
 
-    With a group the record counts as processed only if all its exceptions are `Stop(done=True)`. A
-    group with a BaseException that is no Exception is no stop: it is raised.
+    The record of an exception group counts as processed only if all exceptions in the group are
+    `Stop(done=True)`. A group with a KeyboardInterrupt, or another exception that is no
+    `Exception`, is no stop.
     """
     if isinstance(error, Stop):
         return error

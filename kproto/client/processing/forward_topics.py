@@ -1,6 +1,7 @@
 """Checks that retry and dead letter topics exist, and that the client may write to them.
 
-So `run` raises these errors before it processes a record, not when the first record fails.
+`run` calls the check before it processes a record. Otherwise such an error would be raised only
+when a record fails.
 """
 
 from __future__ import annotations
@@ -25,15 +26,17 @@ _UNKNOWN: Final = -(2**31)
 #: The bit of AclOperation WRITE.
 _WRITE: Final = 1 << 4
 
-#: The client lacks the right DESCRIBE on the topic, and so WRITE, which implies DESCRIBE.
+#: The client may not DESCRIBE the topic, so it may not WRITE either: WRITE implies DESCRIBE.
 _UNAUTHORIZED: Final = "TOPIC_AUTHORIZATION_FAILED"
 
 
 async def check_forward_topics(view: ClusterView, names: Iterable[str]) -> None:
-    """Raises ConfigurationError for a topic that does not exist, or that may not be written.
+    """Raises ConfigurationError if a topic does not exist, or if the client may not write to it.
 
-    It waits up to `metadata_wait_ms` for a new topic, and creates none. Raises BrokerResponseError
-    for other errors of a broker.
+    Brokers before 2.3 do not report if the client may write: there only the first send fails. Waits
+    up to `metadata_wait_ms` for a topic that was just created. Creates no topic, but a broker
+    before 0.11 may do so when it receives the Metadata request. Raises BrokerResponseError for
+    other errors of a broker.
     """
     names = list(names)
     for name in names:
@@ -45,8 +48,8 @@ async def check_forward_topics(view: ClusterView, names: Iterable[str]) -> None:
             if error.name != "UNKNOWN_TOPIC_OR_PARTITION":
                 raise
             raise ConfigurationError(
-                f"topic {name!r}, which records that fail are sent to, is not there: create it "
-                "first, or give another dead_letter_topic or other retry_topics"
+                f"topic {name!r}, to which failed records are sent, does not exist: create it, "
+                "or set another dead_letter_topic or other retry_topics"
             ) from error
     if names:
         await _check_write_authorization(view, names)
@@ -61,7 +64,7 @@ async def _check_write_authorization(view: ClusterView, names: list[str]) -> Non
     try:
         answer = await view.retrying(partial(view.request, request))
     except UnsupportedVersionError:
-        return  # a broker before 2.3: a missing right fails the first send
+        return  # a broker before 2.3: the first send fails if WRITE is missing
     for topic in answer.topics:
         if topic.error_code:
             error = error_of_code(topic.error_code, f"asking for topic {topic.name}")
@@ -73,6 +76,6 @@ async def _check_write_authorization(view: ClusterView, names: list[str]) -> Non
 
 def _unauthorized_error(name: str | None) -> ConfigurationError:
     return ConfigurationError(
-        f"topic {name!r}, which records that fail are sent to, may not be written to by this "
-        "client: it needs the right WRITE"
+        f"this client may not write to topic {name!r}, to which failed records are sent: its "
+        "principal needs WRITE"
     )

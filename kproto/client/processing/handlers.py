@@ -1,4 +1,4 @@
-"""Wraps the user's handler and its `decode` function."""
+"""Wraps the user's handler and its `decode` function; `Stop`, by which a handler ends `run`."""
 
 from __future__ import annotations
 
@@ -9,24 +9,36 @@ from typing import Any, TypeAlias
 
 from ...records import Record
 from ...wire.errors import ConfigurationError
-from .settings import Stop
 
-__all__ = ["NotAsyncError", "RecordHandler", "UndecodableError", "record_handler"]
+__all__ = ["NotAsyncError", "RecordHandler", "Stop", "UndecodableError", "record_handler"]
 
 RecordHandler: TypeAlias = Callable[[Record], Awaitable[object]]
 
 
+class Stop(Exception):  # noqa: N818 - as StopIteration it is no error
+    """Raised by a handler to end `run`.
+
+    Records in flight are finished, within `drain_timeout_ms`, and with `auto_commit` offsets are
+    committed. The record for which the handler raised `Stop` is not processed, and is redelivered,
+    unless `done` is True.
+    """
+
+    def __init__(self, *args: object, done: bool = False) -> None:
+        self.done = done
+        super().__init__(*args)
+
+
 class UndecodableError(Exception):
-    """Raised when `decode` refuses a record."""
+    """Raised if `decode` raises an exception other than `Stop`; that exception is the cause."""
 
 
 def record_handler(
     handler: Callable[[Any], Awaitable[object]], decode: Callable[[Record], Any] | None
 ) -> RecordHandler:
-    """Returns the function to call with each record.
+    """Returns the function to call with each record: it decodes the record and calls `handler`.
 
-    Raises ConfigurationError for a handler that cannot be called. If the handler turns out to be a
-    plain function, the returned function raises NotAsyncError.
+    Raises ConfigurationError if `handler` cannot be called, or if `decode` is no plain function. If
+    the handler returns no awaitable, the returned function raises NotAsyncError.
     """
     if not callable(handler):
         raise ConfigurationError(f"handler is {handler!r:.80}; it must be an async function")
@@ -46,14 +58,14 @@ async def _call_checked(handler: Callable[[Any], Awaitable[object]], argument: o
     answer = handler(argument)
     if not inspect.isawaitable(answer):
         raise NotAsyncError(
-            f"handler {handler!r:.80} is a plain function: make it `async def`; what blocks in it "
-            "goes into `await asyncio.to_thread(...)`"
+            f"handler {handler!r:.80} is a plain function: make it `async def`, and call blocking "
+            "code by `await asyncio.to_thread(...)`"
         )
     await answer
 
 
 class NotAsyncError(ConfigurationError):
-    """Raised, without a retry, if the handler is a plain function."""
+    """Raised if the handler returns no awaitable, like a plain function; is not retried."""
 
 
 async def _handle_decoded(

@@ -1,9 +1,9 @@
 """Runs the tasks that process records: one task polls, up to `workers` tasks call the handler.
 
-`tracker` decides which records may be processed now. A worker takes a shard, processes some of its
-records, and takes the next shard; it ends when no shard is ready. The caller of `run` waits
-meanwhile, and drains the pool at the end: records in flight have `drain_timeout_ms` to finish, and
-no task is left running.
+`tracker` decides which records may be processed now. A worker acquires a shard, processes some of
+its records, and acquires the next shard; the worker ends when no shard is ready. The caller of
+`run` waits meanwhile, and drains the pool at the end: records in flight have `drain_timeout_ms` to
+finish, and no task is left running.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Final
 
 from ...clock import Clock, Timer
 from ...records import Record
+from ...tasks import start_task
 from ..core.tasks import is_in_task, until_ended
 from ..core.yielding import LoopYielder
 from ..fetch.in_flight_records import AdaptiveBatchSize
@@ -29,7 +30,8 @@ from .failure_log import log_failure, log_unraised
 from .failure_policy import Forward, Retry, find_stop, next_step
 from .handlers import NotAsyncError, RecordHandler, UndecodableError
 from .ports import AckSink, ConsumerPort, RecordSink
-from .settings import RunSettings, RunSummary
+from .run_summary import RunSummary
+from .settings import RunSettings
 from .shards import OrderedShard, Shard, UnorderedShard
 from .tracker import RecordTracker
 from .worker import PoolWorker
@@ -51,7 +53,11 @@ _CLOCK_EVERY: Final = 16
 
 
 class ProcessingPool:
-    """Processes the records of one `run()`. Failure headers name `group_id`."""
+    """Processes the records of one `run()`, and queues records of `max_bytes` at most.
+
+    If workers wait for records, it accepts another list beyond `max_bytes`: the queued records may
+    all wait for a retry or their due time. Failure headers name `group_id`.
+    """
 
     def __init__(
         self,
@@ -62,6 +68,7 @@ class ProcessingPool:
         handle: RecordHandler,
         forward_producer: RecordSink | None,
         group_id: str,
+        max_bytes: int,
     ) -> None:
         self._consumer = consumer
         self._acks = acks
@@ -72,7 +79,8 @@ class ProcessingPool:
         self._group_id = group_id
         self._other_groups: set[str] = set()
         self._delays = {each.topic: each.delay_ms for each in settings.retry_topics}
-        self._tracker = RecordTracker(settings.order, settings.max_offset_gap)
+        self._tracker = RecordTracker(settings.order, settings.max_offset_gap, max_bytes)
+        self._is_poll_waiting = False
         self._workers: set[PoolWorker] = set()
         self._batch_size = AdaptiveBatchSize()
         self._yielder = LoopYielder()
@@ -111,18 +119,18 @@ class ProcessingPool:
 
     @property
     def drain_remaining_ms(self) -> float:
-        """The rest of `drain_timeout_ms`; 0 after a second cancellation."""
+        """The rest of `drain_timeout_ms`; 0 before the drain, and after a second cancellation."""
         return max(0.0, (self._drain_deadline - self._clock.monotonic()) * 1000)
 
     # Start and end
 
     async def until_stopped(self) -> None:
-        """Polls and processes records until the pool is stopped, or fails.
+        """Polls and processes records until the pool stops, fails, or this call is cancelled.
 
-        At the end, also if it is cancelled, it drains records in flight within `drain_timeout_ms`.
-        A second cancellation ends the drain at once.
+        Then drains the records in flight for at most `drain_timeout_ms`. A second cancellation ends
+        the drain at once.
         """
-        poll_task = asyncio.create_task(self._poll_loop())
+        poll_task = start_task(self._poll_loop())
         poll_task.add_done_callback(self._on_poll_task_done)
         cancelled: asyncio.CancelledError | None = None
         try:
@@ -160,20 +168,20 @@ class ProcessingPool:
             self._tracker.drain_all()
 
     def on_signal(self) -> None:
-        """Stops; a second signal cancels the handlers."""
+        """Stops the pool; a second signal cancels the handlers."""
         if self._is_stopping.is_set():
             self.cancel_handlers()
         self.stop()
 
     def cancel_handlers(self) -> None:
-        """Cancels the handlers; their records are not processed."""
+        """Cancels the handlers; the record of a cancelled handler is not processed."""
         self._is_cancelling = True
         self._state_changed.set()
         for worker in self._workers:
             worker.cancel()
 
     def fail(self, error: BaseException) -> None:
-        """Stops with this error, unless an earlier one stopped the pool."""
+        """Stops the pool with this error; only logs it if the pool has another error already."""
         if self._error is None:
             self._error = error
         elif error is not self._error:
@@ -212,13 +220,37 @@ class ProcessingPool:
 
     @property
     def accepts_records(self) -> bool:
-        """True until the pool is stopped."""
-        return not self._is_stopping.is_set()
+        """True unless the pool is stopped, or has queued enough records."""
+        if self._is_stopping.is_set():
+            return False
+        tracker = self._tracker
+        has_idle_worker = not tracker.ready and len(self._workers) < self.settings.workers
+        return has_idle_worker or tracker.held_bytes < tracker.max_bytes
+
+    @property
+    def max_list_bytes(self) -> int:
+        """The approximate maximum size of a polled list of records, in bytes."""
+        return self._tracker.max_list_bytes
+
+    @property
+    def queued_bytes(self) -> int:
+        """The size of the records that are queued, in flight, or to be retried."""
+        return self._tracker.held_bytes
+
+    def on_poll_refused(self) -> None:
+        """Wakes the poll when the pool accepts records again."""
+        self._is_poll_waiting = True
+
+    def _wake_poll(self) -> None:
+        """Wakes a poll that waits, if the pool accepts records again."""
+        if self._is_poll_waiting and self.accepts_records:
+            self._is_poll_waiting = False
+            self._consumer.wake_poll()
 
     def accept_records(
         self, state: object, assignment_epoch: object, tp: TopicPartition, records: list[Record]
     ) -> None:
-        """Queues records of a partition for processing."""
+        """Queues records of a partition; applies backpressure if enough are queued."""
         delay_ms = self._delays.get(tp[0])
         if delay_ms is None:
             shard = self._tracker.add(state, assignment_epoch, tp, records)
@@ -239,22 +271,25 @@ class ProcessingPool:
         self._other_groups |= others
         for group in sorted(others):
             text = (
-                "group %s has put records into %s, which are handled here, too; each wants its own"
+                "group %s has sent records to retry topic %s, too; use a retry topic for each group"
             )
             log(logging.WARNING, text, group, topic)
 
     # RecordProcessor
 
     def first_incomplete(self, state: object) -> int | None:
-        """Returns the first offset that is not processed; None if all accepted records are."""
+        """Returns the first incomplete offset; None if all accepted records are processed."""
         return self._tracker.first_incomplete(state)
 
     def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
-        """Returns the highest started offset and the incomplete offsets; see `RecordProcessor`."""
+        """Returns the highest offset that was started, and the incomplete offsets up to it.
+
+        Returns None if there are no such incomplete offsets, and always with order "partition".
+        """
         return self._tracker.incomplete_offsets(state)
 
     def first_queued(self, state: object) -> int | None:
-        """Returns the first queued offset of a partition, or None."""
+        """Returns the first queued offset of a partition; None if there is none."""
         return self._tracker.first_queued(state)
 
     @property
@@ -267,19 +302,22 @@ class ProcessingPool:
         return self._tracker.first_incomplete_offsets()
 
     def is_in_flight(self, epochs: Collection[object]) -> bool:
-        """Returns True if a record of these assignment epochs is in flight."""
+        """Returns True if a record of these assignment epochs is in flight.
+
+        Valid only after `drop`: before it, queued records may count, too.
+        """
         return self._tracker.is_in_flight(epochs)
 
     @property
     def has_lost_in_flight(self) -> bool:
-        """True if a record of a lost partition is in flight: another member may have it, too."""
+        """True if a record of a lost partition is in flight: another member may process it, too."""
         return any(each.shard is not None and each.shard.is_lost for each in self._workers)
 
     def oldest_started_at(self, now: float) -> float:
         """Returns the start time of the oldest record in flight; `now` if none is in flight.
 
-        It is the time at which an earlier call noticed the record, so it may be later than the
-        start.
+        Records of lost partitions do not count. The time of the first call while a record is in
+        flight counts as its start, so the result may be later than the real start.
         """
         oldest = now
         for worker in self._workers:
@@ -295,21 +333,31 @@ class ProcessingPool:
         return oldest
 
     def drop(self, state: object) -> int | None:
-        """Drops the queued records of a partition; returns the first dropped offset, or None."""
+        """Drops the queued records of a partition.
+
+        Returns the first dropped offset; None if there is none.
+        """
         shard = self._tracker.shard_of(state)
         if shard is not None and shard.has_backpressure:
             shard.has_backpressure = False
             self._consumer.release_backpressure(shard.tp)
-        return self._tracker.drain(state)
+        dropped = self._tracker.drain(state)
+        self._wake_poll()
+        return dropped
 
     def forget(self, state: object) -> None:
-        """Drops the records of a partition whose position was moved."""
+        """Drops a partition whose position was moved: its records in flight are ignored."""
         self._tracker.discard(state)
+        self._wake_poll()
 
     def abandon(self, states: Iterable[object], epochs: Collection[object]) -> None:
-        """Drops lost partitions; with `cancel_lost` it cancels their handlers."""
+        """Drops partitions that other members may own.
+
+        With `cancel_lost` it cancels the handlers of their records in these assignment `epochs`.
+        """
         for state in states:
             self._tracker.discard(state)
+        self._wake_poll()
         if self.settings.cancel_lost:
             for worker in self._workers:
                 shard = worker.shard
@@ -317,11 +365,11 @@ class ProcessingPool:
                     worker.cancel()
 
     def pause(self, state: object) -> None:
-        """Starts no record of a partition until `resume`."""
+        """Stops starting records of a partition until `resume`."""
         self._tracker.pause(state)
 
     def resume(self, state: object) -> None:
-        """Starts records of a paused partition again."""
+        """Allows the records of a paused partition to start."""
         self._tracker.resume(state)
         self._start_worker()
 
@@ -341,7 +389,7 @@ class ProcessingPool:
             and not self._is_cancelling
         ):
             worker = PoolWorker()
-            worker.task = asyncio.create_task(self._run_worker(worker))
+            worker.task = start_task(self._run_worker(worker))
             self._workers.add(worker)
             worker.task.add_done_callback(partial(self._on_worker_done, worker))
 
@@ -351,6 +399,7 @@ class ProcessingPool:
         if not task.cancelled() and task.exception() is not None:
             self.fail(task.exception() or RuntimeError("a worker failed"))
         self._start_worker()
+        self._wake_poll()
 
     async def _run_worker(self, worker: PoolWorker) -> None:
         tracker = self._tracker
@@ -385,7 +434,10 @@ class ProcessingPool:
     async def _process_in_order(
         self, shard: OrderedShard, started_at: float
     ) -> tuple[Record, BaseException] | None:
-        """Processes some records of a shard, one by one; returns a failed record with its error."""
+        """Processes some records of a shard, one by one.
+
+        Returns a failed record with its error; None if no record failed.
+        """
         handle = self._handle
         shard.counted = shard.started_count
         record: Record | None = None
@@ -416,7 +468,10 @@ class ProcessingPool:
     async def _process_unordered(
         self, worker: PoolWorker, shard: UnorderedShard, started_at: float
     ) -> tuple[Record, BaseException] | None:
-        """Processes some records of a shard that workers share; returns a failed one with error."""
+        """Processes some records of a shard that workers share.
+
+        Returns a failed record with its error; None if no record failed.
+        """
         handle = self._handle
         ready = shard.ready
         complete = shard.complete
@@ -448,6 +503,7 @@ class ProcessingPool:
         if shard.is_draining:
             self._state_changed.set()
             self._consumer.on_drained(is_lost=shard.is_lost)
+        self._wake_poll()
         self._schedule_commit()
 
     def _schedule_commit(self) -> None:
@@ -456,14 +512,14 @@ class ProcessingPool:
             self._commit_timer = self._clock.call_later(seconds, self._commit)
 
     def _commit(self) -> None:
-        """Requests a commit; ends the batches of all workers, so that it has their records."""
+        """Ends the batches of the workers, and requests a commit that includes their records."""
         self._commit_timer = None
         for worker in self._workers:
             worker.stop_early()
         self._acks.acknowledge_soon()
 
     async def _yield_to_loop(self, started_at: float) -> None:
-        """Yields to the event loop, because handlers may have blocked it."""
+        """Adapts the batch size; yields to the event loop if handlers have blocked it."""
         now = self._clock.monotonic()
         self._batch_size.on_records_returned(started_at)
         took = self._batch_size.on_poll(now)
@@ -500,10 +556,11 @@ class ProcessingPool:
             await self._apply_policy(worker, shard, record, error)
 
     async def _is_ending(self, worker: PoolWorker) -> bool:
-        """Returns True if the pool ends, after another task has cancelled a worker.
+        """Returns True if a worker that was cancelled must end, because the pool ends.
 
-        If all tasks are cancelled, `run` is cancelled in the same iteration of the event loop. If a
-        handler has cancelled its own task, the handler has failed, and the task continues.
+        A program that cancels all tasks cancels `run` in the same iteration of the event loop as
+        the worker, so the call waits for the end of that iteration. Returns False if the handler
+        has cancelled its own task: the handler has failed, and the task continues.
         """
         while worker.task.uncancel():
             pass
@@ -575,12 +632,12 @@ class ProcessingPool:
             else:
                 self._sent_to_retry += 1
                 level = logging.INFO
-            log_failure(record, error, f"goes to {step.topic}", level)
+            log_failure(record, error, f"was sent to {step.topic}", level)
 
     # Time
 
     def _on_timer(self) -> None:
-        """Makes due records ready."""
+        """Makes the delayed records that are due now ready for the workers."""
         self._timer_at = _NEVER
         self._tracker.move_due(self._clock.monotonic(), self._clock.now_ms())
         self._set_timer()

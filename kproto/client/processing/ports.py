@@ -26,10 +26,21 @@ class RecordSink(Protocol):
 
 
 class RecordReceiver(Protocol):
-    """Accepts records of the consumer: a pool."""
+    """Accepts the records that a consumer polls; a processing pool implements this protocol."""
 
     @property
-    def accepts_records(self) -> bool: ...
+    def accepts_records(self) -> bool:
+        """True if a poll may pass records."""
+        ...
+
+    @property
+    def max_list_bytes(self) -> int:
+        """The approximate maximum size of a polled list of records, in bytes."""
+        ...
+
+    def on_poll_refused(self) -> None:
+        """Makes the receiver call `wake_poll` when it accepts records again."""
+        ...
 
     def accept_records(
         self, state: object, assignment_epoch: object, tp: TopicPartition, records: list[Record]
@@ -57,11 +68,19 @@ class ConsumerPort(Protocol):
         ...
 
     def release_backpressure(self, tp: TopicPartition) -> None:
-        """Polls a partition again."""
+        """Ends the backpressure: records of the partition are polled again."""
+        ...
+
+    def wake_poll(self) -> None:
+        """Makes a waiting `poll_records` check again if the receiver accepts records."""
         ...
 
     def on_drained(self, *, is_lost: bool) -> None:
-        """Continues a revocation or a rejoin that waits for records in flight."""
+        """Wakes a revocation that waits for records in flight; it then checks if any remain.
+
+        If `is_lost` is True and no lost record is in flight any more, also wakes a rejoin that
+        waits for lost records.
+        """
         ...
 
 

@@ -1,4 +1,4 @@
-"""The settings of `run`, with their defaults and the reasons for the defaults."""
+"""The settings of `run`, and their validation."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import signal
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
 
-__all__ = ["Order", "Retries", "RetryTopic", "RunSettings", "RunSummary", "Stop"]
+__all__ = ["Order", "Retries", "RetryTopic", "RunSettings"]
 
 #: The order of processing: one record at a time of each partition, of each key of a partition, or
 #: no order.
@@ -26,44 +26,21 @@ _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_0
 _SUFFIX: Final = re.compile(r"(?:^|.*[._-])([0-9]{1,9})(ms|s|m|h|d)")
 
 
-class Stop(Exception):  # noqa: N818 - as StopIteration it is no error
-    """Raised by a handler to end `run`: records in flight are finished, and offsets are committed.
-
-    The record of that handler is not processed, and is redelivered, unless `done` is True.
-    """
-
-    def __init__(self, *args: object, done: bool = False) -> None:
-        self.done = done
-        super().__init__(*args)
-
-
-class RunSummary(NamedTuple):
-    """The numbers of processed records, of retries, and of forwarded records in a `run`.
-
-    `sent_to_retry` counts records sent to retry topics, `dead_letters` those sent to the dead
-    letter topic.
-    """
-
-    handled: int = 0
-    retried: int = 0
-    sent_to_retry: int = 0
-    dead_letters: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """The number of retries of a failed record, and their backoff."""
+    """The number of retries of a failed record, their backoff, and the exceptions to retry."""
 
     #: The most retries, after the first attempt.
     attempts: int = 3
-    #: The backoff before the first retry; it doubles with each further retry.
+    #: The backoff before the first retry; the backoff doubles with each further retry.
     backoff_ms: int = 100
-    #: The longest backoff: use a retry topic for faults that last longer.
+    #: The longest backoff, before jitter: use a retry topic for faults that last longer.
     backoff_max_ms: int = 10_000
-    #: The random share of a backoff that is added or subtracted, so that members do not retry at
-    #: the same time.
+    #: The largest share of a backoff that is added or subtracted at random, so that members do not
+    #: retry at the same time.
     jitter: float = 0.2
-    #: The exceptions after which a record is retried; others are not retried.
+    #: The exceptions after which a record is retried; after other exceptions the record skips the
+    #: retry topics, too.
     exceptions: tuple[type[Exception], ...] = (Exception,)
 
     def __post_init__(self) -> None:
@@ -79,14 +56,17 @@ class Retries:
             raise ConfigurationError(f"exceptions is {kinds!r:.80}; it is a tuple of their types")
 
     def wait_ms(self, attempt: int, chance: float) -> float:
-        """Returns the backoff before retry number `attempt`, from 1; 0 <= `chance` < 1."""
+        """Returns the backoff in ms before retry number `attempt`, counted from 1.
+
+        `chance` is a random number for the jitter, 0 <= chance < 1.
+        """
         wait = min(self.backoff_ms * 2.0 ** min(attempt - 1, 30), self.backoff_max_ms)
         return wait * (1 + self.jitter * (2 * chance - 1))
 
 
 @dataclass(frozen=True, slots=True)
 class RetryTopic:
-    """A topic for records that are retried `delay_ms` after they failed."""
+    """A topic for failed records, which are retried from there `delay_ms` after they failed."""
 
     topic: str
     delay_ms: int
@@ -100,13 +80,13 @@ class RetryTopic:
     def from_name(cls, name: str) -> RetryTopic:
         """Returns the retry topic of a name that ends with its delay: `orders.retry.5s`.
 
-        Raises ConfigurationError for a name without a delay.
+        Raises ConfigurationError for a name without a delay, and for a delay of more than a week.
         """
         found = _SUFFIX.fullmatch(name)
         if found is None:
             raise ConfigurationError(
-                f"retry topic {name!r} does not say its delay: let it end with one, such as "
-                f"{name}.5s (ms, s, m, h, d), or give RetryTopic({name!r}, delay_ms=5000)"
+                f"retry topic {name!r} has no delay in its name: end the name with one, such as "
+                f"{name}.5s (ms, s, m, h, d), or pass RetryTopic({name!r}, delay_ms=5000)"
             )
         return cls(name, int(found[1]) * _UNITS[found[2]])
 
@@ -123,16 +103,16 @@ def _checked_retries(retries: int | Retries | None, *, has_topics: bool) -> Retr
 
 def _checked_topics(topics: Sequence[str | RetryTopic]) -> tuple[RetryTopic, ...]:
     if isinstance(topics, str) or not isinstance(topics, Sequence):
-        raise ConfigurationError(f"retry_topics is {topics!r:.80}; it is a list, in their order")
+        raise ConfigurationError(f"retry_topics is {topics!r:.80}; it is a list of topics")
     found = []
     for each in topics:
         if not isinstance(each, str | RetryTopic):
-            raise ConfigurationError(f"{each!r:.80} is no retry topic: give a name, or RetryTopic")
+            raise ConfigurationError(f"{each!r:.80} is no retry topic: pass a name, or RetryTopic")
         found.append(RetryTopic.from_name(each) if isinstance(each, str) else each)
     for before, after in pairwise(found):
         if after.delay_ms < before.delay_ms:
             raise ConfigurationError(
-                f"retry_topics: {after.topic} has a shorter delay than {before.topic} before it"
+                f"retry_topics: {after.topic} has a shorter delay than {before.topic} has"
             )
     if len({each.topic for each in found}) < len(found):
         raise ConfigurationError("retry_topics names a topic twice")
@@ -149,8 +129,8 @@ class RunSettings:
     retry_topics: tuple[RetryTopic, ...]
     dead_letter_topic: str | None
     max_offset_gap: int
-    #: The longest time from processing to the commit: after a kill, up to this many ms of work are
-    #: redelivered.
+    #: The longest time from processing to the commit: after a kill, records that were processed in
+    #: the last `commit_interval_ms` may be redelivered.
     commit_interval_ms: int
     drain_timeout_ms: int
     cancel_lost: bool
@@ -171,7 +151,7 @@ class RunSettings:
         cancel_lost: bool,
         stop_on: Collection[int] | None,
     ) -> RunSettings:
-        """Validates arguments. Raises ConfigurationError."""
+        """Returns the validated settings. Raises ConfigurationError for an invalid argument."""
         check_whole_number("workers", workers, 1)
         check_whole_number("max_offset_gap", max_offset_gap, 1)
         check_whole_number("commit_interval_ms", commit_interval_ms, 0)
@@ -188,7 +168,7 @@ class RunSettings:
             raise ConfigurationError(f"cancel_lost is {cancel_lost!r:.80}; it is True or False")
         topics = _checked_topics(retry_topics)
         if dead_letter_topic in [each.topic for each in topics]:
-            raise ConfigurationError(f"{dead_letter_topic!r} is a retry topic and for dead letters")
+            raise ConfigurationError(f"{dead_letter_topic!r} is retry and dead letter topic")
         return cls(
             workers,
             order,

@@ -3,8 +3,8 @@
 Sans-IO: no task, no clock. With order "partition" one record is in flight at a time, with "key" one
 record of each key, with "none" any number of records. A shard stores the incomplete records
 themselves, not counts of offsets, so gaps by compaction and transactions do not matter. A record
-costs only a few operations on lists and dicts: `run` with an empty handler is nearly as fast as an
-iteration.
+costs only a few operations on lists and dicts: `run` with an empty handler is nearly as fast as
+`async for` over the consumer.
 """
 
 from __future__ import annotations
@@ -30,13 +30,16 @@ _offset_of: Final = attrgetter("offset")
 _READY_RECORDS: Final = 256
 
 #: Backpressure applies to a partition with this many queued records, and ends below half of that.
-#: It is twice the largest list of a poll: one list is processed while the next one is decoded.
+#: The limit is twice the largest list of a poll: one list is processed while the next one is
+#: decoded.
 _BACKPRESSURE_RECORDS: Final = 1_000
 
-#: Backpressure also applies at this many bytes of queued values: a fetch returns one or a few large
-#: records, 1 MiB by default. Their size is estimated from `_SAMPLED_RECORDS` records of a list.
+#: Backpressure also applies to a partition at this many queued bytes, or at a smaller limit if the
+#: limit of all partitions, divided by their number, is smaller.
 _BACKPRESSURE_BYTES: Final = 8 << 20
-_SAMPLED_RECORDS: Final = 16
+
+#: The memory of a record besides the bytes of its value: its objects, key and timestamp.
+_RECORD_OVERHEAD_BYTES: Final = 256
 
 
 class Shard(ABC):
@@ -46,12 +49,14 @@ class Shard(ABC):
     due yet, each with its due times by the wall clock and by the monotonic clock. `attempts` has
     the number of failures by offset. A shard that `is_draining` accepts and starts no records;
     `dropped` is the first offset that it dropped without a start. The records of a shard that
-    `is_lost` are not committed. `is_ready` is True in the tracker's queue of ready shards,
-    `is_timed` while a check for due records is scheduled. `has_backpressure` is True while the
-    consumer does not poll the partition, because `backpressure_limit` records were queued.
+    `is_lost` are not committed. `is_ready` is True while the shard is in the tracker's queue of
+    ready shards, `is_timed` while a check for due records is scheduled. `has_backpressure` is True
+    while the consumer does not poll the partition, because `backpressure_limit` records were
+    queued. `mean_bytes` is the mean size of the records that the shard holds.
     """
 
     __slots__ = (
+        "accounted_bytes",
         "assignment_epoch",
         "attempts",
         "backpressure_limit",
@@ -63,6 +68,7 @@ class Shard(ABC):
         "is_paused",
         "is_ready",
         "is_timed",
+        "mean_bytes",
         "not_due",
         "queued",
         "state",
@@ -83,6 +89,8 @@ class Shard(ABC):
         self.attempts: dict[int, int] = {}
         self.queued = 0  # records in `incoming` and `not_due`
         self.backpressure_limit = _BACKPRESSURE_RECORDS
+        self.mean_bytes = 0.0
+        self.accounted_bytes = 0  # the part of the tracker's `held_bytes`
         self.has_backpressure = False
         self.is_lost = False
         self.is_draining = False
@@ -92,16 +100,25 @@ class Shard(ABC):
         self.dropped: int | None = None
 
     def add(
-        self, records: list[Record], due_ms: list[float] | None = None, due: float = _NEVER
+        self,
+        records: list[Record],
+        due_ms: list[float] | None = None,
+        due: float = _NEVER,
+        max_bytes: int = _BACKPRESSURE_BYTES,
     ) -> None:
         """Queues records, at least one, after all earlier ones.
 
-        For a retry topic `due_ms` has the due time of each record, in ms since 1970. At `due`, a
-        monotonic time, all of them are due at the latest. It is not before the `due` of earlier
-        records.
+        Backpressure starts at `max_bytes` of queued records at the latest. For a retry topic
+        `due_ms` has the due time of each record, in ms since 1970. The records are due at the
+        monotonic time `due` at the latest; callers pass the same `due` as in the previous call, or
+        a later one.
         """
+        size = _records_size(records)
+        held = self.held
+        self.mean_bytes = (held * self.mean_bytes + size) / (held + len(records))
         self.queued += len(records)
-        self.backpressure_limit = _backpressure_limit(records)
+        most = min(max_bytes, _BACKPRESSURE_BYTES) * len(records) // size
+        self.backpressure_limit = max(1, min(_BACKPRESSURE_RECORDS, most))
         if due_ms is None:
             self.incoming.append(records)
         else:
@@ -142,28 +159,42 @@ class Shard(ABC):
             return self.incoming[0][0].offset
         return self.not_due[0][2].offset if self.not_due else None
 
+    @property
+    def held_bytes(self) -> int:
+        """The size of the records that the shard holds, from their mean size."""
+        return int(self.held * self.mean_bytes)
+
+    @property
+    @abstractmethod
+    def held(self) -> int:
+        """The number of records that the shard holds: queued, in flight, and to be retried."""
+
     @abstractmethod
     def has_ready_record(self) -> bool:
-        """Returns True if a record may start now; makes it ready."""
+        """Returns True if a record may start now; first makes queued records ready."""
 
     @abstractmethod
     def first_incomplete(self) -> int | None:
-        """Returns the first offset that is not processed; None if all accepted records are."""
+        """Returns the first incomplete offset; None if all accepted records are processed."""
 
     def incomplete_offsets(self) -> tuple[int, list[int]] | None:
         """Returns the highest offset that was started, and the incomplete offsets up to it.
 
-        None if no processed record follows an incomplete one, as always with order "partition".
+        Returns None if there are no such incomplete offsets, and always with order "partition".
         """
         return None
 
     @abstractmethod
     def first_queued(self) -> int | None:
-        """Returns the first offset that was not started yet; None without one."""
+        """Returns the first offset that was not started yet; None if there is none."""
 
     @abstractmethod
     def has_in_flight(self) -> bool:
-        """Returns True if a record is in flight."""
+        """Returns True if a record is in flight.
+
+        Before `drain`, an unordered shard also returns True for records that are ready, or that
+        wait for their key or for a retry.
+        """
 
     @abstractmethod
     def complete(self, record: Record) -> None:
@@ -171,7 +202,10 @@ class Shard(ABC):
 
     @abstractmethod
     def retry_later(self, record: Record) -> None:
-        """Delays a failed record until `requeue`; records that wait for it continue to wait."""
+        """Delays a failed record until `requeue`; records that must follow it also wait.
+
+        An unordered shard that is draining abandons the record instead.
+        """
 
     @abstractmethod
     def requeue(self, record: Record) -> None:
@@ -179,7 +213,7 @@ class Shard(ABC):
 
     @abstractmethod
     def abandon(self, record: Record) -> None:
-        """Leaves a failed record incomplete, without a retry."""
+        """Leaves a failed record incomplete, and schedules no retry."""
 
     @abstractmethod
     def drain(self) -> None:
@@ -187,30 +221,29 @@ class Shard(ABC):
 
     @abstractmethod
     def discard(self) -> None:
-        """Drops all records, except those in flight."""
+        """Drops all records, except those in flight; sets `is_lost`."""
 
     @abstractmethod
     def pause(self) -> None:
-        """Starts no record until `resume`."""
+        """Stops starting records until `resume`."""
 
     @abstractmethod
     def resume(self) -> None:
         """Starts records again."""
 
 
-def _backpressure_limit(records: list[Record]) -> int:
-    """Returns the number of queued records from which on backpressure applies, by their size."""
-    sample = records[:: len(records) // _SAMPLED_RECORDS + 1]
-    size = sum(len(record.value or b"") for record in sample) // len(sample)
-    return max(1, min(_BACKPRESSURE_RECORDS, _BACKPRESSURE_BYTES // max(1, size)))
+def _records_size(records: list[Record]) -> int:
+    """Returns the memory of records in bytes: their values, and an estimate for the rest."""
+    values = sum([len(record.value or b"") for record in records])
+    return values + _RECORD_OVERHEAD_BYTES * len(records)
 
 
 class OrderedShard(Shard):
-    """Processes one record after the other; `is_busy` is True while a worker does so.
+    """Starts one record after the other; `is_busy` is True while a worker processes its records.
 
-    The worker iterates over `remaining`. Its length tells how many records of the current list were
-    started. The pool has added the first `counted` of them to its summary; the others are
-    `uncounted`.
+    The worker iterates over `remaining`, the records of the current list that were not started. The
+    pool has added the first `counted` records of the list to its summary; processed records after
+    them are `uncounted`.
     """
 
     __slots__ = ("_is_delayed", "_records", "counted", "is_busy", "remaining")
@@ -238,6 +271,11 @@ class OrderedShard(Shard):
         """The number of processed records that the pool has not added to its summary yet."""
         return self.started_count - self.is_busy - self.counted
 
+    @property
+    def held(self) -> int:
+        # The worker's list keeps its processed records, too, until the next list.
+        return self.queued + len(self._records)
+
     def _set_records(self, records: list[Record]) -> None:
         self.counted = 0
         self._records = records
@@ -248,6 +286,7 @@ class OrderedShard(Shard):
             return False
         if not length_hint(self.remaining):
             if not self.incoming:
+                self._set_records([])
                 return False
             self._set_records(self._next_list())
         return not self.is_draining
@@ -292,14 +331,17 @@ class OrderedShard(Shard):
         self._drop_incoming()
 
     def _stop(self) -> list[Record]:
-        """Empties `remaining`, so that its worker ends; returns the remaining records."""
+        """Empties `remaining`, so that the worker ends its batch; returns the remaining records."""
         remaining = list(self.remaining)
         if remaining:
             self._records = self._records[: -len(remaining)]
         return remaining
 
     def stop_early(self) -> None:
-        """Empties `remaining`, so that its worker ends; the records stay queued in the shard."""
+        """Empties `remaining`, so that the worker ends its batch.
+
+        The remaining records stay queued in the shard.
+        """
         remaining = self._stop()
         if remaining:
             self.incoming.appendleft(remaining)
@@ -314,13 +356,14 @@ class OrderedShard(Shard):
 
 
 class UnorderedShard(Shard):
-    """Processes several records at once.
+    """Lets workers process several records at once.
 
-    `ready` has the records that may start, `incomplete` all that were taken from `incoming`. With
-    `by_key` a record waits while another record of its key is ready or in flight: `pending_by_key`
-    has these keys with the records that wait. `highest_started` is the highest started offset; it
-    is less than `max_offset_gap` after the first incomplete one. `_abandoned` has the offsets of
-    `incomplete` that this shard does not process any more.
+    `incomplete` has the records that were taken from `incoming` and are not complete; of these,
+    `ready` has the records that may start. With `by_key` a record waits while an earlier record of
+    its key is not complete: `pending_by_key` maps the keys of such earlier records to the records
+    that wait. `highest_started` is the highest started offset; its distance to the first incomplete
+    offset is less than `max_offset_gap`. `_abandoned` has the offsets of `incomplete` that this
+    shard does not process any more.
     """
 
     __slots__ = (
@@ -355,6 +398,10 @@ class UnorderedShard(Shard):
         self._delayed: set[int] = set()  # offsets that wait for a retry
         self._abandoned: set[int] = set()
 
+    @property
+    def held(self) -> int:
+        return self.queued + len(self.incomplete)
+
     def has_ready_record(self) -> bool:
         if self.incoming and len(self.ready) < self._ready_target and not self.is_paused:
             self._select_ready()
@@ -362,11 +409,14 @@ class UnorderedShard(Shard):
 
     @property
     def _ready_target(self) -> int:
-        """The number of records to make ready: at least two, so that another worker gets one."""
+        """The size up to which `ready` is filled: at least 2, so that a second worker gets one."""
         return max(2, min(_READY_RECORDS, self.backpressure_limit))
 
     def _select_ready(self) -> None:
-        """Moves records from `incoming` to `ready`; with `by_key` a record may wait for its key."""
+        """Moves records from `incoming` to `ready`, up to the limit of `max_offset_gap`.
+
+        With `by_key` a record waits while an earlier record of its key is incomplete.
+        """
         incoming = self.incoming
         incomplete = self.incomplete
         first = next(iter(incomplete)) if incomplete else incoming[0][0].offset
@@ -478,7 +528,7 @@ class UnorderedShard(Shard):
         for offset in dropped:
             del self.incomplete[offset]
         waiting = self._delayed | {record.offset for record in self._unhandled()}
-        self._abandoned.update(waiting & self.incomplete.keys())
+        self._abandoned = (self._abandoned | waiting) & self.incomplete.keys()
         self._drop_queued()
         self.dropped = min(dropped, default=first)
 

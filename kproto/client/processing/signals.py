@@ -40,9 +40,10 @@ def signals_handled(
 ) -> Iterator[None]:
     """Calls `callback` in the event loop at each of `signals`, until the end of the block.
 
-    None is SIGTERM, if it can be handled and has no other handler. Raises ConfigurationError if
-    `signals` cannot be handled: outside of the main thread, or if the event loop has a handler of
-    the user, which could not be restored.
+    None stands for SIGTERM, if the signal can be handled and has no other handler, and otherwise
+    for no signal. Raises ConfigurationError if `signals` cannot be handled: outside of the main
+    thread, in an event loop that handles no signals, for a signal such as SIGKILL, or if the event
+    loop has a handler of the user, which could not be restored.
     """
     loop = asyncio.get_running_loop()
     is_main_thread = threading.current_thread() is threading.main_thread()
@@ -51,7 +52,7 @@ def signals_handled(
             each for each in _DEFAULT if is_main_thread and _has_default_handler(loop, each)
         )
     elif signals and not is_main_thread:
-        raise ConfigurationError("stop_on: signals come to the main thread; give stop_on=()")
+        raise ConfigurationError("stop_on: only the main thread handles signals; set stop_on=()")
     registered: list[int] = []
     try:
         for each in signals:
@@ -70,7 +71,7 @@ def _has_default_handler(loop: asyncio.AbstractEventLoop, number: int) -> bool:
 
 
 def _can_handle(loop: asyncio.AbstractEventLoop) -> bool:
-    # Event loops on Windows, and some third-party ones, do not implement it.
+    # Event loops on Windows, and some third-party ones, do not implement `add_signal_handler`.
     return type(loop).add_signal_handler is not asyncio.AbstractEventLoop.add_signal_handler
 
 
@@ -84,7 +85,7 @@ def _register(loop: asyncio.AbstractEventLoop, number: int, callback: Callable[[
     if getattr(previous, "__name__", "") == "_sighandler_noop":  # asyncio has its own handler
         raise ConfigurationError(
             f"stop_on: the event loop has a handler of {name} already; cancel the task of run() "
-            "from there, and give stop_on=()"
+            "in that handler, and set stop_on=()"
         )
     try:
         loop.add_signal_handler(number, _run_callbacks, handlers, number)

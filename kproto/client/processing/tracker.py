@@ -1,9 +1,10 @@
 """Tracks which records may be processed now or retried later, and which offsets are complete.
 
-Sans-IO: times are passed in, in seconds of the client's clock. Records of retry topics also have a
-due time in ms since 1970; they are due at the earlier of both times, because the wall clock may be
-set back. Partitions are identified by their `state`: a partition that is revoked and assigned again
-has another state, and records in flight of the first state are ignored.
+Sans-IO: times are passed in, in seconds of the client's clock. A record of a retry topic has two
+due times, one by that clock and one in ms since 1970. It is due at the earlier of both, because the
+wall clock may be set back. Partitions are identified by their `state`: a partition that is revoked
+and assigned again has another state, and the results of records in flight of the first state are
+ignored.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from itertools import count
 from typing import Final
 
 from ...records import Record
+from ..fetch.fetch_options import DEFAULT_FETCH_OPTIONS
 from ..metadata.cluster import TopicPartition
 from .settings import Order
 from .shards import OrderedShard, Shard, UnorderedShard
@@ -23,13 +25,24 @@ __all__ = ["RecordTracker"]
 
 _NEVER: Final = float("inf")
 
+#: The limit of a consumer with the default settings.
+_DEFAULT_MAX_BYTES: Final = DEFAULT_FETCH_OPTIONS.processing_limit
+
 
 class RecordTracker:
-    """Tracks the shards of all partitions in processing. Workers acquire `ready` shards in turn."""
+    """Tracks the shards of all partitions in processing. Workers acquire `ready` shards in turn.
 
-    def __init__(self, order: Order, max_offset_gap: int) -> None:
+    `held_bytes` is the size of the records in all shards. Each partition may queue its share of
+    `max_bytes`, so that slow partitions leave room for the others.
+    """
+
+    def __init__(
+        self, order: Order, max_offset_gap: int, max_bytes: int = _DEFAULT_MAX_BYTES
+    ) -> None:
         self._order = order
         self._max_offset_gap = max_offset_gap
+        self.max_bytes = max_bytes
+        self.held_bytes = 0
         self._shards: dict[object, Shard] = {}
         self._draining: set[Shard] = set()
         self.ready: deque[Shard] = deque()
@@ -55,12 +68,33 @@ class RecordTracker:
         shard = self._shards.get(state)
         if shard is None:
             shard = self._shards[state] = self._new_shard(state, assignment_epoch, tp)
-        shard.add(records, due_ms, due)
+        shard.add(records, due_ms, due, self._share)
         if due_ms is None:
             self._enqueue_shard(shard)
         else:
             self._unchecked.append(shard)
+            self._account(shard)
         return shard
+
+    @property
+    def _share(self) -> int:
+        """The most bytes that a partition may queue before backpressure applies to it.
+
+        The shares of all partitions have half of `max_bytes`, because a list may exceed its share.
+        """
+        return max(1, self.max_bytes // (2 * max(1, len(self._shards))))
+
+    @property
+    def max_list_bytes(self) -> int:
+        """The approximate maximum size of a polled list, in bytes: half of a partition's share."""
+        return max(1, self._share // 2)
+
+    def _account(self, shard: Shard) -> None:
+        """Updates `held_bytes` after a change of the records of a shard."""
+        is_tracked = shard in self._draining or self._shards.get(shard.state) is shard
+        held = shard.held_bytes if is_tracked else 0
+        self.held_bytes += held - shard.accounted_bytes
+        shard.accounted_bytes = held
 
     def _new_shard(self, state: object, assignment_epoch: object, tp: TopicPartition) -> Shard:
         if self._order == "partition":
@@ -73,11 +107,11 @@ class RecordTracker:
     # Ready shards
 
     def _enqueue_shard(self, shard: Shard) -> None:
-        if self._draining and self._has_predecessor(shard):
-            return
-        if not shard.is_ready and shard.has_ready_record():
+        must_wait = self._draining and self._has_predecessor(shard)
+        if not must_wait and not shard.is_ready and shard.has_ready_record():
             shard.is_ready = True
             self.ready.append(shard)
+        self._account(shard)  # `has_ready_record` may have dropped a processed list
 
     def _has_predecessor(self, shard: Shard) -> bool:
         """Returns True while a record of an older shard of the same assignment is in flight.
@@ -92,14 +126,16 @@ class RecordTracker:
         )
 
     def acquire_shard(self) -> Shard | None:
-        """Removes a shard that may start a record from `ready`, and returns it; None without one.
+        """Removes and returns the first of the `ready` shards that may start a record, or None.
 
         An unordered shard with several ready records stays ready for other workers.
         """
         while self.ready:
             shard = self.ready.popleft()
             shard.is_ready = False
-            if shard.has_ready_record():
+            is_there = shard.has_ready_record()
+            self._account(shard)
+            if is_there:
                 if isinstance(shard, UnorderedShard) and len(shard.ready) > 1:
                     shard.is_ready = True
                     self.ready.append(shard)
@@ -107,13 +143,13 @@ class RecordTracker:
         return None
 
     def release_shard(self, shard: Shard) -> None:
-        """Enqueues a shard that a worker has left, if a record may start; removes it if drained.
+        """Enqueues a shard that a worker has left, if a record may start; removes a drained shard.
 
-        A draining shard also lets later shards of its assignment start, which waited for its
-        records.
+        If the shard is draining, shards of the same assignment that waited for its records may
+        start now.
         """
-        self._enqueue_shard(shard)
         self._remove_if_done(shard)
+        self._enqueue_shard(shard)
         if shard.is_draining:
             for successor in self._shards.values():
                 if successor.assignment_epoch == shard.assignment_epoch and successor is not shard:
@@ -137,11 +173,11 @@ class RecordTracker:
 
     @property
     def next_due(self) -> float:
-        """The time at which `move_due` must be called again, in seconds; infinity for never."""
+        """The time at which to call `move_due` again, in seconds; infinity if none is scheduled."""
         return self._scheduled[0][0] if self._scheduled else _NEVER
 
     def move_due(self, now: float, now_ms: float) -> None:
-        """Makes due records ready."""
+        """Queues the records whose backoff, or whose delay in a retry topic, is over."""
         while self._unchecked:
             self._take_due_of(self._unchecked.pop(), now, now_ms)
         while self._scheduled and self._scheduled[0][0] <= now:
@@ -164,8 +200,9 @@ class RecordTracker:
     # Complete and incomplete offsets
 
     def first_incomplete(self, state: object) -> int | None:
-        """Returns the first incomplete offset of a partition; None if all its records are
-        processed.
+        """Returns the first incomplete offset of a partition.
+
+        Returns None if all records of the partition are processed.
         """
         found = None
         for shard in self._shards_of(state):
@@ -175,7 +212,10 @@ class RecordTracker:
         return found if current is None else _min_offset(found, current.dropped)
 
     def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
-        """Returns `Shard.incomplete_offsets` of the shard with the first incomplete offset."""
+        """Returns `Shard.incomplete_offsets` of the shard with the first incomplete offset.
+
+        Returns None if there is no such shard.
+        """
         first_incomplete = self.first_incomplete(state)
         for shard in self._shards_of(state):
             if not shard.is_lost and shard.first_incomplete() == first_incomplete:
@@ -191,11 +231,11 @@ class RecordTracker:
                 yield draining
 
     def shard_of(self, state: object) -> Shard | None:
-        """Returns the shard to which records of a partition are added; None without one."""
+        """Returns the shard to which records of a partition are added; None if there is none."""
         return self._shards.get(state)
 
     def first_queued(self, state: object) -> int | None:
-        """Returns the first queued offset of a partition, or None."""
+        """Returns the first queued offset of a partition; None if there is none."""
         shard = self._shards.get(state)
         return None if shard is None else shard.first_queued()
 
@@ -206,13 +246,19 @@ class RecordTracker:
         return {tp: offset for tp, offset in found.items() if offset is not None}
 
     def is_in_flight(self, epochs: Container[object]) -> bool:
-        """Returns True if a record of these assignment epochs is in flight."""
+        """Returns True if a record of these assignment epochs is in flight.
+
+        Before `drain`, other records may count, too; see `Shard.has_in_flight`.
+        """
         shards = [*self._shards.values(), *self._draining]
         return any(shard.assignment_epoch in epochs and shard.has_in_flight() for shard in shards)
 
     @property
     def is_idle(self) -> bool:
-        """True if no record is in flight."""
+        """True if no record is in flight.
+
+        Valid only after `drain_all`: before it, `Shard.has_in_flight` may count other records, too.
+        """
         return not any(shard.has_in_flight() for shard in (*self._shards.values(), *self._draining))
 
     # Draining, pauses and backpressure
@@ -220,7 +266,7 @@ class RecordTracker:
     def drain(self, state: object) -> int | None:
         """Drops the queued records of a partition.
 
-        Returns the first dropped offset, at which fetching continues; None without one.
+        Returns the first dropped offset, at which fetching continues; None if there is none.
         """
         shard = self._shards.pop(state, None)
         if shard is None:
@@ -228,12 +274,14 @@ class RecordTracker:
         shard.drain()
         self._draining.add(shard)
         self._remove_if_done(shard)
+        self._account(shard)
         return shard.dropped
 
     def drain_all(self) -> None:
         """Drops the queued records of all partitions."""
         for shard in self._shards.values():
             shard.drain()
+            self._account(shard)
 
     def discard(self, state: object) -> None:
         """Drops the records of a partition; the results of those in flight are ignored."""
@@ -242,15 +290,16 @@ class RecordTracker:
             self._shards.pop(state, None)
             self._draining.add(shard)
             self._remove_if_done(shard)
+            self._account(shard)
 
     def pause(self, state: object) -> None:
-        """Starts no record of a partition until `resume`."""
+        """Stops starting records of a partition until `resume`."""
         shard = self._shards.get(state)
         if shard is not None:
             shard.pause()
 
     def resume(self, state: object) -> None:
-        """Starts records of a paused partition again."""
+        """Allows the records of a paused partition to start."""
         shard = self._shards.get(state)
         if shard is not None:
             shard.resume()

@@ -1,4 +1,4 @@
-"""`PoolWorker`: a task of the processing pool. Plain data, except for its task."""
+"""`PoolWorker`: a task of the processing pool. Holds plain data and the asyncio task."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PoolWorker:
 
     `marker` identifies the record that was in flight at the last call of
     `ProcessingPool.oldest_started_at`; `started_at` is the time of the first call with that record.
-    A worker that `stops_early` ends its batch after the record in flight.
+    If `stops_early` is True, the worker ends its batch after the record in flight.
     """
 
     __slots__ = ("is_cancelled", "marker", "record", "shard", "started_at", "stops_early", "task")

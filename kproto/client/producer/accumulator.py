@@ -5,29 +5,29 @@ next plan; `on_failure` retries or fails a batch. These rules keep the order of 
 partition through every retry:
 
 - With idempotence up to `max_in_flight` batches of a partition are in flight. A broker appends them
-  only in the order of their sequences (KIP-98): it refuses a batch that overtook another one with
-  OUT_OF_ORDER_SEQUENCE_NUMBER, and the producer retries it. The first batch under a producer id is
-  sent alone until it is acked: a broker that does not know the id accepts any sequence.
-- After a batch has failed, the later batches in flight must fail or be acked before any batch is
-  retried; all are then retried in their order.
-- After a batch has failed for good, no later sequence fits. Batches that may have been sent are
-  retried under their old sequences until the broker refuses one. That batch and all later batches
-  restart under the next epoch of the producer id (KIP-360). The broker refuses requests of the old
-  epoch that arrive later.
+  only in the order of their sequences (KIP-98): if a batch has overtaken another one, the broker
+  returns OUT_OF_ORDER_SEQUENCE_NUMBER, and the producer retries the batch. The first batch under a
+  producer id and epoch is sent alone until it is acked: a broker that does not know the id accepts
+  any sequence.
+- After a batch has failed, the other batches in flight must fail or be acked before any batch is
+  retried; all failed batches are then retried in their original order.
+- After a batch has failed for good, the broker may refuse all later sequences. Batches that may
+  have been sent are retried under their old sequences until the broker refuses one. That batch and
+  all later batches restart under the next epoch of the producer id (KIP-360). The broker refuses
+  requests of the old epoch that arrive later.
 - A batch gets a new sequence only if it is not stored and cannot be stored any more. If both the
-  failed batch
-  and the refused batch may still be in the network, the broker might append them one after the
-  other: then the refused batch fails, too. So no record is stored twice.
+  failed batch and the refused batch may still be in the network, the broker might append them one
+  after the other. In this case the refused batch also fails, so that no record is stored twice.
 - A batch that is too large for the broker is split, down to single records; the parts are sent one
   after the other, under the sequences of their records.
-- Without idempotence one batch of a partition is in flight.
+- Without idempotence at most one batch of a partition is in flight.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from ...protocol.error_codes import code_of, error_of_code
@@ -36,11 +36,11 @@ from ...wire.errors import BrokerResponseError, KprotoError, RequestTimeoutError
 from ..core.retry import Attempts, Remedy, remedy_of
 from ..metadata.cluster import TopicPartition
 from ..observing.observer import Observer
+from ..producer_record import Headers
 from ..settings import ClientSettings
 from .batch import Delivery, ProducerBatch
 from .errors import DeliveryError
 from .producer_state import OutOfOrderAction, PartitionSequence, ProducerState
-from .record_validation import Headers
 
 __all__ = ["PartitionQueue", "RecordAccumulator", "SendPlan"]
 
@@ -62,8 +62,9 @@ _MAY_BE_STORED: Final = frozenset(
 )
 
 #: The initial limit of failed deliveries that are stored for the next flush. Beyond the limit,
-#: those that a caller has awaited are dropped. It is small, because each may have a large record.
-#: Then it becomes twice the number of deliveries that are left, so that dropping stays cheap.
+#: deliveries that a caller has awaited are dropped. The limit is small, because each delivery may
+#: have a large record. After a drop the limit is twice the number of remaining deliveries, so that
+#: drops are rare.
 _MIN_UNRETRIEVED_LIMIT: Final = 16
 
 _NEVER: Final = float("inf")
@@ -74,7 +75,8 @@ class PartitionQueue:
     """The batches of one partition: pending, in flight to the broker `node`, and to be retried.
 
     `sequence` is the producer id, epoch and next sequence number of the partition.
-    `has_append_time` is True if the last response to a first attempt had a log append time.
+    `has_append_time` is True if the last ack had a log append time, apart from acks of batches that
+    an earlier attempt may have stored.
     Metadata is used only if it is newer than `leader_stale_since`, in seconds of the clock.
     """
 
@@ -112,12 +114,14 @@ class PartitionQueue:
 
     @property
     def needs_producer_id(self) -> bool:
-        """True if the next batch needs a sequence, and the partition has no producer id yet."""
+        """True if the next pending batch, which must exist, needs a sequence and a producer id."""
         return self.sequence.identity is None and not self.pending[0].has_sequence
 
     def next_at(self, max_in_flight: int) -> float:
-        """Returns the time from which the next batch may be sent; infinity if it has to wait for
-        an ack.
+        """Returns the time from which the next batch may be sent, in seconds of the clock.
+
+        Returns infinity if no batch is pending, or if the next one must wait until other batches
+        are acked or fail.
         """
         if not self.pending or self.to_retry:
             return _NEVER
@@ -141,7 +145,10 @@ class PartitionQueue:
         return max(self.attempts.not_before, batch.ready_at)
 
     def take(self, node: int, state: ProducerState) -> ProducerBatch:
-        """Puts the next batch in flight to `node`; a batch without a sequence gets the next one."""
+        """Moves the first pending batch to the batches in flight to `node`, and returns it.
+
+        If the batch has no sequence yet, `state` assigns the next sequence of the partition.
+        """
         batch = self.pending.popleft()
         if not batch.has_sequence:
             batch.has_sequence = True
@@ -160,10 +167,10 @@ class PartitionQueue:
         )
 
     def requeue_retries(self) -> None:
-        """Puts the batches to retry before the pending ones, once no batch is in flight.
+        """Moves the batches in `to_retry` to the front of `pending`, unless a batch is in flight.
 
-        If a batch has lost its sequence, all later batches lose theirs, except parts of a batch
-        that may be stored whole.
+        If a batch has lost its sequence, all later batches lose theirs, except the parts of a split
+        batch that a broker may have stored whole.
         """
         if not self.to_retry or self.in_flight:
             return
@@ -183,11 +190,11 @@ def _may_be_stored(error: KprotoError) -> bool:
 
 
 class SendPlan(NamedTuple):
-    """The next requests: the queues whose next batch is sent, by node.
+    """The next requests. `requests` has, by node, the queues whose next batch is sent.
 
-    `unknown_leaders` are queues without a known leader, and `needs_producer_id` requests
-    InitProducerId. `next_at` is the time of the next plan, and `deadline` that at which the oldest
-    batch expires, both in seconds of the clock.
+    `unknown_leaders` are queues without a known leader. `needs_producer_id` is True if
+    InitProducerId must be sent. The next plan is due at `next_at`, and the oldest batch expires at
+    `deadline`, both in seconds of the clock.
     """
 
     requests: dict[int, list[PartitionQueue]]
@@ -238,17 +245,21 @@ class RecordAccumulator:
 
     @property
     def _partition_max_in_flight(self) -> int:
-        """Returns the limit of batches in flight for one partition; 1 without sequences."""
+        """Returns the limit of batches in flight per partition; 1 without idempotence."""
         return self._max_in_flight if self.producer_state.is_idempotent else 1
 
     # Appending records
 
     def open_batch(self, topic: str, partition: int) -> ProducerBatch | None:
-        """Returns the batch of a partition that accepts more records; None without one."""
+        """Returns the last pending batch of a partition if it was never sent; None otherwise.
+
+        The batch accepts more records until it is full.
+        """
         queue = self.queues.get((topic, partition))
-        if queue is None or not queue.pending or queue.pending[-1].send_index >= 0:
+        if queue is None or not queue.pending:
             return None
-        return queue.pending[-1]
+        batch = queue.pending[-1]
+        return None if batch.send_index >= 0 or batch.is_sealed else batch
 
     def add(
         self,
@@ -259,9 +270,10 @@ class RecordAccumulator:
         headers: Headers,
         timestamp: int,
     ) -> tuple[ProducerBatch, int]:
-        """Appends a record to the open batch of its partition; returns its batch and index.
+        """Appends a record to the open batch of its partition, or to a new batch.
 
-        Raises one of `records.new_record.ENCODE_FAILURES` for values that cannot be encoded.
+        Returns the batch, and the index of the record in it. Raises one of
+        `records.new_record.ENCODE_FAILURES` for values that cannot be encoded.
         """
         batch = self.open_batch(topic, partition)
         if batch is not None:
@@ -284,6 +296,7 @@ class RecordAccumulator:
             before.ready_at = _LONG_AGO
         batch = self._open_batch(topic, partition, content)
         batch.ready_at = _LONG_AGO
+        batch.is_sealed = True
         return batch
 
     def _open_batch(self, topic: str, partition: int, content: GrowingBatch) -> ProducerBatch:
@@ -319,8 +332,8 @@ class RecordAccumulator:
     ) -> SendPlan:
         """Returns the requests that are due at `now`.
 
-        `leader_since` returns the leader by metadata that is newer than a time, `in_flight` the
-        number of requests in flight to a node.
+        `leader_since(topic, partition, time)` returns the leader from metadata newer than `time`,
+        or None. `in_flight` returns the number of requests in flight to a node.
         """
         plan = SendPlan({}, [], False, _NEVER, _NEVER)
         next_at = deadline = _NEVER
@@ -347,7 +360,7 @@ class RecordAccumulator:
         )
 
     def next_at(self, groups: Iterable[Iterable[PartitionQueue]]) -> float:
-        """Returns the time from which the queues of a plan may send their next batches after it."""
+        """Returns the earliest time at which a queue in `groups` may send another batch."""
         max_in_flight = self._partition_max_in_flight
         return min(
             (queue.next_at(max_in_flight) for queues in groups for queue in queues), default=_NEVER
@@ -364,7 +377,7 @@ class RecordAccumulator:
         )
 
     def deadline_of(self, batch: ProducerBatch) -> float:
-        """Returns the time at which a batch expires."""
+        """Returns the time at which a batch expires, in seconds of the clock."""
         return batch.created_at + self._limit_s
 
     def take(self, queue: PartitionQueue, node: int) -> ProducerBatch:
@@ -390,9 +403,9 @@ class RecordAccumulator:
     ) -> None:
         """Completes a batch that the broker has stored; `base_offset` is -1 if it is unknown.
 
-        For a duplicate the broker sends a log append time even if the topic has none: the largest
-        timestamp of the stored batch. The responses to other batches show whether the topic has
-        log append time.
+        For a duplicate, the broker sends the largest timestamp of the stored batch as its log
+        append time, even if the topic uses create time. The responses to other batches show
+        whether the topic uses log append time.
         """
         queue = self._take_in_flight(batch)
         if not batch.maybe_stored:
@@ -409,12 +422,19 @@ class RecordAccumulator:
         self._update_active_queues(queue)
 
     def on_failure(
-        self, batch: ProducerBatch, error: KprotoError, now: float, *, moved: bool = False
+        self,
+        batch: ProducerBatch,
+        error: KprotoError,
+        now: float,
+        *,
+        moved: bool = False,
+        invalid: Mapping[int, KprotoError] | None = None,
     ) -> None:
-        """Retries a batch that failed with `error`, or fails its records.
+        """Retries or splits a batch that failed with `error`, or fails its records.
 
-        If its partition has `moved` to another leader, which is known, the retry skips the backoff
-        (KIP-951).
+        Ignores a batch that has expired while it was in flight. If the partition has `moved` to
+        another leader, which is known, the retry skips the backoff (KIP-951). `invalid` has the
+        errors of single records by their position, if the broker refused the batch because of them.
         """
         queue = self._take_in_flight(batch)
         if batch.future.done():  # it expired while it was in flight
@@ -441,6 +461,8 @@ class RecordAccumulator:
             queue.to_retry.append(batch)
         elif code == _TOO_LARGE and batch.count > 1:
             queue.to_retry += batch.split(self._new_future)
+        elif invalid and remedy_of(error) is Remedy.FAIL and not batch.maybe_stored:
+            self._fail_invalid(queue, batch, error, invalid)
         elif remedy_of(error) is Remedy.FAIL:
             self._fail_batch(queue, batch, error)
         else:
@@ -448,8 +470,36 @@ class RecordAccumulator:
             self._record_failure(queue, error, now, moved=moved)
         self._update_active_queues(queue)
 
+    def _fail_invalid(
+        self,
+        queue: PartitionQueue,
+        batch: ProducerBatch,
+        error: KprotoError,
+        invalid: Mapping[int, KprotoError],
+    ) -> None:
+        """Fails the `invalid` records of a refused batch, each with its error (KIP-467).
+
+        The other records are sent again. If an earlier attempt may be stored, the whole batch must
+        fail instead: otherwise these records could be stored twice.
+        """
+        if batch.count == 1:
+            self._fail_batch(queue, batch, invalid[0])
+            return
+        if batch.has_sequence:
+            self.producer_state.on_batch_failed(
+                queue.sequence, batch.identity, error, maybe_stored=False
+            )
+        valid = batch.split_off(invalid, self._new_future)
+        if valid is None:
+            self.complete(batch, error)
+        else:
+            queue.to_retry.append(valid)
+
     def on_queue_failure(self, queue: PartitionQueue, error: KprotoError, now: float) -> None:
-        """Backs off a queue that has no leader or no producer id, or fails its batches."""
+        """Processes an error that leaves a queue without a leader or a producer id.
+
+        Starts a backoff of the queue, or fails its pending batches if the error is permanent.
+        """
         if remedy_of(error) is Remedy.FAIL:
             while queue.pending:
                 self._fail_batch(queue, queue.pending.popleft(), error)
@@ -475,7 +525,7 @@ class RecordAccumulator:
             self._update_active_queues(queue)
 
     def abort(self, error: KprotoError) -> None:
-        """Fails all batches."""
+        """Fails all incomplete batches with `error`."""
         for queue in list(self.active_queues.values()):
             for batch in (*queue.in_flight, *queue.to_retry, *queue.pending):
                 self.complete(batch, error)
@@ -485,7 +535,10 @@ class RecordAccumulator:
         self.active_queues.clear()
 
     def complete(self, batch: ProducerBatch, error: KprotoError | None) -> None:
-        """Reports the outcome of a batch to its waiters and deliveries."""
+        """Completes a batch: it is acked if `error` is None, otherwise it has failed for good.
+
+        Wakes its waiters. Completes a split batch once all of its parts are complete.
+        """
         if batch.future.done():
             return
         batch.future.set_result(error)
@@ -502,6 +555,7 @@ class RecordAccumulator:
             if len(outcomes) == len(whole.parts):
                 for part in whole.parts:
                     part.parent = None
+                outcomes += whole.invalid.values()
                 self.complete(whole, next((each for each in outcomes if each is not None), None))
             return
         self.incomplete.discard(batch.future)

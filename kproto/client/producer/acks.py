@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import overload
+from typing import Any, overload
 
 from ...wire.errors import KprotoError
+from ..producer_record import ProducerRecord
 from .batch import Ack, ProducerBatch
-from .record_validation import ProducerRecord
 
 __all__ = ["Acks"]
 
@@ -17,8 +17,9 @@ __all__ = ["Acks"]
 class Acks(Sequence[Ack]):
     """A sequence of `Ack`, in the order of the records.
 
-    It is stored as runs: from index `starts[i]` on the records are in `runs[i]`, a batch and a
-    position in it.
+    It is stored as runs: consecutive records that are in one batch. Run `i` has the records from
+    index `_starts[i]` up to `_starts[i + 1]`, exclusive; `_runs[i]` is their batch, and the
+    position of the first of them in the batch.
     """
 
     def __init__(self) -> None:
@@ -45,7 +46,7 @@ class Acks(Sequence[Ack]):
             self._offset = start - position
 
     def set_count(self, count: int) -> None:
-        """Sets the number of records, which ends the last run."""
+        """Sets the total number of records, and so ends the last run of records in one batch."""
         self._count = count
 
     def batches(self) -> list[ProducerBatch]:
@@ -53,7 +54,7 @@ class Acks(Sequence[Ack]):
         return list({id(batch): batch for batch, _ in self._runs}.values())
 
     def failures(self) -> Iterator[tuple[ProducerBatch, int, KprotoError]]:
-        """Yields batch, position and error of each failed record, in order."""
+        """Yields batch, position and error of each failed record, in the order of the records."""
         bounds = pairwise([*self._starts, self._count])
         for (batch, first), (start, end) in zip(self._runs, bounds, strict=True):
             if batch.future.done() and batch.future.result() is not None:
@@ -63,7 +64,7 @@ class Acks(Sequence[Ack]):
                         yield batch, at, cause
 
     def undelivered(self) -> list[ProducerRecord]:
-        """Returns the failed records, in order."""
+        """Returns the records that failed, in the order in which they were sent."""
         return [batch.record_at(at) for batch, at, _ in self.failures()]
 
     def __len__(self) -> int:
@@ -82,6 +83,10 @@ class Acks(Sequence[Ack]):
         run = bisect_right(self._starts, at) - 1
         batch, first = self._runs[run]
         return batch.ack(first + at - self._starts[run])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles and copies the acks as a list: batches belong to an event loop."""
+        return list, ([*self],)
 
     def __repr__(self) -> str:
         return f"<{self._count} acknowledgements>"

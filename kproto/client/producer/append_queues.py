@@ -1,7 +1,7 @@
 """Queues the calls that wait to append records, by topic, in the order of the calls.
 
 The queues only order the calls; each call itself waits for its metadata and for memory. Closing the
-producer evicts the waiting calls: they raise KprotoError.
+producer evicts the waiting calls: their waits raise KprotoError.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class AppendQueues:
 
 
 class AppendTicket:
-    """The entry of one call in its queue, from `enqueue_call` until its records are appended.
+    """The entry of one call in its queue, from `enqueue_call` until `remove`.
 
     The call waits inside `with ticket`. Closing the queues cancels the wait, as `asyncio.timeout`
     does, and `with ticket` raises KprotoError.
@@ -68,17 +68,20 @@ class AppendTicket:
 
     @property
     def is_first(self) -> bool:
-        """True if all earlier calls have appended their records."""
+        """True if all earlier calls have left the queue."""
         return self._queues.by_topic[self.topic][0] is self
 
     async def wait_until_first(self) -> None:
-        """Waits until all earlier calls have appended their records."""
+        """Waits until all earlier calls have left the queue, with or without an error."""
         if not self.is_first:
             self._became_first = asyncio.get_running_loop().create_future()
             await self._became_first
 
     def removal(self) -> asyncio.Future[None]:
-        """Returns a future that is done when the call leaves the queue; it must be in it."""
+        """Returns a future that is done when the call leaves its queue.
+
+        The call must still be in the queue.
+        """
         if self._removal is None:
             self._removal = asyncio.get_running_loop().create_future()
         return self._removal
@@ -94,7 +97,7 @@ class AppendTicket:
         _resolve(self._removal)
 
     def evict(self) -> None:
-        """Cancels the wait of the call, if it waits now."""
+        """Cancels the wait of this call, if the call is waiting."""
         if self._task is not None:
             self._is_evicted = True
             self._task.cancel()
@@ -119,7 +122,7 @@ class AppendTicket:
 
     def _raise_if_closed(self) -> None:
         if self._queues.are_closed:
-            raise KprotoError("the producer was closed before it had taken the record") from None
+            raise KprotoError("the producer was closed before the record was appended") from None
 
 
 def _resolve(future: asyncio.Future[None] | None) -> None:

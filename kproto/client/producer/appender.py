@@ -1,8 +1,9 @@
-"""`RecordAppender`: appends records to the accumulator, at once if no earlier call waits.
+"""`RecordAppender`: appends records to the accumulator, at once or after a wait.
 
-Otherwise the call joins a queue. Calls for one topic append in the order of the calls, even if they
-wait for metadata or memory. A waiting call has a ticket until it has appended its last record. The
-accumulator and the sender report the outcome of the records.
+A call joins a queue if it lacks metadata or memory, or if an earlier call for the topic waits. So
+calls for one topic append in the order of the calls. A waiting call has a ticket until it has
+appended its last record, or has failed. The accumulator and the sender report the outcome of the
+records.
 """
 
 from __future__ import annotations
@@ -12,26 +13,21 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from itertools import islice
 from typing import Any, Final, TypeVar
 
-from ...records import GrowingBatch
+from ...records import MAX_TIMESTAMP_MS, GrowingBatch
+from ...wire.buffers import octets_of_record
 from ...wire.errors import ConfigurationError, EncodeError, KprotoError, RequestTimeoutError
 from ..metadata.cluster_view import ClusterView
+from ..producer_record import EncodedRecords, Headers, ProducerRecord, as_record
 from ..release import MAGIC_OF_BATCHES
 from .accumulator import RecordAccumulator
 from .acks import Acks
+from .append_many_pass import AppendEndReason, AppendPassClock, append_to_open_batches
 from .append_queues import AppendQueues, AppendTicket
 from .batch import ProducerBatch
 from .errors import DeliveryError
 from .old_brokers import unsupported_headers_error
-from .partitioner import make_partitioner
-from .record_validation import (
-    ProducerRecord,
-    as_record,
-    checked_bytes,
-    checked_headers,
-    checked_timestamp,
-)
+from .partitioner import TopicPartitioner, make_partitioner
 from .sender import Sender
-from .topic_appender import AppendOutcome, AppendTiming, TopicAppender, append_to_open_batches
 
 __all__ = ["RecordAppender"]
 
@@ -67,7 +63,7 @@ class RecordAppender:
         self._sender = sender
         self._buffer_bytes = buffer_bytes
         self._calls = view.observer.calls
-        self._appenders: dict[str, TopicAppender] = {}
+        self._partitioners: dict[str, TopicPartitioner] = {}
 
     def stop_lingering(self) -> None:
         """Makes all pending batches ready, and wakes the sender."""
@@ -84,14 +80,16 @@ class RecordAppender:
     ) -> tuple[ProducerBatch, int]:
         """Appends a record to the accumulator; returns its batch and its position there.
 
-        A record that `is_single` is sent at once if no batch precedes it. The call waits for
-        metadata, for a named partition that is not known yet, and for memory. Raises DeliveryError
-        if a wait fails, and EncodeError for an invalid record.
+        A record that `is_single` is sent at once if `Sender.send_immediately` can. `is_intercepted`
+        is True if `Hooks.on_send` has returned the record. The call waits for earlier calls for the
+        topic, for metadata, for a partition of the record that is not known yet, and for memory.
+        Raises DeliveryError if a wait fails, EncodeError for an invalid record, and
+        ConfigurationError once the producer is closed.
         """
         if self._calls.intercepts and not is_intercepted:
             return await self._append_intercepted(topic, record, is_single=is_single)
-        appender = self._ready_appender(topic)
-        found = None if appender is None else self._append_now(appender, record)
+        partitioner = self._ready_partitioner(topic)
+        found = None if partitioner is None else self._append_now(partitioner, record)
         if found is not None:
             batch, position = found
             if position == 0 and not (is_single and self._sender.send_immediately(batch)):
@@ -110,7 +108,7 @@ class RecordAppender:
     async def _append_intercepted(
         self, topic: str, record: ProducerRecord, *, is_single: bool
     ) -> tuple[ProducerBatch, int]:
-        """Appends the record that the user's hook returns; reports a failure to the hooks."""
+        """Appends the record that `Hooks.on_send` returns; reports a failure to `on_ack`."""
         changed = self._calls.on_send(topic, record)
         try:
             return await self.append(topic, changed, is_single=is_single, is_intercepted=True)
@@ -119,30 +117,39 @@ class RecordAppender:
             raise
 
     async def append_encoded(
-        self, topic: str, partition: int, content: GrowingBatch
+        self, topic: str, partition: int, records: EncodedRecords
     ) -> ProducerBatch:
         """Queues a batch whose records are already encoded; waits as `append` does.
 
-        Raises ConfigurationError if a hook needs each record or if the brokers accept message sets
-        only, EncodeError for a partition that the topic does not have, and RequestTimeoutError.
+        Raises ConfigurationError if a hook needs each record, or if the brokers accept only message
+        sets. Raises EncodeError for a batch without records, an invalid timestamp, or a partition
+        that the topic does not have. Raises the error of a wait, such as RequestTimeoutError.
         """
+        if not isinstance(records, EncodedRecords):
+            raise EncodeError(f"a batch is EncodedRecords, not {type(records).__name__}")
+        if records.count < 1 or not records.data:
+            raise EncodeError("a batch needs at least one record")
+        timestamp = self._now_ms() if records.timestamp is None else records.timestamp
+        content = GrowingBatch.of_encoded(
+            records.data, records.count, _checked_timestamp(timestamp)
+        )
         if self._calls.intercepts:
             raise ConfigurationError(
-                "a hook of this client sees each record that is sent, and a batch that is encoded "
-                "already has none to show: send its records, or leave out Hooks.on_send"
+                "a hook of this client needs each record that is sent, and this batch is encoded "
+                "already: send its records, or leave out Hooks.on_send and Hooks.on_ack"
             )
-        appender = self._ready_appender(topic)
-        if appender is None or partition not in appender.info.partitions:
+        partitioner = self._ready_partitioner(topic)
+        if partitioner is None or partition not in partitioner.info.partitions:
             ticket = self.append_queues.enqueue_call(topic)
             try:
-                appender = await self._wait_until_ready(ticket, partition)
+                partitioner = await self._wait_until_ready(ticket, partition)
             finally:
                 ticket.remove()
-        if partition not in appender.info.partitions:
+        if partition not in partitioner.info.partitions:
             raise EncodeError(f"topic {topic!r} has no partition {partition!r}")
         if not self._accumulator.supports_headers:
             raise ConfigurationError(
-                "brokers before Kafka 0.11 take message sets alone: send the records one by one"
+                "brokers before Kafka 0.11 accept only message sets: send the records one by one"
             )
         batch = self._accumulator.add_encoded(topic, partition, content)
         self._sender.wake()
@@ -151,11 +158,11 @@ class RecordAppender:
     async def append_many(
         self, topic: str, values: Iterable[bytes | ProducerRecord | None], acks: Acks
     ) -> None:
-        """Appends records as `append` does, and adds their positions to `acks`.
+        """Appends records as `append` does, and adds their batches and positions to `acks`.
 
-        From its first wait on, the call has a ticket until its end.
+        From its first wait until it ends, the call has a ticket in the queue of the topic.
         """
-        appender = self._ready_appender(topic)
+        partitioner = self._ready_partitioner(topic)
         ticket: AppendTicket | None = None
         record: ProducerRecord | None = None
         monotonic = self._view.clock.monotonic
@@ -172,43 +179,43 @@ class RecordAppender:
             return [*(() if record is None else (record,)), *map(as_record, others)]
 
         try:
-            if appender is None:
+            if partitioner is None:
                 ticket = self.append_queues.enqueue_call(topic)
-                appender = await _wrap_delivery_error(
+                partitioner = await _wrap_delivery_error(
                     self._wait_until_ready(ticket), topic, unappended
                 )
             while True:
-                timing = AppendTiming(self._now_ms, monotonic, yields_at, every)
+                timing = AppendPassClock(self._now_ms, monotonic, yields_at, every)
                 outcome: Any = append_to_open_batches(
-                    elements, appender, self._accumulator, self._buffer_bytes, timing, acks
+                    elements, partitioner, self._accumulator, self._buffer_bytes, timing, acks
                 )
-                if outcome is AppendOutcome.END:
+                if outcome is AppendEndReason.ALL_APPENDED:
                     return
-                if not isinstance(outcome, AppendOutcome):
+                if not isinstance(outcome, AppendEndReason):
                     record = as_record(outcome)
                     try:
-                        found = self._append_now(appender, record)
+                        found = self._append_now(partitioner, record)
                         if found is None:
                             ticket = ticket or self.append_queues.enqueue_call(topic)
                             found = await _wrap_delivery_error(
                                 self._append_when_first(ticket, record), topic, unappended
                             )
-                            appender = self._appender_of(topic)
+                            partitioner = self._partitioner_of(topic)
                     except EncodeError as error:
                         raise EncodeError(
-                            f"element {len(acks)}, counted from 0: {error}; no more were taken"
+                            f"element {len(acks)}, counted from 0: {error}; the rest was not read"
                         ) from error
                     acks.add(*found)
                     record = None
                     self._sender.wake()
                     if self._accumulator.buffered > self._buffer_bytes:
-                        outcome = AppendOutcome.FULL
+                        outcome = AppendEndReason.BUFFER_FULL
                     elif monotonic() < yields_at:
                         continue
                 ticket = ticket or self.append_queues.enqueue_call(topic)
                 waiting = (
                     self._wait_until_half_empty
-                    if outcome is AppendOutcome.FULL
+                    if outcome is AppendEndReason.BUFFER_FULL
                     else self._yield_to_loop
                 )
                 await _wrap_delivery_error(waiting(ticket), topic, unappended)
@@ -225,10 +232,11 @@ class RecordAppender:
             if ticket is not None:
                 ticket.remove()
 
-    def _ready_appender(self, topic: str) -> TopicAppender | None:
-        """Returns the appender of a topic; None if the call has to wait.
+    def _ready_partitioner(self, topic: str) -> TopicPartitioner | None:
+        """Returns the partitioner of a topic; None if the call has to wait.
 
-        Raises ConfigurationError once the producer is closed, and in another event loop.
+        Raises ConfigurationError once the producer is closed, and in another event loop. Raises
+        EncodeError for a topic that is no str.
         """
         if self.is_closed:
             raise ConfigurationError("the producer is closed; records can no longer be sent")
@@ -242,23 +250,24 @@ class RecordAppender:
             or not self._view.has_current_metadata(topic)
         ):
             return None
-        return self._appender_of(topic)
+        return self._partitioner_of(topic)
 
-    def _appender_of(self, topic: str) -> TopicAppender:
+    def _partitioner_of(self, topic: str) -> TopicPartitioner:
         self._accumulator.supports_headers = self._view.message_magic >= MAGIC_OF_BATCHES
         info = self._view.cluster.topics[topic]
-        known = self._appenders.get(topic)
+        known = self._partitioners.get(topic)
         if known is None or known.info is not info:
-            known = TopicAppender(info, make_partitioner(info, self._accumulator.sticky_moves))
-            self._appenders[topic] = known
+            known = make_partitioner(info, self._accumulator.sticky_moves)
+            self._partitioners[topic] = known
         return known
 
     async def _wait_until_ready(
         self, ticket: AppendTicket, partition: int | None = None
-    ) -> TopicAppender:
-        """Waits for metadata, for memory and for earlier calls; returns the appender of the topic.
+    ) -> TopicPartitioner:
+        """Waits for metadata, for memory and for earlier calls; returns the topic's partitioner.
 
-        Raises RequestTimeoutError after `delivery_timeout_ms`.
+        Refreshes metadata that lacks `partition`. Raises KprotoError if a wait fails, or after
+        `delivery_timeout_ms`.
         """
         view, topic = self._view, ticket.topic
         started_at = view.clock.monotonic()
@@ -281,9 +290,10 @@ class RecordAppender:
                     limited_by="delivery_timeout_ms",
                 )
             await self._wait_for_memory(ticket, started_at)
-        # Newer metadata is not overwritten; if it lacks the topic, the batch fails with that error.
+        # Newer metadata is kept. If it lacks the topic, the record is appended all the same, and
+        # its batch fails with the error of the topic.
         view.cluster.topics.setdefault(topic, info)
-        return self._appender_of(topic)
+        return self._partitioner_of(topic)
 
     async def _wait_for_memory(self, ticket: AppendTicket, started_at: float) -> None:
         limit_ms = self._view.settings.delivery_timeout_ms
@@ -296,7 +306,7 @@ class RecordAppender:
                 await self._wait_until_below(self._buffer_bytes)
         except TimeoutError:
             why = (
-                f"there was no room for it within {limit_ms} ms (delivery_timeout_ms, buffer_bytes)"
+                f"the buffer was full for {limit_ms} ms (delivery_timeout_ms, buffer_bytes)"
                 if is_first
                 else f"an earlier call had not appended all its records after {limit_ms} ms "
                 "(delivery_timeout_ms)"
@@ -312,7 +322,7 @@ class RecordAppender:
             await self._view.clock.sleep(0)
 
     async def _wait_until_below(self, size: int) -> None:
-        """Waits until at most `size` bytes are buffered; no batch lingers meanwhile."""
+        """Waits until at most `size` bytes are buffered; makes the pending batches ready first."""
         if self._accumulator.buffered > size:
             self.stop_lingering()
         while self._accumulator.buffered > size:
@@ -332,37 +342,44 @@ class RecordAppender:
         return found
 
     def _append_now(
-        self, appender: TopicAppender, record: ProducerRecord
+        self, partitioner: TopicPartitioner, record: ProducerRecord
     ) -> tuple[ProducerBatch, int] | None:
-        """Appends a record to the open batch of its partition; returns its batch and index.
+        """Appends a record to the open batch of its partition, or to a new one.
+
+        Returns the batch, and the index of the record in it.
 
         Returns None if the known metadata of the topic lacks the partition. Raises EncodeError for
-        values that cannot be encoded, so that they fail no batch with records of other calls.
+        values that cannot be encoded: in a batch they would fail records of other calls, too.
         """
         value, key, headers, timestamp, partition = record
         if partition is not None:
             if not isinstance(partition, int) or isinstance(partition, bool):
                 raise EncodeError(f"partition {partition!r} of a record is no whole number")
-            if partition not in appender.info.partitions:
+            if partition not in partitioner.info.partitions:
                 return None  # the headers were not read yet: they may be an iterator
         if value is not None and type(value) is not bytes:
-            value = checked_bytes("value", value)
+            value = _checked_bytes("value", value)
         if key is not None and type(key) is not bytes:
-            key = checked_bytes("key", key)
+            key = _checked_bytes("key", key)
         if headers:
-            headers = checked_headers(headers)
+            headers = _checked_headers(headers)
             if not self._accumulator.supports_headers:
-                raise unsupported_headers_error(appender.info.name, headers)
-        timestamp = self._now_ms() if timestamp is None else checked_timestamp(timestamp)
+                raise unsupported_headers_error(partitioner.info.name, headers)
+        timestamp = self._now_ms() if timestamp is None else _checked_timestamp(timestamp)
         if partition is None:
-            partition = appender.partition_of(key)
-        return self._accumulator.add(appender.info.name, partition, key, value, headers, timestamp)
+            partition = partitioner.partition_of(key)
+        return self._accumulator.add(
+            partitioner.info.name, partition, key, value, headers, timestamp
+        )
 
 
 async def _wrap_delivery_error(
     waiting: Awaitable[T], topic: str, unappended: Callable[[], list[ProducerRecord]]
 ) -> T:
-    """Returns the result of `waiting`; if it fails, raises DeliveryError with `unappended()`."""
+    """Returns the result of `waiting`; if it fails, raises DeliveryError with `unappended()`.
+
+    An EncodeError is raised unchanged.
+    """
     try:
         return await waiting
     except EncodeError:
@@ -373,3 +390,35 @@ async def _wrap_delivery_error(
         raise DeliveryError(
             topic, -1 if partition is None else partition, records, cause
         ) from cause
+
+
+def _checked_bytes(what: str, value: object) -> bytes:
+    """Returns a copy of a bytes-like value, because its owner may change it. Raises EncodeError."""
+    try:
+        return octets_of_record(value)
+    except (TypeError, ValueError) as error:
+        raise EncodeError(f"the {what} of a record is bytes or None: {error}") from None
+
+
+def _checked_timestamp(timestamp: object) -> int:
+    """Returns `timestamp`. Raises EncodeError if it is no time in ms since 1970."""
+    if type(timestamp) is not int or not 0 <= timestamp <= MAX_TIMESTAMP_MS:
+        raise EncodeError(f"timestamp {timestamp!r} of a record is no time in ms since 1970")
+    return timestamp
+
+
+def _checked_headers(headers: Headers) -> Headers:
+    """Returns `headers` as a tuple. Raises EncodeError for a name or value of a wrong type."""
+    try:
+        found = tuple((name, value) for name, value in headers)
+        for name, value in found:
+            if not isinstance(name, str):
+                raise TypeError(f"{name!r} is no str")
+            name.encode()
+            if value is not None and type(value) is not bytes:
+                _checked_bytes("header", value)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise EncodeError(
+            f"headers of a record are pairs of str and bytes or None: {error}"
+        ) from None
+    return found

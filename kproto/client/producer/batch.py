@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ...records import GrowingBatch, Record, encode_message_set
+from ...records import GrowingBatch, Record
 from ...records.new_record import MAX_INT32
 from ...wire.errors import KprotoError
+from ..producer_record import ProducerRecord
 from ..release import MAGIC_OF_BATCHES
 from .errors import DeliveryError
 from .producer_state import LAST_SEQUENCE, NO_PRODUCER_ID
-from .record_validation import ProducerRecord
 
 __all__ = [
     "Ack",
@@ -26,7 +27,8 @@ class Ack(NamedTuple):
     """The partition, offset and timestamp of a stored record.
 
     `offset` is -1 if the batch was a duplicate and the broker did not send its offset. `timestamp`
-    is in ms; it is the broker's if the topic has log append time.
+    is in ms: the broker's if the topic has log append time, otherwise the record's; -1 for brokers
+    before Kafka 0.10.
     """
 
     topic: str
@@ -40,18 +42,20 @@ class ProducerBatch:
 
     `future` is done with None when the batch is acked, or with the error when it has failed for
     good. Each caller that waits for one record has its own future in `waiters`, so that cancelling
-    one caller does not affect the others. `deliveries` are the outcomes of records that no caller
-    may be waiting for. `created_at`, and `ready_at`, when the batch stops lingering, are in seconds
-    of the client's clock.
+    one caller does not affect the others. `deliveries` are the outcomes for callers of `enqueue`
+    and `send_batch`, which may await them later or never. The batch stops lingering at `ready_at`.
+    `created_at` and `ready_at` are in seconds of the client's clock.
 
-    `data` is the encoded batch. While it `has_sequence`, every attempt sends the same bytes, with
-    the same `identity` and `sequence`, because the broker detects duplicates by identity and
-    sequence. `send_index` numbers the batches of a partition in the order of their first attempts;
-    -1 before that. A batch that was too large for the broker has `parts`, which are sent instead.
+    `data` is the encoded batch. While the batch `has_sequence`, every attempt sends the same bytes,
+    with the same `identity` (producer id and epoch) and base `sequence`: the broker detects
+    duplicates by `identity` and `sequence`. `send_index` numbers the batches of a partition in the
+    order of their first attempts; -1 before that. A batch that was too large for the broker has
+    `parts`, which are sent instead.
     """
 
     __slots__ = (
         "_decoded_records",
+        "_invalid_positions",
         "base_offset",
         "content",
         "created_at",
@@ -60,6 +64,8 @@ class ProducerBatch:
         "future",
         "has_sequence",
         "identity",
+        "invalid",
+        "is_sealed",
         "log_append_time",
         "magic",
         "maybe_stored",
@@ -99,15 +105,19 @@ class ProducerBatch:
         self.data: bytes | None = None
         self.deliveries: list[Delivery] = []
         self.waiters: list[asyncio.Future[None]] = []
-        self.maybe_stored = False  # True if an earlier attempt may have stored it
+        self.maybe_stored = False  # True if a broker may have stored it in an earlier attempt
         self.parent: ProducerBatch | None = None
         self.parts: list[ProducerBatch] = []
+        #: The errors of records that a broker refused, by their positions (KIP-467).
+        self.invalid: dict[int, KprotoError] = {}
+        self._invalid_positions: list[int] = []
+        self.is_sealed = False  # True if it accepts no more records: the records of one call
 
     @property
     def must_keep_sequence(self) -> bool:
-        """True for a part of a batch that may be stored whole.
+        """True for a part of a split batch if a broker may have stored the whole batch.
 
-        With a new sequence its records could be stored twice.
+        With a new sequence, the records of the part could be stored twice.
         """
         return self.parent is not None and self.maybe_stored
 
@@ -127,85 +137,100 @@ class ProducerBatch:
         self.content.forget()
         self._decoded_records = []
 
-    def build(self, compression: str, magic: int = MAGIC_OF_BATCHES) -> None:
-        """Encodes the batch, unless it is encoded already.
-
-        A message set, of a `magic` before 2, has no sequence. Raises MissingCodecError. For a
-        message set also raises EncodeError if a record has headers, and ConfigurationError for
-        zstd.
-        """
-        if self.data is not None and self.magic == magic:
-            return
-        self.magic = magic
-        if magic < MAGIC_OF_BATCHES:
-            records = [
-                (each.key, each.value, each.headers, each.timestamp) for each in self._records()
-            ]
-            self.data = encode_message_set(records, magic=magic, compression=compression)
-        else:
-            self.data = self.content.build(
-                compression=compression,
-                producer_id=self.identity.producer_id,
-                producer_epoch=self.identity.producer_epoch,
-                base_sequence=self.sequence,
-            )
-
     def split(
         self, new_future: Callable[[], asyncio.Future[KprotoError | None]]
     ) -> list[ProducerBatch]:
-        """Returns two batches with half the records each, under the sequences of these records."""
-        records = self._records()
+        """Splits the batch; returns its `parts`, two batches with half of the records each.
+
+        Each part keeps the sequence numbers of its records.
+        """
+        records = self.decoded_records()
         half = (len(records) + 1) // 2
-        for first, some in ((0, records[:half]), (half, records[half:])):
-            content = GrowingBatch()
-            for record in some:
-                content.append(
-                    record.key, record.value, record.headers, record.timestamp, MAX_INT32
-                )
-            part = ProducerBatch(
-                self.topic, self.partition, new_future(), content, self.created_at, self.ready_at
-            )
-            part.parent = self
+        parts = [self._part(records[:half], new_future), self._part(records[half:], new_future)]
+        for part, first in zip(parts, (0, half), strict=True):
             part.identity = self.identity
             part.sequence = self.sequence
             if self.sequence >= 0:
                 part.sequence = (self.sequence + first) & LAST_SEQUENCE
             part.has_sequence = True
-            part.send_index = self.send_index
             part.maybe_stored = self.maybe_stored
-            self.parts.append(part)
+        self._set_parts(parts)
+        return parts
+
+    def split_off(
+        self,
+        invalid: Mapping[int, KprotoError],
+        new_future: Callable[[], asyncio.Future[KprotoError | None]],
+    ) -> ProducerBatch | None:
+        """Fails the records at the positions of `invalid`, each with its error.
+
+        Returns a batch with the other records, the only one of `parts`; None if there are none. It
+        has no sequence, because no broker has stored the records.
+        """
+        self.invalid = dict(sorted(invalid.items()))
+        self._invalid_positions = list(self.invalid)
+        records = self.decoded_records()
+        valid = [each for at, each in enumerate(records) if at not in self.invalid]
+        if not valid:
+            return None
+        part = self._part(valid, new_future)
+        self._set_parts([part])
+        return part
+
+    def _part(
+        self,
+        records: Iterable[Record],
+        new_future: Callable[[], asyncio.Future[KprotoError | None]],
+    ) -> ProducerBatch:
+        content = GrowingBatch()
+        for record in records:
+            content.append(record.key, record.value, record.headers, record.timestamp, MAX_INT32)
+        part = ProducerBatch(
+            self.topic, self.partition, new_future(), content, self.created_at, self.ready_at
+        )
+        part.parent = self
+        part.send_index = self.send_index
+        return part
+
+    def _set_parts(self, parts: list[ProducerBatch]) -> None:
+        self.parts = parts
         self._decoded_records = []
         self.data = None
         if self.parent is not None:
-            self.forget_records()  # its parts and the whole batch have them
-        return self.parts
+            self.forget_records()  # the parts, and the batch that was split first, have them
 
     def _part_at(self, position: int) -> tuple[ProducerBatch, int]:
-        """Returns the part of a split batch that has a record, and the record's position there."""
+        """Returns the part of this batch that has the record at `position`, if the batch was split.
+
+        Also returns the position of the record in the part; without a split, the part is the batch.
+        """
         batch = self
-        while batch.parts:
-            first = batch.parts[0].count
-            if position < first:
-                batch = batch.parts[0]
-            else:
-                batch, position = batch.parts[1], position - first
+        while batch.parts and position not in batch.invalid:
+            position -= bisect_left(batch._invalid_positions, position)
+            for part in batch.parts:
+                if position < part.count:
+                    break
+                position -= part.count
+            batch = part
         return batch, position
 
     def failures(self) -> Iterator[int]:
-        """Yields the positions of the records that failed, once `future` is done."""
-        if self.parts:
-            first, second = self.parts
-            yield from first.failures()
-            yield from (first.count + position for position in second.failures())
-        elif self.future.result() is not None:
-            yield from range(self.count)
+        """Yields the positions of the records that failed, in order; `future` must be done."""
+        if not self.parts and not self.invalid:
+            if self.future.result() is not None:
+                yield from range(self.count)
+            return
+        for position in range(self.count):
+            if self.failure(position) is not None:
+                yield position
 
     def failure(self, position: int) -> KprotoError | None:
         """Returns the error of a record; None if it was acked. `future` must be done."""
-        return self._part_at(position)[0].future.result()
+        batch, within = self._part_at(position)
+        return batch.invalid.get(within) or batch.future.result()
 
     def ack(self, position: int) -> Ack:
-        """Returns the ack of one record."""
+        """Returns the ack of one record, which a broker must have acked."""
         if self.parts:
             part, within = self._part_at(position)
             return part.ack(within)
@@ -217,13 +242,13 @@ class ProducerBatch:
 
     def record_at(self, position: int) -> ProducerRecord:
         """Returns one record, so that the user can send it again."""
-        record = self._records()[position]
+        record = self.decoded_records()[position]
         return ProducerRecord(
             record.value, record.key, tuple(record.headers), record.timestamp, self.partition
         )
 
-    def _records(self) -> list[Record]:
-        """Decodes the records, once."""
+    def decoded_records(self) -> list[Record]:
+        """Returns the records; decodes them at the first call."""
         if len(self._decoded_records) != self.content.count:
             self._decoded_records = self.content.records()
         return self._decoded_records
@@ -269,7 +294,10 @@ class Delivery:
         return self._batch.ack(self._position)
 
     def failure(self) -> DeliveryError | None:
-        """Returns the error of the delivery; None if the record was acked."""
+        """Returns the error of the delivery; None if the record was acked.
+
+        Call it only once the delivery is `done`.
+        """
         batch = self._batch
         cause = batch.failure(self._position)
         if cause is None:
@@ -284,8 +312,8 @@ class Delivery:
 class BatchDelivery(Delivery):
     """The outcome of a batch of `Producer.send_batch`.
 
-    `await delivery` returns the `Ack` of its first record; the offsets of the other records follow
-    in order. It raises DeliveryError, which has the failed records.
+    `await delivery` returns the `Ack` of the batch's first record; the offsets of the other records
+    follow in order. If records have failed, it raises DeliveryError, which has these records.
     """
 
     __slots__ = ()
@@ -294,12 +322,16 @@ class BatchDelivery(Delivery):
         super().__init__(batch, 0)
 
     def failed(self) -> list[int]:
-        """Returns the positions of the records that failed, once the outcome is known."""
+        """Returns the positions of the records that failed.
+
+        Call it only once the delivery is `done`.
+        """
         return list(self._batch.failures())
 
     def failure(self) -> DeliveryError | None:
-        """Returns the error of a batch that has failed, in part or as a whole; None if it was
-        acked.
+        """Returns the error of the failed records; None if all records were acked.
+
+        Call it only once the delivery is `done`.
         """
         batch, failed = self._batch, self.failed()
         if not failed:

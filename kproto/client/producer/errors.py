@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
 
 from ...wire.errors import AuthenticationError, KprotoError
-from .record_validation import ProducerRecord
+from ..producer_record import ProducerRecord
 
 __all__ = ["DeliveryError"]
 
 
 class DeliveryError(KprotoError):
-    """Records of a call that were not acked; `records` has all of them, so that none is lost.
+    """Records that were not acked; `records` has all of them, so that none is lost.
 
-    Each record has its partition and its timestamp, so that it can be sent again as it is. `topic`,
-    `partition` (-1 if none was chosen) and `cause` are those of the first record. After a timeout
-    or a lost connection it is unknown whether the broker has stored the records. An error whose
-    `cause` is an AuthenticationError is an AuthenticationError too.
+    `by_topic` has the same records by topic: those of `flush` and `close` may be of several topics.
+    A record that was appended to a batch has its partition and its timestamp, so that it can be
+    sent again as it is. `topic`, `partition` (-1 if none was chosen) and `cause` are those of the
+    first record. After a timeout or a lost connection it is unknown whether the broker has stored
+    the records. An error whose `cause` is an AuthenticationError is an AuthenticationError too.
     """
 
     def __new__(
-        cls, topic: str, partition: int, records: Sequence[ProducerRecord], cause: KprotoError
+        cls,
+        topic: str,
+        partition: int,
+        records: Sequence[ProducerRecord],
+        cause: KprotoError,
+        by_topic: Mapping[str, Sequence[ProducerRecord]] | None = None,
     ) -> Self:
-        """Returns an error that is an AuthenticationError too, if the cause is."""
+        """Returns the error; it is also an AuthenticationError if the cause is one."""
         made: type[DeliveryError] = cls
         if cls is DeliveryError and isinstance(cause, AuthenticationError):
             made = UnauthenticatedDeliveryError
@@ -35,14 +41,38 @@ class DeliveryError(KprotoError):
         partition: int,
         records: Sequence[ProducerRecord],
         cause: KprotoError,
+        by_topic: Mapping[str, Sequence[ProducerRecord]] | None = None,
     ) -> None:
         self.topic = topic
         self.partition = partition
         self.records = list(records)
         self.cause = cause
+        self.by_topic = {
+            name: list(its) for name, its in (by_topic or {topic: self.records}).items()
+        }
         target = topic if partition < 0 else f"{topic}[{partition}]"
+        if len(self.by_topic) > 1:
+            target = ", ".join(sorted(self.by_topic))
         what = f"{len(self.records)} records for {target} were not acknowledged"
         super().__init__(f"{what if self.records else target}: {cause}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles all arguments, because the text alone does not rebuild the exception."""
+        arguments = (self.topic, self.partition, self.records, self.cause, self.by_topic)
+        return DeliveryError, arguments, vars(self)
+
+    @classmethod
+    def joined(cls, failures: Iterable[DeliveryError]) -> DeliveryError | None:
+        """Returns one error with the records of all `failures`; None if there is no failure."""
+        each = list(failures)
+        if not each:
+            return None
+        by_topic: dict[str, list[ProducerRecord]] = {}
+        for failure in each:
+            for topic, records in failure.by_topic.items():
+                by_topic.setdefault(topic, []).extend(records)
+        records = [record for failure in each for record in failure.records]
+        return cls(each[0].topic, each[0].partition, records, each[0].cause, by_topic)
 
 
 class UnauthenticatedDeliveryError(DeliveryError, AuthenticationError):

@@ -6,8 +6,8 @@ from typing import Final
 
 from ...messages.produce_request import ProduceRequest
 from ...wire.errors import ConfigurationError, EncodeError
+from ..producer_record import Headers
 from ..release import MAGIC_OF_BATCHES, magic_of_release, version_ranges_of
-from .record_validation import Headers
 
 __all__ = ["resolve_idempotence", "unsupported_headers_error"]
 
@@ -16,25 +16,26 @@ FIRST_ZSTD_VERSION: Final = 7
 
 
 def resolve_idempotence(release: str | None, compression: str, idempotent: bool | None) -> bool:
-    """Returns True if a producer is idempotent; `idempotent` None leaves it to the `release`.
+    """Returns True if a producer is idempotent.
 
-    Raises ConfigurationError for settings that brokers of the `release` do not support; None is an
-    unknown release.
+    `idempotent` None means True if brokers of the `release` support idempotence. `release` None is
+    an unknown release: then `idempotent` None means True, and no setting is checked. Raises
+    ConfigurationError for settings that brokers of the `release` do not support.
     """
     if release is None:
         return idempotent is not False
     supports_batches = magic_of_release(release) >= MAGIC_OF_BATCHES
     if idempotent and not supports_batches:
         raise ConfigurationError(
-            f"idempotent=True wants Kafka 0.11, and broker_version is {release!r}; leave it out, "
-            "and retries may store a record twice"
+            f"idempotent=True requires Kafka 0.11, and broker_version is {release!r}; without it "
+            "retries may store a record twice"
         )
     if (
         compression == "zstd"
         and version_ranges_of(release)[ProduceRequest.API_KEY].highest < FIRST_ZSTD_VERSION
     ):
         raise ConfigurationError(
-            f"compression 'zstd' wants Kafka 2.1, and broker_version is {release!r}"
+            f"compression 'zstd' requires Kafka 2.1, and broker_version is {release!r}"
         )
     return supports_batches and idempotent is not False
 
@@ -44,6 +45,6 @@ def unsupported_headers_error(topic: str, headers: Headers) -> EncodeError:
     names = ", ".join(repr(name) for name, _ in headers)
     return EncodeError(
         f"a record for topic {topic!r} has headers ({names}), and its brokers are older than Kafka "
-        "0.11, which stores none: leave them out",
+        "0.11, so they cannot store headers: leave them out",
         field="headers",
     )

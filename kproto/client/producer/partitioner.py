@@ -1,17 +1,18 @@
 """Chooses the partition of a record by the hash of its key, as Kafka's own clients do.
 
-Records without a key stick to a partition for a batch (KIP-480), and use only partitions with a
-leader.
+Records without a key go to one partition until a batch of the topic is full or is sent (KIP-480).
+They go only to partitions that have a leader, if there are any.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from ..metadata.cluster import TopicInfo
 
-__all__ = ["make_partitioner", "murmur2", "partition_of_key"]
+__all__ = ["TopicPartitioner", "make_partitioner", "murmur2", "partition_of_key"]
 
 #: The number of keys in the cache of hashes: keys repeat, and a hash costs one microsecond for two
 #: bytes of the key.
@@ -46,7 +47,10 @@ def _positive_hash(key: bytes) -> int:
 
 
 def partition_of_key(key: bytes, partitions: Sequence[int]) -> int:
-    """Returns the partition of `key` among all partitions of the topic, in ascending order."""
+    """Returns the partition of `key`.
+
+    `partitions` are all partitions of the topic, in ascending order.
+    """
     if len(partitions) == 1:
         return partitions[0]
     if len(key) > REMEMBERED_KEY_BYTES:
@@ -54,18 +58,27 @@ def partition_of_key(key: bytes, partitions: Sequence[int]) -> int:
     return partitions[_positive_hash(bytes(key)) % len(partitions)]
 
 
-def make_partitioner(
-    info: TopicInfo, sticky_moves: Mapping[str, int]
-) -> Callable[[bytes | None], int]:
-    """Returns the function from a key to a partition of a topic.
+class TopicPartitioner(NamedTuple):
+    """Chooses partitions of a topic.
 
-    `sticky_moves` has the number of moves of keyless records to the next partition, by topic
+    `info` is the metadata of the topic. `partition_of` returns the partition of a record by its
+    key; None is a record without a key.
+    """
+
+    info: TopicInfo
+    partition_of: Callable[[bytes | None], int]
+
+
+def make_partitioner(info: TopicInfo, sticky_moves: Mapping[str, int]) -> TopicPartitioner:
+    """Returns the partitioner of a topic.
+
+    `sticky_moves` counts, by topic, how often keyless records have moved to the next partition
     (KIP-480).
     """
     partitions = list(info.partitions)
     if len(partitions) == 1:
         only = partitions[0]
-        return lambda key: only
+        return TopicPartitioner(info, lambda key: only)
     with_leader = [each.partition for each in info.partitions.values() if each.leader >= 0]
     with_leader = with_leader or partitions
 
@@ -74,4 +87,4 @@ def make_partitioner(
             return partition_of_key(key, partitions)
         return with_leader[sticky_moves.get(info.name, 0) % len(with_leader)]
 
-    return partition_of
+    return TopicPartitioner(info, partition_of)

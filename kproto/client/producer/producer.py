@@ -6,32 +6,33 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Collection, Iterable
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from ...records import GrowingBatch
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, EncodeError, RequestTimeoutError
 from ..metadata.cluster_view import ClusterView
+from ..producer_record import (
+    EncodedRecords,
+    Headers,
+    ProducerRecord,
+    SupportsKafkaRecord,
+    record_of_event,
+)
 from .accumulator import RecordAccumulator
 from .acks import Acks
 from .appender import RecordAppender
 from .batch import Ack, BatchDelivery, Delivery
 from .errors import DeliveryError
 from .old_brokers import resolve_idempotence
-from .record_validation import (
-    EncodedRecords,
-    Headers,
-    ProducerRecord,
-    SupportsKafkaRecord,
-    checked_timestamp,
-    record_of_event,
-)
 from .sender import Sender
 from .settings import REMEMBERED_BATCHES, ProducerSettings
 
 __all__ = ["Producer"]
+
+logger = logging.getLogger("kproto.client")
 
 
 class Producer:
@@ -53,7 +54,7 @@ class Producer:
         if idempotent and settings.max_in_flight > REMEMBERED_BATCHES:
             raise ConfigurationError(
                 f"max_in_flight is {settings.max_in_flight}; with idempotence it is "
-                f"{REMEMBERED_BATCHES} at the most, as brokers remember no more batches of a "
+                f"at most {REMEMBERED_BATCHES}, because brokers remember no more batches of a "
                 "producer"
             )
         if settings.linger_ms >= view.settings.delivery_timeout_ms:
@@ -64,7 +65,6 @@ class Producer:
             )
         self.settings = settings
         self._view = view
-        self._now_ms = view.clock.now_ms
         self._accumulator = RecordAccumulator(
             view.settings,
             batch_bytes=settings.batch_bytes,
@@ -85,6 +85,17 @@ class Producer:
         self._appender = RecordAppender(
             view, self._accumulator, self._sender, buffer_bytes=settings.buffer_bytes
         )
+        # While records are incomplete, tasks and timers of the sender keep the producer alive, so
+        # that its client can close it.
+        self._sender.owner = self
+        #: The records by topic that failed when the producer was closed and no call could raise
+        #: their error: its block ended with an exception, or `close` was cancelled.
+        self.undelivered: dict[str, list[ProducerRecord]] = {}
+
+    @property
+    def is_closed(self) -> bool:
+        """True once `close` was called."""
+        return self._appender.is_closed
 
     async def __aenter__(self) -> Self:
         return self
@@ -95,25 +106,38 @@ class Producer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        timeout_ms = None if error is None else self._view.settings.error_flush_ms
         try:
             await asyncio.sleep(0)  # lets tasks that the block has created call `send` first
         finally:
-            try:
-                await self.close(timeout_ms=timeout_ms)
-            except DeliveryError as failure:
-                if error is None:
-                    raise
-                error.add_note(f"besides: {failure}")
+            if error is None:
+                await self.close()
+            else:
+                try:
+                    await self._close_after_error()
+                except DeliveryError as failure:
+                    error.add_note(f"besides: {failure}")
+
+    async def _close_after_error(self, timeout_ms: int | None = None) -> None:
+        """Closes the producer within `timeout_ms`, by default `error_flush_ms`.
+
+        Logs the records that were not delivered.
+        """
+        if timeout_ms is None:
+            timeout_ms = self._view.settings.error_flush_ms
+        try:
+            await self.close(timeout_ms=timeout_ms)
+        except DeliveryError as failure:
+            self._report_undelivered(failure)
+            raise
 
     async def close(self, *, timeout_ms: int | None = None) -> None:
         """Refuses further calls, and sends all records of earlier calls.
 
-        Calls that wait for metadata or memory, or have more records, have `delivery_timeout_ms` to
-        append their records. Records that are not appended or acked after `timeout_ms`, or when the
-        close is cancelled, fail: their own calls raise DeliveryError. `close` raises DeliveryError
-        as `flush` does. If an `async with` block ends with an exception, `timeout_ms` is
-        `error_flush_ms`.
+        Calls that have not appended all of their records, for example because they wait for
+        metadata or memory, have `delivery_timeout_ms` to append them. Records that are not appended
+        or acked after `timeout_ms`, or when the close is cancelled, fail: their own calls raise
+        DeliveryError. `close` raises DeliveryError as `flush` does. If an `async with` block ends
+        with an exception, `timeout_ms` is `error_flush_ms`.
         """
         _check_timeout(timeout_ms)
         self._view.loop_guard.check()
@@ -130,29 +154,38 @@ class Producer:
             if timeout_ms is not None:
                 timeout_ms = max(0, timeout_ms - round((clock.monotonic() - started_at) * 1000))
             await self._within_timeout(timeout_ms, self._until_batches_completed())
-        finally:
+        except BaseException:
             self._appender.append_queues.close()
             await self._sender.close()
+            self._report_undelivered(self._unretrieved())
+            raise
+        await self._sender.close()
         self._raise_unretrieved()
 
     async def flush(self, *, timeout_ms: int | None = None) -> None:
         """Waits until every record of all calls so far is acked or has failed.
 
-        A call counts with all records of its list or iterator, even if it still waits for metadata
-        or memory. Raises DeliveryError with the failed records of `enqueue` whose delivery no
-        caller has awaited; each is reported once. Raises RequestTimeoutError after `timeout_ms`;
-        calls and records in flight continue.
+        It also waits for records that a call has not appended yet, because the call waits for
+        metadata or memory. Raises DeliveryError with the failed records of `enqueue` and
+        `send_batch` whose delivery no caller has awaited; each is reported once. Raises
+        RequestTimeoutError if a call or a record is incomplete after `timeout_ms`; all of them
+        continue.
         """
         _check_timeout(timeout_ms)
         self._view.loop_guard.check()
         if not await self._within_timeout(timeout_ms, self._until_all_completed()):
             waiting = len(self._appender.append_queues.tickets())
+            incomplete = self._accumulator.incomplete_records
             calls = f", and {waiting} calls have more records" if waiting else ""
-            raise RequestTimeoutError(
-                f"{self._accumulator.incomplete_records} records were not acknowledged{calls} "
-                f"within {timeout_ms} ms"
-            )
+            if waiting or incomplete:
+                raise RequestTimeoutError(
+                    f"{incomplete} records were not acknowledged within {timeout_ms} ms{calls}"
+                )
         self._raise_unretrieved()
+
+    async def _send_buffered(self, timeout_ms: int | None) -> None:
+        """Waits as `flush` does, but raises no error: `close` raises it."""
+        await self._within_timeout(timeout_ms, self._until_all_completed())
 
     async def _within_timeout(self, timeout_ms: int | None, waiting: Awaitable[None]) -> bool:
         """Waits for at most `timeout_ms`; returns True if `waiting` has ended."""
@@ -171,7 +204,10 @@ class Producer:
         await self._until_batches_completed()
 
     async def _until_calls_done(self) -> None:
-        """Waits until the calls that wait now have appended their records, or have failed."""
+        """Waits for the sends that now wait for metadata or memory.
+
+        Returns when each of them has appended its records, or has failed.
+        """
         tickets = self._appender.append_queues.tickets()
         if tickets:
             self._appender.stop_lingering()
@@ -183,12 +219,22 @@ class Producer:
             self._appender.stop_lingering()
             await asyncio.wait(set(self._accumulator.incomplete))
 
+    def _unretrieved(self) -> DeliveryError | None:
+        """Returns the failures of deliveries that no caller has awaited, as one error, or None."""
+        return DeliveryError.joined(self._accumulator.unretrieved_failures())
+
     def _raise_unretrieved(self) -> None:
-        failed = self._accumulator.unretrieved_failures()
-        if failed:
-            first = failed[0]
-            records = [record for failure in failed for record in failure.records]
-            raise DeliveryError(first.topic, first.partition, records, first.cause) from first.cause
+        failure = self._unretrieved()
+        if failure is not None:
+            raise failure from failure.cause
+
+    def _report_undelivered(self, failure: DeliveryError | None) -> None:
+        """Logs the records that failed, and adds them to `undelivered`."""
+        if failure is None:
+            return
+        for topic, records in failure.by_topic.items():
+            self.undelivered.setdefault(topic, []).extend(records)
+        logger.warning("%s; `undelivered` of the producer has the records", failure)
 
     async def send(
         self,
@@ -202,14 +248,14 @@ class Producer:
     ) -> Ack:
         """Sends one record, and waits until it is acked.
 
-        `timestamp` is in ms, now by default. Without `partition` the hash of the key chooses it.
-        Without a key the records of one batch go to one partition, and the next batch to the next
-        partition (KIP-480). Concurrent calls share batches. If the call is cancelled, the record
-        may still be sent.
+        `timestamp` is in ms, now by default. If `partition` is None, the hash of the key determines
+        the partition. Records without a key go to one partition until a batch is full or is sent,
+        then to the next partition (KIP-480). Concurrent calls share batches. If the call is
+        cancelled, the record may still be sent.
 
-        Raises DeliveryError, which has the record, also for a topic that does not exist;
-        EncodeError for values that cannot be encoded, or a partition that the topic does not have;
-        and ConfigurationError once the producer is closed.
+        Raises DeliveryError, which has the record, if the record is not acked, for example because
+        the topic does not exist. Raises EncodeError for values that cannot be encoded, or a
+        partition that the topic does not have, and ConfigurationError once the producer is closed.
         """
         record = ProducerRecord(value, key, headers, timestamp, partition)
         batch, position = await self._appender.append(topic, record, is_single=True)
@@ -234,10 +280,11 @@ class Producer:
         timestamp: int | None = None,
         partition: int | None = None,
     ) -> Delivery:
-        """Appends one record, and waits for memory only; `await delivery` returns the `Ack`.
+        """Appends one record, and does not wait for its ack; `await delivery` returns the `Ack`.
 
-        The next `flush` or `close` raises the failure of a delivery that no caller awaits. Raises
-        the same errors as `send`, and DeliveryError only if the record cannot be appended.
+        Waits only until it can append the record: for metadata of the topic, and for memory. The
+        next `flush` or `close` raises the failure of a delivery that no caller awaits. Raises the
+        errors of `send`; DeliveryError only if the record cannot be appended.
         """
         record = ProducerRecord(value, key, headers, timestamp, partition)
         batch, position = await self._appender.append(topic, record)
@@ -257,12 +304,12 @@ class Producer:
     ) -> Ack:
         """Sends an event as one record, and waits until it is acked.
 
-        The event makes the record: `event.to_kafka_record(mode, **options)`. For events of
+        `event.to_kafka_record(mode, **options)` returns the record. For events of
         `kproto_cloudevents` the options are those of `to_kafka`: `key`, `key_mapper`, `headers`,
         `event_format`, `repeat_attributes`, `message_format`. An event that was read from a record
-        is sent as the same record, with its key.
+        is sent as the same record, with its key, unless `mode` or an option changes the record.
 
-        Raises the error of an event that cannot be written, EncodeError for an object that is no
+        Raises the error of an event that cannot be converted, EncodeError for an object that is no
         event, and the errors of `send`.
         """
         key, value, headers = record_of_event(event, mode, options)
@@ -282,14 +329,14 @@ class Producer:
     ) -> Acks:
         """Sends many events as `send_event` does; waits until all are acked.
 
-        If an event of a list or another collection cannot be written, nothing is sent. An iterator
-        is read while records are sent, so the events before the broken one are sent.
+        If an event of a list or another collection cannot be converted, no record is sent. An
+        iterator is read while records are sent, so the events before the invalid one are sent.
 
-        Raises the error of an event that cannot be written, as `send_event` does, and the errors of
-        `send_many`.
+        Raises the error of an event that cannot be converted, as `send_event` does, and the errors
+        of `send_many`.
         """
         if hasattr(events, "to_kafka_record"):
-            raise EncodeError("events is one event: give a list of them, or use send_event")
+            raise EncodeError("events is one event: pass a list of events, or use send_event")
         records = (
             ProducerRecord(value, key, headers, timestamp, partition)
             for key, value, headers in (record_of_event(each, mode, options) for each in events)
@@ -302,17 +349,18 @@ class Producer:
         """Sends many records; waits until all are acked.
 
         An element is a value, or a `ProducerRecord` with key, headers and so on. Records of one
-        partition keep their order; records of later calls to the topic follow the last of them. If
-        an element cannot be encoded, or if `values` itself raises, the records before it are sent,
-        and the call waits for them. If the call is cancelled, appended records may still be sent.
+        partition keep their order, and the records of later calls for the topic follow them.
+        If an element cannot be encoded, or if `values` itself raises, the call sends the records
+        before that element, and waits for their acks. If the call is cancelled, appended records
+        may still be sent.
 
-        Raises DeliveryError, which has every record read from `values` that has no ack, and the
-        errors of `send`; an EncodeError names its element. Once a record has failed, or the
-        producer is closed, no further records are read. Then the error has the remaining records of
-        a list; an iterator keeps them.
+        Raises the errors of `send`. A DeliveryError has every record that was read from `values`
+        and not acked; an EncodeError names the index of the element. Once a record has failed, or
+        the producer is closed, no further elements are read. Then the error also has the remaining
+        records of a list; an iterator keeps them.
         """
         if isinstance(values, ProducerRecord):
-            raise EncodeError("values is one record: give a list of them, or use send")
+            raise EncodeError("values is one record: pass a list of records, or use send")
         acks = Acks()
         try:
             await self._appender.append_many(topic, values, acks)
@@ -332,19 +380,17 @@ class Producer:
     ) -> BatchDelivery:
         """Appends a batch of encoded records, for callers that encode many records at once.
 
-        Waits for memory only; `await delivery` returns the `Ack` of the batch's first record. The
-        batch is compressed, gets its sequence and is sent as any other batch, after the earlier
-        records of its partition. The next `flush` or `close` raises the failure of a delivery that
-        no caller awaits.
+        Waits only until it can append the batch, as `enqueue` does; `await delivery` returns the
+        `Ack` of the batch's first record. The batch is compressed, gets its sequence and is sent as
+        any other batch, after the earlier records of its partition. The next `flush` or `close`
+        raises the failure of a delivery that no caller awaits.
 
-        Raises the errors of `enqueue`; EncodeError also for a partition that the topic does not
-        have, and ConfigurationError if a hook needs each record, or for brokers before 0.11.
+        Raises EncodeError for a batch without records, an invalid timestamp, or a partition that
+        the topic does not have. Raises ConfigurationError if a hook needs each record, for brokers
+        before 0.11, and once the producer is closed. If it cannot append the batch, it raises the
+        cause, such as RequestTimeoutError, and no DeliveryError.
         """
-        if records.count < 1 or not records.data:
-            raise EncodeError("a batch wants one record at least")
-        timestamp = self._now_ms() if records.timestamp is None else records.timestamp
-        content = GrowingBatch.of_encoded(records.data, records.count, checked_timestamp(timestamp))
-        batch = await self._appender.append_encoded(topic, partition, content)
+        batch = await self._appender.append_encoded(topic, partition, records)
         delivery = BatchDelivery(batch)
         batch.deliveries.append(delivery)
         return delivery
@@ -352,9 +398,10 @@ class Producer:
     async def _outcome(
         self, topic: str, acks: Acks, left: list[ProducerRecord]
     ) -> DeliveryError | None:
-        """Waits for the outcome of all records; returns one error of those that failed.
+        """Waits for the outcome of the appended records; returns one error with all that failed.
 
-        The error has also the records in `left`, which were not appended. None if all were acked.
+        The error also has the records in `left`, which were not appended. Returns None if all
+        appended records were acked.
         """
         batches = acks.batches()
         if batches:

@@ -2,17 +2,18 @@
 
 Sans-IO, without batches. `ProducerState` has the producer id of InitProducerId, for all partitions;
 a `PartitionSequence` has the epoch and the next sequence number of one partition. By these rules
-each record is stored once and in order:
+no record is stored twice, and the records of a partition are stored in order:
 
 | event | effect on the sequence of the partition | effect on the producer |
 |---|---|---|
-| the first batch under a producer id | it is sent alone, with sequence 0, until it is acked | – |
+| the first batch under an id and epoch | it is sent alone, with sequence 0, until it is acked | – |
 | a batch is acked | up to `max_in_flight` batches may be in flight | – |
 | a batch fails for good | later batches restart at 0 under the next epoch | – |
-| … and the id has no epoch left | later batches wait for another id | InitProducerId is sent |
+| … and no epoch of the id is usable | later batches wait for another id | InitProducerId is sent |
 
 Each partition bumps its own epoch, because brokers keep the epoch by partition. A transactional
-producer has one epoch for all partitions; it keeps it in `ProducerState.identity`.
+producer, which kproto does not have, would keep one epoch for all partitions in
+`ProducerState.identity`.
 """
 
 from __future__ import annotations
@@ -60,10 +61,10 @@ NO_PRODUCER_ID: Final = ProducerIdAndEpoch(-1, -1)
 def identity_after_failure(
     identity: ProducerIdAndEpoch, error: KprotoError
 ) -> ProducerIdAndEpoch | None:
-    """Returns the identity for the batches after one that failed for good under `identity`.
+    """Returns the producer id and epoch for batches after a batch that failed under `identity`.
 
-    That is the next epoch of the same producer id: a broker then refuses the failed batch if it
-    still arrives. None if another producer id must be requested.
+    The result is the next epoch of the same producer id: a broker then refuses the failed batch if
+    it still arrives. Returns None if another producer id must be requested.
     """
     is_lost = isinstance(error, BrokerResponseError) and error.code in _LOSES_PRODUCER_ID
     if is_lost or identity.producer_epoch >= LAST_EPOCH:
@@ -82,12 +83,12 @@ class OutOfOrderAction(Enum):
 
 
 class PartitionSequence:
-    """The producer identity and the next sequence number of one partition.
+    """The producer id and epoch, and the next sequence number, of one partition.
 
-    `identity` is None until the first batch has a sequence, and while another producer id is
-    needed. `is_acked` is True once a broker has acked a batch under it. After a batch has failed
-    for good, `must_restart` is True: the next batch has sequence 0. `unresolved_sequence` is True
-    if the failed batch may be stored all the same.
+    `identity` is the producer id and epoch; None until the first batch has a sequence, and while
+    another producer id is needed. `is_acked` is True once a broker has acked a batch under
+    `identity`. After a batch has failed for good, `must_restart` is True: the next batch has
+    sequence 0. `unresolved_sequence` is True if the broker may have stored the failed batch.
     """
 
     __slots__ = ("identity", "is_acked", "must_restart", "next_sequence", "unresolved_sequence")
@@ -102,10 +103,10 @@ class PartitionSequence:
     def assign(
         self, count: int, producer_identity: ProducerIdAndEpoch
     ) -> tuple[ProducerIdAndEpoch, int]:
-        """Returns the identity and the base sequence of the next batch, of `count` records.
+        """Returns the producer id and epoch, and the base sequence, of the partition's next batch.
 
-        The identity is the partition's own, or else `producer_identity`. The sequence is -1 for a
-        producer that is not idempotent.
+        The batch has `count` records. If the partition has no `identity`, it takes
+        `producer_identity`. The sequence is -1 for a producer that is not idempotent.
         """
         if self.identity is None or self.must_restart:
             self.identity = self.identity or producer_identity
@@ -124,9 +125,10 @@ class PartitionSequence:
     def on_out_of_order(
         self, *, must_keep_sequence: bool, maybe_stored: bool, has_unacked_predecessor: bool
     ) -> OutOfOrderAction:
-        """Returns the reaction to a batch that a broker refused as out of order.
+        """Returns the reaction after OUT_OF_ORDER_SEQUENCE_NUMBER for a batch of the partition.
 
-        `must_keep_sequence` and `maybe_stored` are those of the batch.
+        `must_keep_sequence` and `maybe_stored` are those of the batch. `has_unacked_predecessor` is
+        True if an earlier batch of the partition is in flight or to be retried.
         """
         if must_keep_sequence:
             return OutOfOrderAction.FAIL
@@ -140,9 +142,10 @@ class PartitionSequence:
 
 
 class ProducerState:
-    """The producer id of one producer; `is_idempotent` is False for a producer without one.
+    """The producer id and epoch of one producer.
 
-    `identity` is None while a producer id has to be requested (InitProducerId).
+    `identity` has both; it is None while a producer id has to be requested (InitProducerId). If
+    `is_idempotent` is False, the producer has no producer id: `identity` is NO_PRODUCER_ID.
     """
 
     __slots__ = ("identity", "is_idempotent")
@@ -162,7 +165,10 @@ class ProducerState:
     def assign(
         self, partition_sequence: PartitionSequence, count: int
     ) -> tuple[ProducerIdAndEpoch, int]:
-        """Returns the identity and the base sequence of the next batch of a partition."""
+        """Returns producer id and epoch, and the base sequence, of the next batch of a partition.
+
+        The batch has `count` records.
+        """
         return partition_sequence.assign(count, self.identity or NO_PRODUCER_ID)
 
     def on_batch_failed(
@@ -175,7 +181,9 @@ class ProducerState:
     ) -> None:
         """Restarts the sequence of a partition whose batch under `identity` failed for good.
 
-        The broker may have stored the batch or not, so the next expected sequence is unknown.
+        With `maybe_stored` the broker may have stored the batch, so it is unknown which sequence
+        the broker expects next. Has no effect if the partition has another producer id or epoch by
+        now.
         """
         if not self.is_idempotent or identity != partition_sequence.identity:
             return

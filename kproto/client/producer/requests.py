@@ -1,4 +1,4 @@
-"""Builds Produce requests, and reads their responses. Plain data."""
+"""Encodes batches, builds their Produce requests, and reads the responses. Plain data."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from typing import Final
 from ...messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from ...messages.produce_response import PartitionProduceResponse, ProduceResponse
 from ...protocol.error_codes import code_of, error_of_code
+from ...records import encode_message_set
 from ...wire.errors import BrokerResponseError, EncodeError
 from ...wire.faults import WireFault
 from ...wire.uuid import ZERO_UUID, Uuid
 from ...wire.writing import write_bytes, write_compact_bytes
 from ..metadata.cluster import LeaderHint, TopicPartition
+from ..release import MAGIC_OF_BATCHES
 from .batch import ProducerBatch
 
 __all__ = [
-    "SingleBatchRequest",
+    "ProduceRequestTemplate",
+    "encode_batch",
     "highest_produce_version",
+    "invalid_records",
     "leader_hints",
     "partition_responses",
     "produce_error",
@@ -34,10 +38,33 @@ _BY_TOPIC_ID: Final = 13
 _STORED: Final = frozenset({0, code_of("DUPLICATE_SEQUENCE_NUMBER")})
 
 
+def encode_batch(batch: ProducerBatch, compression: str, magic: int = MAGIC_OF_BATCHES) -> None:
+    """Encodes the records of a batch as its `data`, unless they are encoded already.
+
+    A message set, of a `magic` before 2, has no sequence. Raises MissingCodecError. For a message
+    set also raises EncodeError if a record has headers, and ConfigurationError for zstd.
+    """
+    if batch.data is not None and batch.magic == magic:
+        return
+    batch.magic = magic
+    if magic < MAGIC_OF_BATCHES:
+        records = [
+            (each.key, each.value, each.headers, each.timestamp) for each in batch.decoded_records()
+        ]
+        batch.data = encode_message_set(records, magic=magic, compression=compression)
+    else:
+        batch.data = batch.content.build(
+            compression=compression,
+            producer_id=batch.identity.producer_id,
+            producer_epoch=batch.identity.producer_epoch,
+            base_sequence=batch.sequence,
+        )
+
+
 def produce_request(
     batches: Sequence[ProducerBatch], ids: dict[str, Uuid], timeout_ms: int
 ) -> ProduceRequest:
-    """Returns the request for `batches` of different partitions; `ids` maps topic names."""
+    """Returns the request for `batches` of different partitions; `ids` maps topic names to ids."""
     topics: dict[str, list[PartitionProduceData]] = {}
     for batch in batches:
         data = PartitionProduceData(index=batch.partition, records=batch.data)
@@ -53,11 +80,11 @@ def _produce_request(topic_data: list[TopicProduceData], timeout_ms: int) -> Pro
     return ProduceRequest(acks=ACKS_ALL, timeout_ms=timeout_ms, topic_data=topic_data)
 
 
-class SingleBatchRequest:
-    """A Produce request for one batch, encoded in advance in one version, except for the batch.
+class ProduceRequestTemplate:
+    """The bytes around the batch in a Produce request for one batch, in one `version`.
 
-    The bytes around the batch are the same for all batches of a partition, until its topic id
-    changes. `ids` maps the topic's name to that id.
+    They are encoded in advance, because they are the same for all batches of a partition, until
+    the topic id changes. `ids` maps the topic's name to the topic id.
     """
 
     __slots__ = ("_prefix", "_suffix", "_write", "ids", "topic_id", "version")
@@ -86,7 +113,10 @@ class SingleBatchRequest:
         self._suffix = empty[at + len(b"".join(length)) :]
 
     def encode(self, records: bytes) -> list[bytes]:
-        """Returns the request for a batch in pieces, to be joined. Raises EncodeError."""
+        """Returns the encoded request with the batch `records`, in pieces.
+
+        Raises EncodeError for a batch over 2 GiB.
+        """
         pieces = [self._prefix]
         try:
             self._write(pieces.append, records)
@@ -99,14 +129,14 @@ class SingleBatchRequest:
 
 
 def highest_produce_version(ids: Iterable[Uuid]) -> int:
-    """Returns the highest usable version: below 13 if an id is unknown, because 13 has ids only."""
+    """Returns the highest usable version of Produce: 12 if a topic id in `ids` is zero, else 13."""
     return _BY_TOPIC_ID - 1 if ZERO_UUID in ids else _BY_TOPIC_ID
 
 
 def partition_responses(
     response: ProduceResponse, ids: dict[str, Uuid]
 ) -> dict[tuple[str, int], PartitionProduceResponse]:
-    """Returns the part of the response for each partition; `ids` maps topic names to topic ids."""
+    """Returns the result of each partition in a response; `ids` maps topic names to topic ids."""
     names = {topic_id: name for name, topic_id in ids.items() if topic_id != ZERO_UUID}
     return {
         (topic.name or names.get(topic.topic_id, ""), data.index): data
@@ -132,7 +162,25 @@ def produce_error(
     """Returns the error of a batch; None if the broker has stored it."""
     if answer.error_code in _STORED:
         return None
-    detail = f": {answer.error_message}" if answer.error_message else ""
-    return error_of_code(
-        answer.error_code, f"producing to {batch.topic}[{batch.partition}]{detail}"
-    )
+    return _produce_error(answer.error_code, batch, answer.error_message)
+
+
+def _produce_error(code: int, batch: ProducerBatch, message: str | None) -> BrokerResponseError:
+    detail = f": {message}" if message else ""
+    return error_of_code(code, f"producing to {batch.topic}[{batch.partition}]{detail}")
+
+
+def invalid_records(
+    answer: PartitionProduceResponse, batch: ProducerBatch
+) -> dict[int, BrokerResponseError]:
+    """Returns the error of each invalid record by its position in the batch (KIP-467, v8 on).
+
+    Returns an empty dict if the response names no record of the batch.
+    """
+    return {
+        each.batch_index: _produce_error(
+            answer.error_code, batch, each.batch_index_error_message or answer.error_message
+        )
+        for each in answer.record_errors
+        if 0 <= each.batch_index < batch.count
+    }

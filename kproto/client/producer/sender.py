@@ -1,16 +1,17 @@
 """`Sender`: sends the batches that the accumulator plans, in one request per broker.
 
-It runs the plan when a record or a response arrives, or when a batch is due. The batch of a single
-record is sent at once if no other batch precedes it. A response is processed in the iteration of
-the event loop in which it arrives. A task runs only while it waits for a connection or for a free
-slot on it, so nothing runs while there is nothing to send.
+It runs the plan when a record or a response arrives, or when a batch is due. `send_immediately`
+sends the batch of a single record without a plan. Tasks run only for requests that must wait, for
+example for a connection or for a free slot on it, and for metadata and producer ids: so none runs
+while there is nothing to send. Without a task, a response is processed in the iteration of the
+event loop in which it arrives.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 from ...clock import Timer
@@ -19,6 +20,7 @@ from ...messages.init_producer_id_request import InitProducerIdRequest
 from ...messages.produce_request import ProduceRequest
 from ...messages.produce_response import PartitionProduceResponse, ProduceResponse
 from ...protocol.error_codes import raise_for_code
+from ...tasks import start_task
 from ...wire.errors import KprotoError, ProtocolError, RequestTimeoutError
 from ...wire.uuid import ZERO_UUID, Uuid
 from ..metadata.cluster import TopicPartition, no_leader_error
@@ -29,15 +31,17 @@ from ..release import MAGIC_OF_BATCHES
 from .accumulator import PartitionQueue, RecordAccumulator
 from .batch import ProducerBatch
 from .producer_state import ProducerIdAndEpoch
-from .record_validation import CompressionName
 from .requests import (
-    SingleBatchRequest,
+    ProduceRequestTemplate,
+    encode_batch,
     highest_produce_version,
+    invalid_records,
     leader_hints,
     partition_responses,
     produce_error,
     produce_request,
 )
+from .settings import CompressionName
 
 __all__ = ["Sender"]
 
@@ -45,7 +49,7 @@ _NEVER: Final = float("inf")
 
 
 class Sender:
-    """Sends the batches of the accumulator; `completed` is set whenever batches have completed."""
+    """Sends the batches of the accumulator; sets `completed` whenever batches may be complete."""
 
     def __init__(
         self,
@@ -62,7 +66,7 @@ class Sender:
         self._compression = compression
         # The broker's timeout is shorter than the client's, so that its error response arrives.
         self._timeout_ms = view.settings.request_timeout_ms * 3 // 4
-        self._single_requests: dict[TopicPartition, SingleBatchRequest] = {}
+        self._single_requests: dict[TopicPartition, ProduceRequestTemplate] = {}
         self._is_scheduled = False
         self._timer: Timer | None = None
         self._timer_at = _NEVER
@@ -73,6 +77,7 @@ class Sender:
         self._is_refreshing = False
         self._is_initializing = False
         self._closed = False
+        self.owner: object = None  # the producer
 
     def wake(self) -> None:
         """Runs the plan in the next iteration of the event loop.
@@ -110,7 +115,10 @@ class Sender:
             self.completed.set()
 
     def _schedule(self, at: float) -> None:
-        """Sets the timer to `at`, unless an earlier one is set, which runs the plan, too."""
+        """Sets the timer to `at`, unless it is already set to an earlier time.
+
+        The plan that runs at the earlier time sets the timer again.
+        """
         if at == _NEVER or (self._timer is not None and self._timer_at <= at):
             return
         self._stop_timer()
@@ -156,7 +164,7 @@ class Sender:
         return queues
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
+        task = start_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._on_task_done)
 
@@ -167,7 +175,7 @@ class Sender:
     # Leaders and producer ids
 
     async def _refresh_leaders(self, queues: Sequence[PartitionQueue]) -> None:
-        """Refreshes metadata; a queue that still has no leader backs off."""
+        """Refreshes metadata; a queue that still has no leader backs off, or fails its batches."""
         view = self._view
         try:
             found = await view.refresh({queue.topic for queue in queues})
@@ -184,7 +192,10 @@ class Sender:
             self._is_refreshing = False
 
     async def _init_producer_id(self) -> None:
-        """Requests a producer id (InitProducerId)."""
+        """Requests a producer id.
+
+        Disables optional idempotence if the brokers have no producer ids.
+        """
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
         try:
             connection = await self._view.connection_for(request)
@@ -194,7 +205,7 @@ class Sender:
                 return
             version = connection.version_of(InitProducerIdRequest)
             response = await connection.request(request, version=version)
-            raise_for_code(response.error_code, "asking for a producer id")
+            raise_for_code(response.error_code, "requesting a producer id")
         except KprotoError as error:
             for queue in list(self._accumulator.active_queues.values()):
                 if queue.pending and queue.needs_producer_id:
@@ -215,7 +226,8 @@ class Sender:
     def send_immediately(self, batch: ProducerBatch) -> bool:
         """Sends a batch at once, if no batch precedes it and its leader has no request in flight.
 
-        Returns False if the batch waits for the next run of the plan.
+        Otherwise returns False, and the next plan sends the batch. Also returns False if the batch
+        lingers, or if a plan is scheduled already.
         """
         if self._is_scheduled or self._closed:
             return False
@@ -261,10 +273,10 @@ class Sender:
                 raise
 
     def _encode_batches(self, batches: dict[TopicPartition, ProducerBatch], magic: int) -> None:
-        """Encodes batches in the format of their broker."""
+        """Encodes batches in the format of their broker; removes those that cannot be encoded."""
         for tp, batch in list(batches.items()):
             try:
-                batch.build(self._compression, magic)
+                encode_batch(batch, self._compression, magic)
             except KprotoError as error:
                 self._on_failure(batches.pop(tp), error)
 
@@ -297,15 +309,18 @@ class Sender:
 
     def _single_request(
         self, connection: BrokerConnection, batch: ProducerBatch
-    ) -> SingleBatchRequest:
-        """Returns the request for one batch, encoded once per partition and topic id."""
+    ) -> ProduceRequestTemplate:
+        """Returns the encoded bytes around the batch in a request with a single batch.
+
+        Reuses them while topic id and version are the same.
+        """
         tp = batch.topic, batch.partition
         info = self._view.cluster.topics.get(batch.topic)
         topic_id = ZERO_UUID if info is None else info.topic_id
         version = connection.version_of(ProduceRequest, highest_produce_version((topic_id,)))
         known = self._single_requests.get(tp)
         if known is None or known.topic_id is not topic_id or known.version != version:
-            known = SingleBatchRequest(*tp, topic_id, self._timeout_ms, version)
+            known = ProduceRequestTemplate(*tp, topic_id, self._timeout_ms, version)
             self._single_requests[tp] = known
         return known
 
@@ -360,7 +375,7 @@ class Sender:
     def _request(
         self, connection: BrokerConnection, batches: dict[TopicPartition, ProducerBatch]
     ) -> tuple[ProduceRequest, dict[str, Uuid], int]:
-        """Returns the request for these batches, the ids of their topics, and its version."""
+        """Returns the request for these batches, the topic ids by name, and the version."""
         topics = self._view.cluster.topics
         ids = {name: topics[name].topic_id if name in topics else ZERO_UUID for name, _ in batches}
         version = connection.version_of(ProduceRequest, highest_produce_version(ids.values()))
@@ -373,7 +388,10 @@ class Sender:
         ids: dict[str, Uuid],
         response: Response,
     ) -> None:
-        """Passes the result for each batch to the accumulator. Raises ProtocolError."""
+        """Passes the result for each batch to the accumulator.
+
+        Raises ProtocolError if the response lacks a batch.
+        """
         assert isinstance(response, ProduceResponse)
         found = partition_responses(response, ids)
         has_hints = False
@@ -389,7 +407,8 @@ class Sender:
             if error is None:
                 self._accumulator.on_ack(batch, result.base_offset, result.log_append_time_ms)
             else:
-                self._on_failure(batch, error, moved=self._has_leader_moved(tp, result))
+                moved = self._has_leader_moved(tp, result)
+                self._on_failure(batch, error, moved=moved, invalid=invalid_records(result, batch))
         if batches:
             raise ProtocolError(
                 f"{connection.address}: the response to a Produce lacks "
@@ -414,19 +433,29 @@ class Sender:
             handler({"message": what, "exception": fault})
 
     def _has_leader_moved(self, tp: TopicPartition, result: PartitionProduceResponse) -> bool:
-        """Returns True if the response names a leader, and the known leader is another broker."""
+        """Returns True if `result` names a leader, and the known leader has changed.
+
+        It has changed if it is not the broker to which the batch was sent.
+        """
         cluster = self._view.cluster
         leader = cluster.leader(*tp)
         node = self._accumulator.queues[tp].node
         return result.current_leader.leader_id >= 0 and leader in cluster.brokers and leader != node
 
-    def _on_failure(self, batch: ProducerBatch, error: KprotoError, *, moved: bool = False) -> None:
+    def _on_failure(
+        self,
+        batch: ProducerBatch,
+        error: KprotoError,
+        *,
+        moved: bool = False,
+        invalid: Mapping[int, KprotoError] | None = None,
+    ) -> None:
         now = self._view.clock.monotonic()
-        self._accumulator.on_failure(batch, error, now, moved=moved)
+        self._accumulator.on_failure(batch, error, now, moved=moved, invalid=invalid)
 
 
 def _abort_error(fault: BaseException) -> KprotoError:
     """Returns the error of batches that the producer drops after `fault`."""
     if isinstance(fault, asyncio.CancelledError):
         return KprotoError("the producer was closed before that")
-    return KprotoError(f"the producer failed before that, by a fault of its own: {fault!r}")
+    return KprotoError(f"the producer had an internal error before that: {fault!r}")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from ...records import codec_for_name
 from ...wire.checks import check_least
 from ...wire.errors import ConfigurationError
-from .record_validation import CompressionName
 
-__all__ = ["REMEMBERED_BATCHES", "ProducerSettings"]
+__all__ = ["REMEMBERED_BATCHES", "CompressionName", "ProducerSettings"]
+
+CompressionName: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
 #: The number of batches that a broker remembers of a producer, to detect duplicates (KIP-98).
 REMEMBERED_BATCHES: Final = 5
@@ -23,22 +24,23 @@ class ProducerSettings:
     """The settings of a producer. Times are in ms, sizes in bytes.
 
     Raises ConfigurationError for a setting that cannot work, MissingCodecError for a compression
-    that needs a package.
+    whose package is not installed.
     """
 
     #: The codec of batches (compression.type).
     compression: CompressionName = "none"
     #: The largest batch before compression (batch.size): brokers refuse a batch of more than
-    #: 1,048,588 bytes by default (max.message.bytes). A larger record is sent alone.
+    #: 1,048,588 bytes by default (max.message.bytes). A larger record is sent in a batch of its
+    #: own.
     batch_bytes: int = 1_000_000
-    #: The most bytes of records that wait for their acks (buffer.memory); calls that would exceed
-    #: it wait for memory.
+    #: While more bytes of records than this wait for their acks, further calls wait
+    #: (buffer.memory).
     buffer_bytes: int = 33_554_432
     #: How long a batch that is not full waits for more records (linger.ms).
     linger_ms: int = 0
     #: The most requests in flight to one broker (max.in.flight.requests.per.connection): at most 5
     #: with idempotence, because brokers remember only 5 batches of a producer. Without idempotence
-    #: one batch of a partition is in flight.
+    #: at most one batch of each partition is in flight.
     max_in_flight: int = REMEMBERED_BATCHES
     #: True if retries must store no record twice (enable.idempotence). None means True, except for
     #: brokers before Kafka 0.11, which have no producer ids.

@@ -8,15 +8,16 @@ or in bare frames after SaslHandshake v0). A client's loop is the same for all m
     while not exchange.done:
         token = exchange.next(await send(token))
 
-Exchanges use no socket and no clock. They draw random nonces unless the caller passes them.
+Exchanges use no socket and no clock. A SCRAM exchange draws a random nonce unless the caller passes
+one.
 """
 
 from .credentials import (
     MIN_ITERATIONS,
     CredentialLookup,
     Credentials,
+    PasswordSalter,
     SaltedCredential,
-    SaltedPasswords,
 )
 from .exchange import ClientExchange, ServerExchange
 from .mechanisms import MECHANISMS, Mechanism, client_exchange, server_exchange
@@ -51,10 +52,10 @@ __all__ = [
     "Mechanism",
     "OAuthBearerClient",
     "OAuthBearerServer",
+    "PasswordSalter",
     "PlainClient",
     "PlainServer",
     "SaltedCredential",
-    "SaltedPasswords",
     "ScramSha256Client",
     "ScramSha256Server",
     "ScramSha512Client",

@@ -24,22 +24,22 @@ __all__ = [
     "MIN_ITERATIONS",
     "CredentialLookup",
     "Credentials",
+    "PasswordSalter",
     "SaltedCredential",
-    "SaltedPasswords",
     "Salting",
 ]
 
 #: Fewest PBKDF2 rounds: the minimum of RFC 7677, 4, and of Kafka's client and broker.
 MIN_ITERATIONS: Final = 4096
 
-#: The error for an unknown user and for a wrong password: it does not reveal which of them.
+#: The error for an unknown user and for a wrong password: it does not reveal which of the two.
 INVALID_CREDENTIALS: Final = "invalid user name or password"
 
 #: Bytes of a new random salt.
 SALT_BYTES: Final = 16
 
-#: The number of cached salted passwords per user: all brokers of a cluster have the same salt, and
-#: each change of the password adds one.
+#: The most salted passwords that `PasswordSalter` caches. All brokers of a cluster store the same
+#: salt for a user; each change of the password brings a new salt.
 MAX_CACHED_PASSWORDS: Final = 4
 
 
@@ -47,9 +47,9 @@ MAX_CACHED_PASSWORDS: Final = 4
 class Credentials:
     """Holds a client's user name and password, or a delegation token's id and HMAC (KIP-48).
 
-    With `prepare_strings` SCRAM applies SASLprep (RFC 4013) to both first, as RFC 5802 requires.
-    Kafka's own classes do not, and use the UTF-8 unchanged; the two differ only for text that
-    SASLprep changes or refuses, such as compatibility characters. Such a password needs
+    With `prepare_strings` SCRAM applies SASLprep (RFC 4013) to name and password first, as RFC 5802
+    requires. Kafka's own classes use the UTF-8 unchanged. The results differ only for text that
+    SASLprep changes or refuses, such as compatibility characters. For such a password, set
     `prepare_strings=False` if the broker has salted it unchanged.
 
     Raises `ConfigurationError` for an empty name or password, or one with a NUL.
@@ -70,9 +70,9 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class SaltedCredential:
-    """Holds a server's data of a password (RFC 5802, 3): salt, StoredKey and ServerKey.
+    """Holds what a server stores for a password (RFC 5802, 3): salt, StoredKey and ServerKey.
 
-    `hash_name` is that of `hashlib`, such as `sha256`; both keys have the length of its digest.
+    `hash_name` is a name of `hashlib`, such as `sha256`; both keys have the length of its digest.
 
     Raises `ConfigurationError` for values that no client would accept: too few iterations, no
     salt, keys of a wrong length, an unknown hash.
@@ -103,10 +103,10 @@ class SaltedCredential:
         salt: bytes | None = None,
         prepare_strings: bool = True,
     ) -> SaltedCredential:
-        """Salts a password; without `salt` a random one is drawn.
+        """Returns the credential of `password`, salted with `salt` (by default random bytes).
 
-        Raises `AuthenticationError` for a password that SASLprep does not allow to be stored,
-        `ConfigurationError` for settings that no client would accept.
+        Raises `AuthenticationError` for a password that SASLprep or UTF-8 does not allow, and
+        `ConfigurationError` for a hash, an iteration count or a salt that no client would accept.
         """
         if salt is None:
             salt = secrets.token_bytes(SALT_BYTES)
@@ -121,7 +121,7 @@ class SaltedCredential:
     def from_salted_password(
         cls, salted: bytes, *, hash_name: str, iterations: int, salt: bytes
     ) -> SaltedCredential:
-        """Returns the credential of a SaltedPassword in AlterUserScramCredentials (KIP-554)."""
+        """Returns the credential of a SaltedPassword, as in AlterUserScramCredentials (KIP-554)."""
         return cls(
             hash_name=hash_name,
             iterations=iterations,
@@ -133,7 +133,7 @@ class SaltedCredential:
     def matches(self, password: str, *, prepare_strings: bool = True) -> bool:
         """Returns True if `password` is the user's; compares in constant time.
 
-        Raises `AuthenticationError` for a password that SASLprep does not allow.
+        Raises `AuthenticationError` for a password that SASLprep or UTF-8 does not allow.
         """
         prepared = saslprep(password, "password") if prepare_strings else password
         salted = salted_password(
@@ -143,7 +143,8 @@ class SaltedCredential:
         return hmac.compare_digest(offered, self.stored_key)
 
 
-#: Looks up a user by the prepared name; returns None for a user that does not exist.
+#: Returns the credential of a user, None if there is no such user. The argument is the user name,
+#: after SASLprep if the server applies it.
 CredentialLookup: TypeAlias = Callable[[str], SaltedCredential | None]
 
 
@@ -173,11 +174,11 @@ def salted_password(hash_name: str, password: bytes, salt: bytes, iterations: in
 Salting: TypeAlias = Callable[[str, bytes, bytes, int], bytes]
 
 
-class SaltedPasswords:
-    """Salts one user's password, and keeps the last results, so that reconnecting costs no time.
+class PasswordSalter:
+    """Salts one user's password, and caches the last results, so that reconnecting costs no time.
 
-    Several threads may call it at once; one waits for the other. Copies and pickles have no
-    results.
+    Several threads may call it at once; they run one after another. Copies and pickles have no
+    cached results.
     """
 
     def __init__(self) -> None:
@@ -185,7 +186,7 @@ class SaltedPasswords:
         self._lock = Lock()
 
     def __call__(self, hash_name: str, password: bytes, salt: bytes, iterations: int) -> bytes:
-        """Returns SaltedPassword, as a `Salting`."""
+        """Returns SaltedPassword as `salted_password` does, from the cache if it is there."""
         key = (hash_name, password, salt, iterations)
         with self._lock:
             found = self._cache.pop(key, None)
@@ -196,9 +197,9 @@ class SaltedPasswords:
                 self._cache.popitem(last=False)
         return found
 
-    def __reduce__(self) -> tuple[type[SaltedPasswords], tuple[()]]:
-        """Omits the kept results, which are as secret as the password."""
-        return SaltedPasswords, ()
+    def __reduce__(self) -> tuple[type[PasswordSalter], tuple[()]]:
+        """Omits the cached results, which are as secret as the password."""
+        return PasswordSalter, ()
 
 
 def client_key(hash_name: str, salted: bytes) -> bytes:

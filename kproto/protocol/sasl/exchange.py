@@ -1,4 +1,4 @@
-"""Defines the interface of an exchange of any mechanism.
+"""Defines the two sides of a SASL exchange, client and server; each mechanism implements both.
 
 An exchange object answers the peer's tokens; other modules carry the tokens (in SaslAuthenticate,
 or in bare frames after SaslHandshake v0).
@@ -14,7 +14,8 @@ __all__ = ["ClientExchange", "ServerExchange"]
 class ClientExchange(Protocol):
     """Defines a client's side of one authentication.
 
-    `first` and `next` raise `AuthenticationError`; after it the exchange stays failed.
+    `first` and `next` raise `AuthenticationError` if the authentication fails. The exchange cannot
+    continue after that.
     """
 
     @property
@@ -24,7 +25,7 @@ class ClientExchange(Protocol):
 
     @property
     def done(self) -> bool:
-        """Returns True if the server has accepted the client: no token follows."""
+        """Returns True if the exchange has succeeded: no token follows."""
         ...
 
     def first(self) -> bytes:
@@ -42,7 +43,8 @@ class ClientExchange(Protocol):
 class ServerExchange(Protocol):
     """Defines a server's side of one authentication.
 
-    `next` raises `AuthenticationError`; after it the exchange stays failed.
+    `next` raises `AuthenticationError` if the authentication fails. The exchange cannot continue
+    after that.
     """
 
     @property

@@ -75,7 +75,7 @@ class BearerToken:
 
 @dataclass(frozen=True, slots=True)
 class BearerIdentity:
-    """Holds the principal of a token and its expiry, in ms since 1970; None for no expiry."""
+    """Holds the principal of a token, and its expiry in ms since 1970, None if it has no expiry."""
 
     principal: str
     expires_at_ms: int | None = None
@@ -86,7 +86,7 @@ BearerValidator: TypeAlias = Callable[[BearerToken], BearerIdentity]
 
 
 class OAuthBearerClient:
-    """Implements a client of OAUTHBEARER: one message with the readable token, so it needs TLS."""
+    """Implements a client of OAUTHBEARER: it sends the token in clear text, so it needs TLS."""
 
     mechanism = "OAUTHBEARER"
 
@@ -98,7 +98,7 @@ class OAuthBearerClient:
 
     @property
     def done(self) -> bool:
-        """Returns whether the server has accepted the token."""
+        """Returns True if the server has accepted the token."""
         return self._done
 
     def first(self) -> bytes:
@@ -111,9 +111,10 @@ class OAuthBearerClient:
         return f"n,,{_SEPARATOR}{text}{_SEPARATOR}".encode("ascii")
 
     def next(self, challenge: bytes) -> bytes:
-        """Processes the server's answer: an empty one accepts the token.
+        """Processes the server's answer; an empty answer means that the server accepts the token.
 
-        For a refusal it returns the acknowledgement to send; the next call raises the refusal.
+        For a refusal it returns the acknowledgement to send. The next call, with the server's next
+        answer, raises the refusal as `AuthenticationError`.
         """
         if not self._started or self._done:
             raise AuthenticationError("OAUTHBEARER: unexpected message of the server")
@@ -127,7 +128,7 @@ class OAuthBearerClient:
 
 
 class OAuthBearerServer:
-    """Implements a server of OAUTHBEARER, which checks tokens by `validate`."""
+    """Implements a server of OAUTHBEARER, which checks tokens with `validate`."""
 
     mechanism = "OAUTHBEARER"
 
@@ -139,24 +140,28 @@ class OAuthBearerServer:
 
     @property
     def done(self) -> bool:
-        """Returns whether the token was valid."""
+        """Returns True if the client has sent a valid token."""
         return self._identity is not None
 
     @property
     def username(self) -> str | None:
-        """Returns the principal of the token; None until it was found valid."""
+        """Returns the principal of the token; None unless `done`."""
         return None if self._identity is None else self._identity.principal
 
     @property
     def expires_at_ms(self) -> int | None:
-        """Returns the expiry of the token, in ms since 1970; None until it was found valid."""
+        """Returns the expiry of the token in ms since 1970.
+
+        Returns None before `done` is True, or if the token does not expire.
+        """
         return None if self._identity is None else self._identity.expires_at_ms
 
     def next(self, response: bytes) -> bytes:
         """Checks the client's token; returns an empty answer if it is valid.
 
-        For an invalid token it returns the refusal as JSON; the next call, with the client's
-        acknowledgement, raises it. Raises `AuthenticationError` at once for a malformed message.
+        For an invalid token it returns the refusal as JSON. The next call, with the client's
+        acknowledgement, raises the refusal as `AuthenticationError`. A malformed message, and an
+        authorization id other than the principal, raise `AuthenticationError` at once.
         """
         if self._refusal is not None:
             raise AuthenticationError(self._refusal)
@@ -191,7 +196,7 @@ def _parse(message: bytes) -> tuple[str, BearerToken]:
         key, equals, value = pair.partition("=")
         if not equals or not _KEY.fullmatch(key) or not _VALUE.fullmatch(value) or key in pairs:
             raise AuthenticationError(
-                "a pair of the client's OAUTHBEARER message is broken, or stands there twice"
+                "a pair of the client's OAUTHBEARER message is malformed, or its key occurs twice"
             )
         pairs[key] = value
     credential = _CREDENTIAL.fullmatch(pairs.pop(_AUTH, "").strip(" \t"))
@@ -202,7 +207,7 @@ def _parse(message: bytes) -> tuple[str, BearerToken]:
 
 
 def _reason(challenge: bytes) -> str:
-    """Returns a server's refusal (RFC 7628, 3.2.2) as the end of a sentence."""
+    """Returns the reason in a server's refusal (RFC 7628, 3.2.2), as the end of an error text."""
     text = decode_text(challenge, "the server's OAUTHBEARER message")
     try:
         challenge_error = json.loads(text)

@@ -10,7 +10,7 @@ __all__ = ["PlainClient", "PlainServer"]
 
 
 class PlainClient:
-    """Implements a client of PLAIN: one token with a readable password, so it needs TLS.
+    """Implements a client of PLAIN: it sends the password in clear text, so it needs TLS.
 
     Raises `ConfigurationError` for a delegation token, which Kafka accepts only over SCRAM.
     """
@@ -28,11 +28,11 @@ class PlainClient:
 
     @property
     def done(self) -> bool:
-        """Returns whether the server has accepted the token."""
+        """Returns True if the server has accepted the user name and password."""
         return self._done
 
     def first(self) -> bytes:
-        """Returns `NUL name NUL password` (RFC 4616, 2). The server applies string preparation."""
+        """Returns `NUL name NUL password` (RFC 4616, 2); the server may apply SASLprep to them."""
         if self._started:
             raise AuthenticationError("PLAIN: this exchange has already begun")
         self._started = True
@@ -49,10 +49,10 @@ class PlainClient:
 
 
 class PlainServer:
-    """Implements a server of PLAIN, which checks the password against a salted credential of any
-    hash.
+    """Implements a server of PLAIN, which checks the password against a `SaltedCredential`.
 
-    With `prepare_strings` SASLprep is applied to name and password first, as RFC 4616 requires.
+    The credential may have any hash. With `prepare_strings` the server applies SASLprep to name and
+    password first, as RFC 4616 requires.
     """
 
     mechanism = "PLAIN"
@@ -65,16 +65,20 @@ class PlainServer:
 
     @property
     def done(self) -> bool:
-        """Returns whether the password was right."""
+        """Returns True if the client has sent the right password."""
         return self._username is not None
 
     @property
     def username(self) -> str | None:
-        """Returns the user; None until the password was right."""
+        """Returns the user; None unless `done`."""
         return self._username
 
     def next(self, response: bytes) -> bytes:
-        """Checks the client's only token; returns an empty answer if the password is right."""
+        """Checks the client's only token; returns an empty response to a valid token.
+
+        Raises `AuthenticationError` for an unknown user, a wrong password, an authorization id
+        other than the user's name, a malformed token and a second token.
+        """
         if self._started:
             raise AuthenticationError("PLAIN: unexpected message of the client")
         self._started = True

@@ -48,7 +48,7 @@ NONCE_BYTES: Final = 18
 
 
 class _Step(Enum):
-    """Names the next step of an exchange.
+    """Lists the steps of an exchange: the message that it expects next, or how it ended.
 
     A failed exchange stays failed; each authentication needs a new exchange.
     """
@@ -61,11 +61,11 @@ class _Step(Enum):
 
 
 class ScramClient:
-    """Implements the client: `first()`, then `next()` for each server message until `done`.
+    """Implements the client: call `first()`, then `next()` for each server message until `done`.
 
-    The subclass sets the hash. `nonce` is for tests; without it a random one is drawn.
-    `max_iterations` bounds the work that a server can demand. `salting` derives the key; a
-    `SaltedPasswords` does so once for several exchanges.
+    The subclass sets the hash. `nonce` is for tests; it is random by default. `max_iterations`
+    bounds the work that a server can demand. `salting` derives the salted password; pass one
+    `SaltedPasswords` to several exchanges to derive it only once.
 
     Raises `AuthenticationError` from `first` for credentials that SASLprep refuses, and from `next`
     for a refusal, a malformed message or an iteration count outside the bounds. `next` also raises
@@ -95,7 +95,7 @@ class ScramClient:
 
     @property
     def done(self) -> bool:
-        """Returns True if both sides have proved that they know the password or its keys."""
+        """Returns True if the server accepted the proof and proved that it has the user's keys."""
         return self._step is _Step.DONE
 
     def first(self) -> bytes:
@@ -146,43 +146,49 @@ class ScramClient:
         return ClientFinal.encode(without_proof, _xor(key, signature))
 
     def _check(self, server_first: ServerFirst) -> None:
-        """Refuses a replayed nonce, and an iteration count that is too low or too high."""
+        """Raises AuthenticationError for a nonce that does not continue the client's nonce.
+
+        Also raises it for an iteration count out of bounds.
+        """
         nonce, iterations = server_first.nonce, server_first.iterations
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
             raise AuthenticationError(
-                f"{self.mechanism}: the server's nonce does not continue ours: its message is not"
-                " an answer to this exchange"
+                f"{self.mechanism}: the server's nonce does not continue the client's: its message"
+                " is not an answer to this exchange"
             )
         if iterations < MIN_ITERATIONS:
             raise AuthenticationError(
-                f"{self.mechanism}: the server asks for {iterations} iterations, fewer than the"
+                f"{self.mechanism}: the server requires {iterations} iterations, fewer than the"
                 f" {MIN_ITERATIONS} that are safe: raise the user's iteration count on the broker"
             )
         if iterations > self._max_iterations:
             raise AuthenticationError(
-                f"{self.mechanism}: the server asks for {iterations} iterations, more than the"
+                f"{self.mechanism}: the server requires {iterations} iterations, more than the"
                 f" {self._max_iterations} that are allowed: raise max_iterations if you"
-                " trust it"
+                " trust the server"
             )
 
     def _verify(self, server_final: ServerFinal) -> None:
         if not hmac.compare_digest(server_final.signature, self._server_signature):
             raise AuthenticationError(
-                f"{self.mechanism}: the server's signature is wrong: it does not know this user's"
-                " keys, do not trust it"
+                f"{self.mechanism}: the server's signature is wrong: the server does not have this"
+                " user's keys, do not trust the server"
             )
 
 
 class ScramServer:
-    """Implements the server: `next()` for each message of the client until `done`.
+    """Implements the server: call `next()` for each message of the client until `done`.
 
-    `lookup` returns a user's credential for this mechanism. `token_lookup` returns that of a
-    delegation token by its id, if the client sends `tokenauth=true`; without `token_lookup` such a
-    client is refused. `nonce` is for tests. With `prepare_strings` names go through SASLprep before
-    they are looked up.
+    `lookup` returns the credential of a user for this mechanism. `token_lookup` returns the
+    credential of a delegation token by the token's id; it is called if the client sends
+    `tokenauth=true`. If it is None, the server refuses these clients. `nonce` is for tests; it is
+    random by default. With `prepare_strings` the server applies SASLprep to a name before it looks
+    the name up.
 
-    `next` raises `AuthenticationError` for a broken message, an unknown user (at once, as Kafka's
-    broker does) and a wrong password; SaslAuthenticate reports that as error code 58.
+    `next` raises `AuthenticationError` for a malformed or unexpected message, an authorization id
+    other than the user, an unknown user (at once, as Kafka's broker does) and a wrong password. A
+    broker reports this error in SaslAuthenticate as error code 58. `next` raises
+    `ConfigurationError` if the user's credential is for another hash.
     """
 
     mechanism = ""
@@ -208,17 +214,17 @@ class ScramServer:
 
     @property
     def done(self) -> bool:
-        """Returns whether the client is authenticated."""
+        """Returns True if the client is authenticated."""
         return self._step is _Step.DONE
 
     @property
     def username(self) -> str | None:
-        """Returns the user, or the id of the delegation token; None until `done`."""
+        """Returns the user, or the id of the delegation token; None unless `done`."""
         return self._username if self.done else None
 
     @property
     def token_auth(self) -> bool:
-        """Returns True if `username` is the id of a delegation token; False until `done`."""
+        """Returns True if `username` is the id of a delegation token; False unless `done`."""
         return self.done and self._client_first is not None and self._client_first.token_auth
 
     def next(self, response: bytes) -> bytes:
@@ -235,7 +241,7 @@ class ScramServer:
         raise AuthenticationError(f"{self.mechanism}: unexpected message of the client")
 
     def _challenge(self, client_first: ClientFirst) -> bytes:
-        """Returns the first message: the nonce to sign, the salt and the iterations."""
+        """Returns the server's first message: the combined nonce, the salt and the iterations."""
         name, other = client_first.username, client_first.authorization_id
         if self._prepare_strings:
             name = saslprep(name, "user name")
@@ -260,7 +266,10 @@ class ScramServer:
         return self._server_first.encode()
 
     def _verify(self, client_final: ClientFinal) -> bytes:
-        """Returns the final message, for a client whose proof holds (RFC 5802, 3)."""
+        """Returns the final message if the client's proof holds (RFC 5802, 3).
+
+        Raises AuthenticationError for a wrong proof, nonce or channel binding.
+        """
         assert self._client_first is not None
         assert self._server_first is not None
         assert self._credential is not None
@@ -269,7 +278,7 @@ class ScramServer:
                 f"{self.mechanism}: the client's channel binding differs from its first message"
             )
         if client_final.nonce != self._server_first.nonce:
-            raise AuthenticationError(f"{self.mechanism}: the client's nonce is not ours")
+            raise AuthenticationError(f"{self.mechanism}: the client's nonce is not the server's")
         signed = _auth_message(self._client_first, self._server_first, client_final.without_proof)
         signature = hmac.digest(self._credential.stored_key, signed, self.hash_name)
         if not self._is_proof(client_final.proof, signature):
@@ -279,7 +288,7 @@ class ScramServer:
         ).encode()
 
     def _is_proof(self, proof: bytes, signature: bytes) -> bool:
-        """Checks ClientProof := ClientKey XOR ClientSignature; StoredKey := H(ClientKey)."""
+        """Returns True if H(ClientKey) is StoredKey, for ClientKey := proof XOR signature."""
         assert self._credential is not None
         if len(proof) != len(signature):
             return False
@@ -326,7 +335,7 @@ def _nonce_or_random(nonce: str | None) -> str:
 def _auth_message(
     client_first: ClientFirst, server_first: ServerFirst, without_proof: str
 ) -> bytes:
-    """Returns AuthMessage (RFC 5802, 3), which both sides sign: all messages until now."""
+    """Returns AuthMessage (RFC 5802, 3), which both sides sign: all messages before the proof."""
     return f"{client_first.bare},{server_first.text},{without_proof}".encode()
 
 

@@ -1,8 +1,8 @@
 """Reads and writes the four messages of SCRAM (RFC 5802, 5 and 7), between text and fields.
 
-A message that was read keeps its text, because both sides sign the exact characters. Unknown
-extensions are skipped, as the RFC requires, except after `m=`, which marks a mandatory one. Errors
-name the attribute, and quote only the server's own error value.
+A message that both sides sign keeps its text, because they sign the exact characters. The readers
+skip unknown extensions, as the RFC requires, but refuse `m=`, which marks a mandatory extension.
+Errors quote no part of a message except the server's own error value.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from .text import decode_text, encode_text
 
 __all__ = ["ClientFinal", "ClientFirst", "ServerFinal", "ServerFirst", "is_nonce"]
 
-#: Extension of Kafka's client for a delegation token as name and password (KIP-48).
+#: The extension with which Kafka's client marks a delegation token: the token's id is the name, and
+#: its HMAC the password (KIP-48).
 DELEGATION_EXTENSION: Final = "tokenauth"
 
 #: Characters of a server's error value that an error quotes.
 MAX_ERROR_VALUE_CHARACTERS: Final = 100
 
 #: The flags for no channel binding: the client does not support it (n), or assumes that the server
-#: does not (y). The flag `p=…` demands it, which only the -PLUS mechanisms have.
+#: does not (y). The flag `p=…` demands channel binding, which only the -PLUS mechanisms have.
 _NO_CHANNEL_BINDING: Final = ("n", "y")
 
 # RFC 5802, 7: printable = %x21-2B / %x2D-7E, all visible ASCII characters except the comma.
 _NONCE: Final = re.compile(r"[\x21-\x2b\x2d-\x7e]+")
-# The RFC gives attributes one letter; Kafka's extensions have names of several.
+# In the RFC the name of an attribute is one letter; Kafka's extensions have longer names.
 _ATTRIBUTE: Final = re.compile(r"([A-Za-z]+)=([^\0]+)")
 # posit-number, with at most the ten digits of an int32.
 _ITERATIONS: Final = re.compile(r"[1-9][0-9]{0,9}")
@@ -47,8 +48,8 @@ def is_nonce(text: str) -> bool:
 class ClientFirst:
     """Holds `n,,n=user,r=nonce`: the user, and the client's nonce.
 
-    `gs2_header` and `bare` are the two halves of the text, `authorization_id` is empty if the
-    client named none, `token_auth` is True if the name is the id of a delegation token.
+    `gs2_header` and `bare` are the two halves of the text. `authorization_id` is "" if the client
+    sent none. `token_auth` is True if `username` is the id of a delegation token.
     """
 
     username: str
@@ -68,7 +69,7 @@ class ClientFirst:
 
     @classmethod
     def parse(cls, token: bytes) -> ClientFirst:
-        """Parses the message. Raises `AuthenticationError`."""
+        """Parses the message. Raises `AuthenticationError` if it is malformed."""
         where = "the client's first SCRAM message"
         flag, acting_for, bare = _split_gs2_header(decode_text(token, where), where)
         attributes = _attributes(bare, where)
@@ -90,8 +91,9 @@ class ClientFirst:
 
 @dataclass(frozen=True, slots=True)
 class ServerFirst:
-    """Holds `r=nonce,s=salt,i=iterations`: both nonces in one, salt and iterations of the
-    password.
+    """Holds `r=nonce,s=salt,i=iterations`.
+
+    `nonce` is the client's nonce, followed by the server's; `text` is the whole message.
     """
 
     nonce: str
@@ -107,7 +109,10 @@ class ServerFirst:
 
     @classmethod
     def parse(cls, token: bytes) -> ServerFirst:
-        """Parses the message. Raises `AuthenticationError`, also for an error (`e=`)."""
+        """Parses the message.
+
+        Raises `AuthenticationError` if it is malformed or carries a server's error (`e=`).
+        """
         where = "the server's first SCRAM message"
         text = decode_text(token, where)
         attributes = _attributes(text, where)
@@ -127,7 +132,7 @@ class ServerFirst:
 class ClientFinal:
     """Holds `c=binding,r=nonce,p=proof`, the proof that the client knows the password.
 
-    `channel_binding` repeats the GS2 header, `without_proof` is the text that the proof covers.
+    `channel_binding` repeats the GS2 header. `without_proof` is the message without `,p=proof`.
     """
 
     channel_binding: bytes
@@ -137,12 +142,12 @@ class ClientFinal:
 
     @staticmethod
     def text_to_sign(gs2_header: str, nonce: str) -> str:
-        """Returns the part of the message before the proof."""
+        """Returns the client's final message without its proof, as both sides sign it."""
         return f"c={_to_base64(gs2_header.encode())},r={nonce}"
 
     @classmethod
     def parse(cls, token: bytes) -> ClientFinal:
-        """Parses the message. Raises `AuthenticationError`."""
+        """Parses the message. Raises `AuthenticationError` if it is malformed."""
         where = "the client's final SCRAM message"
         without_proof, comma, proof = decode_text(token, where).rpartition(",p=")
         if not comma:
@@ -171,8 +176,9 @@ class ServerFinal:
 
     @classmethod
     def parse(cls, token: bytes) -> ServerFinal:
-        """Parses the message. Raises `AuthenticationError`, also for a refusal of the server
-        (`e=`).
+        """Parses the message.
+
+        Raises `AuthenticationError` if it is malformed or carries a server's error (`e=`).
         """
         where = "the server's final SCRAM message"
         attributes = _attributes(decode_text(token, where), where)
@@ -193,7 +199,7 @@ def _split_gs2_header(text: str, where: str) -> tuple[str, str, str]:
     flag, acting_for, bare = parts
     if flag.startswith("p="):
         raise AuthenticationError(
-            f"{where} asks for channel binding, which only the -PLUS mechanisms have"
+            f"{where} requires channel binding, which only the -PLUS mechanisms have"
         )
     if flag not in _NO_CHANNEL_BINDING:
         raise AuthenticationError(f"{where} has no channel binding flag: it must begin with n or y")
@@ -206,7 +212,7 @@ def _authorization_id(acting_for: str, where: str) -> str:
         return ""
     ((name, value),) = _attributes(acting_for, where)
     if name != "a":
-        raise AuthenticationError(f"{where} has another attribute in the place of a=")
+        raise AuthenticationError(f"{where} has another attribute in place of a=")
     return _unescape(value, where)
 
 
@@ -222,7 +228,10 @@ def _attributes(text: str, where: str) -> _Attributes:
 def _trailing_attributes(
     attributes: _Attributes, names: tuple[str, ...], where: str
 ) -> _Attributes:
-    """Returns the attributes after those with these names, which must come first and in order."""
+    """Returns the attributes after the first ones, which must be `names` in this order.
+
+    Raises `AuthenticationError` if they are not, or if an extension is mandatory (`m=`).
+    """
     if attributes[0][0] == "m":
         raise AuthenticationError(f"{where} demands an extension that is not known here, m=")
     if tuple(name for name, _ in attributes[: len(names)]) != names:
@@ -259,7 +268,7 @@ def _from_base64(text: str, name: str, where: str) -> bytes:
 
 
 def _escape(name: str) -> str:
-    """Returns a saslname (RFC 5802, 5.1): the equals sign first, or it would be escaped twice."""
+    """Returns a saslname (RFC 5802, 5.1): escapes `=` first, because the escapes contain `=`."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 

@@ -42,10 +42,10 @@ _PROHIBITED: Final = (
 def saslprep(text: str, what: str, *, stored: bool = False) -> str:
     """Prepares a user name or password for comparison by RFC 4013.
 
-    `what` names the text in errors. `stored` is for a "stored string": code points that Unicode 3.2
-    had not assigned are then refused; in a "query" they are allowed.
+    `what` names the text in errors. With `stored` the text is a "stored string", and code points
+    that Unicode 3.2 does not assign are refused; otherwise it is a "query", which may have them.
 
-    Raises `AuthenticationError` for text that is prohibited, or becomes empty.
+    Raises `AuthenticationError` for text that SASLprep prohibits, or that becomes empty.
     """
     mapped = "".join(
         " " if stringprep.in_table_c12(character) else character
@@ -87,13 +87,13 @@ def decode_text(token: bytes, what: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Returns a peer's own text for a message: truncated, and on one line."""
+    """Returns a peer's text for an error: truncated, with `?` for non-printable characters."""
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     return "".join(each if each.isprintable() else "?" for each in shown)
 
 
 def _fault(prepared: str, *, stored: bool) -> str | None:
-    """Returns the error in prepared text, or None."""
+    """Returns the error text for prepared text; None if SASLprep allows the text."""
     if not prepared:
         return "is empty once prepared by SASLprep"
     for in_table, characters in _PROHIBITED:

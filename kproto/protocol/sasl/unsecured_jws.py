@@ -20,7 +20,7 @@ __all__ = ["unsecured_token", "unsecured_validator"]
 #: Lifetime of a token by default: an hour, as in Kafka.
 LIFETIME_MS: Final = 3_600_000
 
-#: The base64 of URLs in the characters of the usual one (RFC 4648, 5).
+#: Converts the characters of base64url to those of standard base64 (RFC 4648, 5).
 _FROM_URL: Final = str.maketrans("-_", "+/")
 
 
@@ -39,10 +39,12 @@ def unsecured_token(
 def unsecured_validator(
     now_ms: Callable[[], int], *, principal_claim: str = "sub", clock_skew_ms: int = 0
 ) -> BearerValidator:
-    """Returns a validator of unsecured tokens: `exp` is in the future, and `iat`, if any, is past.
+    """Returns a validator that accepts unsecured tokens whose `exp` is in the future.
 
-    For other tokens the validator raises `AuthenticationError`, whose text shows nothing of the
-    token.
+    `iat` is optional; it must be in the past and before `exp`. `clock_skew_ms` is the tolerance of
+    the comparisons with the time now. `now_ms` returns that time in ms since 1970.
+    `principal_claim` is the claim that has the principal. For other tokens the validator raises
+    `AuthenticationError`, whose text shows nothing of the token.
     """
 
     def validate(token: BearerToken) -> BearerIdentity:
@@ -56,11 +58,13 @@ def unsecured_validator(
         begins_ms = _timestamp(claims, "iat")
         now = now_ms()
         if ends_ms + clock_skew_ms <= now:
-            raise AuthenticationError("the unsecured token has ended ('exp')")
+            raise AuthenticationError("the unsecured token has expired ('exp')")
         if begins_ms is not None and begins_ms - clock_skew_ms > now:
-            raise AuthenticationError("the unsecured token is of a time to come ('iat')")
+            raise AuthenticationError("the unsecured token was issued in the future ('iat')")
         if begins_ms is not None and begins_ms >= ends_ms:
-            raise AuthenticationError("the unsecured token ends ('exp') before it begins ('iat')")
+            raise AuthenticationError(
+                "the unsecured token expires ('exp') before it was issued ('iat')"
+            )
         return BearerIdentity(principal, ends_ms)
 
     return validate
@@ -97,7 +101,7 @@ def _encode(content: Mapping[str, Any]) -> str:
 
 
 def _decode(part: str, what: str) -> dict[str, Any]:
-    """Returns the JSON object of a part, which is URL-safe base64, mostly without padding."""
+    """Returns the JSON object in a part of a token: URL-safe base64, usually without padding."""
     bare = part.rstrip("=")
     content: Any = None
     try:

@@ -45,11 +45,12 @@ _MOST_MEASURED_TIMES: Final = 8
 #: The size in bytes of the buffer that measures a decompressed size.
 CHUNK_BYTES: Final = 131_072
 
-#: Most bytes that a stream returns in each call after the first, which returns `_TRUSTED_BYTES`.
+#: Most bytes that a stream returns in a call. The first call for the first stream may return more,
+#: about `_TRUSTED_BYTES`.
 _STREAM_CHUNK_BYTES: Final = 1_048_576
 
-#: The bytes of compressed data in one call: the first is for a new stream; the size then doubles
-#: up to the second.
+#: How many compressed bytes the decompressor of the second or a later stream gets: the first number
+#: in its first call, twice as many as before in each later call, up to the second number.
 _LEAST_GIVEN_BYTES: Final = 256
 _MOST_GIVEN_BYTES: Final = 65_536
 
@@ -60,7 +61,7 @@ def too_large_error(limit: int) -> ValueError:
 
 
 def cramjam_for(codec: str) -> Any:
-    """Imports and returns `cramjam`. Raises MissingCodecError for `codec` if it is missing."""
+    """Imports and returns `cramjam`. If it is missing, raises MissingCodecError for `codec`."""
     try:
         return import_module("cramjam")
     except ImportError:
@@ -101,8 +102,9 @@ def decompress_stream_into(
 ) -> int | None:
     """Decompresses the streams that follow one another in `data` into `output`.
 
-    `begin()` returns a new decompressor, for each stream; `broken` is its exception. Returns the
-    number of bytes; None if the data is broken or empty, or if `output` is too small.
+    `begin()` is called for each stream and returns a new decompressor; `broken` is the exception of
+    the decompressor. Returns the number of bytes written; None if the data is broken or empty, or
+    if `output` is too small.
     """
     if not data or not output:
         return None
@@ -125,7 +127,7 @@ def decompress_stream_into(
 
 
 def decompress_whole_into(cramjam: Any, codec: str, data: bytes, output: memoryview) -> int | None:
-    """Decompresses with cramjam into `output`; returns the number of bytes.
+    """Decompresses with cramjam into `output`; returns the number of bytes written.
 
     Returns None if the data is broken or empty, or if `output` is too small.
     """
@@ -142,8 +144,9 @@ def decompress_streams(
 ) -> bytes:
     """Returns the decompressed content of the streams that follow one another in `data`.
 
-    `begin()` returns a new decompressor, for each stream; `broken` is its exception. Raises
-    ValueError if the data is broken, or decompresses to more than `limit` bytes.
+    `begin()` is called for each stream and returns a new decompressor; `broken` is the exception of
+    the decompressor. Raises ValueError if the data is broken, or decompresses to more than `limit`
+    bytes.
     """
     if not data:
         raise ValueError(f"{codec}: no data")
@@ -170,8 +173,8 @@ def _all_chunks(
 ) -> bytes:
     """Returns the decompressed content of all streams in `data`.
 
-    `stream`, the first, was already called with all data and returned `chunk`. A result far larger
-    than the data is allocated only after all data proved valid.
+    `stream` is the first decompressor, which was called with all data and returned `chunk`. A
+    result far larger than the data is allocated only after all data proved valid.
     """
     trusted = trusted_bytes(len(data))
     size = 0
@@ -194,12 +197,12 @@ def _all_chunks(
 
 
 def _chunks(data: bytes, begin: Callable[[], Any], stream: Any, chunk: bytes) -> Iterator[bytes]:
-    """Yields `chunk`, which `stream` has returned, then its later chunks and those of the streams
-    behind it.
+    """Yields `chunk`, which `stream` has returned, then the later chunks of all streams.
 
     Each of the later streams gets a small part of the data first, then larger parts. A decompressor
     copies the data that it does not consume (`unused_data`, zlib's `unconsumed_tail`). If it got
-    all remaining data in each call, the time for many small streams would be quadratic.
+    all remaining data in each call, the time for many small streams would be quadratic. Raises
+    _DataEndsError if the data ends inside a stream.
     """
     given = data
     pos = 0
@@ -228,9 +231,10 @@ def decompress_growing(cramjam: Any, codec: str, data: bytes, limit: int, most: 
 
     cramjam has no option for a bound, but it reports a full buffer instead of writing past it.
     The buffer then grows, up to the smaller of `limit` and `most`. `most` is the largest size in
-    bytes that the codec can decompress this data to. If the result may be far larger than the data,
-    its size is measured before the buffer grows. Raises ValueError if the data is broken, or
-    decompresses to more than `limit` bytes.
+    bytes that the codec can decompress this data to. Before the buffer grows beyond
+    `trusted_bytes`, the size of the result is measured, unless `most` is more than
+    `_MOST_MEASURED_TIMES` times `limit`. Raises ValueError if the data is broken, or decompresses
+    to more than `limit` bytes.
     """
     if not data:
         raise ValueError(f"{codec}: no data")
@@ -272,8 +276,8 @@ def _decompress_sized(cramjam: Any, codec: str, data: bytes, size: int) -> bytes
 def _measured(cramjam: Any, codec: str, data: bytes, limit: int, otherwise: int) -> int:
     """Returns the decompressed size of `data` in bytes, measured by writing to the null device.
 
-    Returns `otherwise` if the null device cannot be opened. Raises ValueError for broken data, and
-    above `limit` bytes.
+    Returns `otherwise` if the null device cannot be opened. Raises ValueError if the data is
+    broken, or decompresses to more than `limit` bytes.
     """
     try:
         nowhere = cramjam.File(os.devnull)

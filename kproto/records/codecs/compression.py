@@ -34,7 +34,8 @@ class Codec(NamedTuple):
     """Describes one codec: Kafka's id and name, and the functions that implement it.
 
     `compress(data, level)` and `decompress(data, limit)` return bytes; `decompress` raises
-    ValueError with a reason if the data is corrupt or decompresses to more than `limit` bytes.
+    ValueError with a reason if the data is corrupt or decompresses to more than `limit` bytes. The
+    codec `none` returns the data and ignores `limit`.
     `decompress_into(data, output)` writes to the start of `output` and returns the number of bytes.
     It returns None if `output` is too small, or if the data is corrupt or in a rare format. The
     content of `output` is then undefined; call `decompress` to get the result or the error.
@@ -80,7 +81,7 @@ def level_for(codec: Codec, level: int | None) -> int:
     if isinstance(level, int) and (lowest <= level <= highest or level == codec.default_level):
         return level
     raise ConfigurationError(
-        f"compression level {level!r} is not one of {codec.name}: {lowest} to {highest}"
+        f"compression level {level!r} is not valid for {codec.name}: use {lowest} to {highest}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Implements lz4. Frames have independent blocks, because Kafka's reader refuses linked blocks.
+"""Implements lz4. Writes independent blocks, because Kafka's reader refuses linked blocks.
 
 `lz4_frame` handles the wrong header checksum that Kafka writes for magic 0. `compression.Codec`
 documents `compress`, `decompress` and `decompress_into`.

@@ -47,7 +47,10 @@ def _with_checksum(frame: bytes, checked_from: int) -> bytes:
 
 
 def _xxh32_of_few(data: bytes) -> int:
-    """Computes XXH32 with seed 0 of fewer than 16 bytes; a frame header has at most 15 bytes."""
+    """Computes XXH32 with seed 0 of fewer than 16 bytes.
+
+    A frame header without a dictionary id has at most 14 bytes before its checksum.
+    """
     state = _PRIME_5 + len(data)
     pos = 0
     while pos + 4 <= len(data):

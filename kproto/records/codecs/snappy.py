@@ -87,9 +87,10 @@ def _decompress_block(block: bytes, bytes_left: int, limit: int) -> bytes:
 
 
 def decompress_into(data: bytes, output: memoryview) -> int | None:
-    """Decompresses a single stream in snappy-java's framing into `output`.
+    """Decompresses a single stream in snappy-java's framing; returns the number of bytes written.
 
-    Returns None for raw snappy, for joined streams and for broken data.
+    Returns None for raw snappy, for joined streams and for broken data, and if `output` is too
+    small.
     """
     cramjam = cramjam_for("snappy")
     if len(data) < len(_XERIAL_HEADER) or not data.startswith(_XERIAL_MAGIC):

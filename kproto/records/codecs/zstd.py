@@ -130,7 +130,10 @@ def _of_size(decompressor: Any, part: bytes, size: int) -> bytes:
 def _contents_measured(
     zstandard: Any, data: bytes, frames: list[Frame], limit: int
 ) -> bytes | None:
-    """Measures all frames, then allocates and returns their content; None above `limit` bytes."""
+    """Measures all frames, then allocates and returns their content.
+
+    Returns None if the content has more than `limit` bytes.
+    """
     parts = []
     bytes_left = limit
     for start, end, declared, frame_most in frames:
@@ -152,10 +155,14 @@ def _contents_measured(
 def _measured(
     zstandard: Any, frame: bytes, declared: int | None, frame_most: int, limit: int
 ) -> int | None:
-    """Returns the size of a frame's content, measured in a small buffer; None above `limit` bytes.
+    """Returns the size of a frame's content in bytes, measured by decompressing in small chunks.
 
-    A frame that declares a window above 8 MiB is read with a window of 8 MiB. If that fails,
-    because the frame refers back further, the smaller of `frame_most` and `limit` is returned.
+    `declared` is the size that the frame declares, or None; `frame_most` is the largest possible
+    size. Returns None if the size exceeds `limit`. A frame that declares a window above 8 MiB is
+    read with a window of 8 MiB. If that fails, because the frame is corrupt or refers back further,
+    the result is the smaller of `frame_most` and `limit`. But if `frame_most` is more than
+    `_FAR_REFERENCE_TIMES` times the size of the frame, the frame counts as corrupt. Raises
+    zstandard's error, or ValueError, on corrupt data.
     """
     if declared is not None and declared > limit:
         return None

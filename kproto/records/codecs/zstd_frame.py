@@ -42,16 +42,17 @@ _MAX_BLOCK_BYTES: Final = 131_072
 
 
 Frame: TypeAlias = "tuple[int, int, int | None, int]"
-"""Start and end of a frame in bytes, the content size that its header declares (or None), and the
-most bytes that it can decompress to. A plain tuple, because it is the fastest to create.
+"""The start and end position of a frame, the content size in bytes that its header declares (or
+None), and the most bytes that it can decompress to. A plain tuple is the fastest to create.
 """
 
 
 def frames_in(data: bytes) -> list[Frame]:
     """Returns the frames in `data`, without skippable frames (RFC 8878, section 3.1.2).
 
-    Raises ValueError if `data` has bytes outside frames, if it ends inside a frame, or if a frame
-    declares more or fewer bytes than its blocks can hold.
+    Raises ValueError if `data` is empty, has bytes outside frames, or ends inside a frame; if a
+    block has a reserved type or is too large; or if a frame declares more or fewer bytes than its
+    blocks can hold.
     """
     if not data:
         raise ValueError("zstd: no data")
@@ -134,9 +135,9 @@ def _frame_at(data: bytes, start: int) -> Frame:
 def with_small_window(frame: bytes) -> bytes:
     """Returns the frame with a window of 8 MiB and no declared content size.
 
-    Returns the frame unchanged if its window is smaller already. A streaming decoder keeps as many
-    bytes as the window has; for a single-segment frame that is the whole content. The changed frame
-    cannot be decoded if it refers back further than 8 MiB.
+    Returns the frame unchanged if its window is at most 8 MiB already. A streaming decoder keeps as
+    many bytes as the window has; for a single-segment frame that is the whole content. The changed
+    frame cannot be decoded if it refers back further than 8 MiB.
     """
     descriptor = frame[_DESCRIPTOR_AT]
     blocks_at = _DESCRIPTOR_AT + 1

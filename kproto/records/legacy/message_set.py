@@ -6,7 +6,7 @@ Message Format"; KIP-31 (relative offsets), KIP-32 (timestamps).
 `LegacyBatch` raises CorruptBatchError for some faults that Kafka's own classes accept, and that no
 broker stores:
 - a length below -1 (Kafka reads null);
-- bytes behind the value, or a cut message at the end of a wrapper (Kafka ignores them);
+- bytes after the value, or a cut message at the end of a wrapper (Kafka ignores them);
 - a message whose magic differs from that of its wrapper;
 - a wrong checksum inside a wrapper (Kafka leaves the check to the client).
 """
@@ -22,7 +22,7 @@ from ..codecs.compression import MAX_DECOMPRESSED_BYTES, codec_for_id
 from ..codecs.lz4_frame import with_right_checksum
 from ..log_format import as_buffer, base_offset_at, bytes_left
 from ..magic2.record_batch import RecordBatch
-from ..record import NO_HEADERS, Origin, Record
+from ..record import NO_HEADERS, BatchOrigin, Record
 from ..varints import int64
 from .message_header import (
     MESSAGE,
@@ -47,10 +47,10 @@ _UNKNOWN_COUNT: Final = -1
 class LegacyBatch(RecordBatch):
     """A view of one entry of a message set: a message, or a wrapper of compressed messages.
 
-    Attributes of `RecordBatch` that the format lacks are -1, False or None. `base_offset` is the
-    offset in the entry's header, which for a wrapper is the offset of the last message inside. The
-    offset of the first is unknown before decompression. `record_count` is 1, and -1 (unknown) for
-    a wrapper.
+    Attributes of `RecordBatch` that the format lacks are -1, False or None; only
+    `last_offset_delta` is 0. `base_offset` is the offset in the entry's header. For a wrapper from
+    a broker, that is the offset of the last message inside; the offset of the first message is
+    unknown before decompression. `record_count` is 1 for a message, and -1 (unknown) for a wrapper.
     """
 
     __slots__ = ()
@@ -98,7 +98,7 @@ class LegacyBatch(RecordBatch):
 
     @property
     def is_wrapper(self) -> bool:
-        """Returns whether the value of this message is a compressed message set."""
+        """Returns True if the value of this message is a compressed message set."""
         return bool(self.attributes & log_format.COMPRESSION_CODEC_MASK)
 
     @property
@@ -131,14 +131,14 @@ class LegacyBatch(RecordBatch):
         return None
 
     def check(self) -> None:
-        """Verifies the checksum of this message, and that its codec exists for magic 0 and 1.
+        """Raises CorruptBatchError for a wrong checksum, or a codec that magic 0 and 1 do not have.
 
-        Raises CorruptBatchError. `records` verifies the messages inside a wrapper.
+        Checks only this message; `records` checks the messages inside a wrapper.
         """
         end = self.position + self.size_in_bytes
         actual = crc32(self._data[self.position + MESSAGE_CRC_FROM : end])
         if actual != self.crc:
-            raise self._corrupt(f"CRC is {actual:#010x}, the message says {self.crc:#010x}")
+            raise self._corrupt(f"CRC is {actual:#010x}, but the message has {self.crc:#010x}")
         self._codec()
 
     def records(
@@ -153,8 +153,8 @@ class LegacyBatch(RecordBatch):
     ) -> list[Record]:
         """Returns the message, or the messages inside the wrapper, as records without headers.
 
-        The arguments are those of `RecordBatch.records`. Raises CorruptBatchError,
-        MissingCodecError.
+        The arguments are those of `RecordBatch.records`. Raises CorruptBatchError for a corrupt
+        message, and MissingCodecError if the codec is not installed.
         """
         codec = self._codec()
         end = self.position + self.size_in_bytes
@@ -180,7 +180,7 @@ class LegacyBatch(RecordBatch):
         from_offset: int | None = None,
         max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
     ) -> list[bytes | None]:
-        """Returns the values of the records. Raises CorruptBatchError, MissingCodecError."""
+        """Returns the values of the records. Raises the errors of `records`."""
         records = self.records(
             from_offset=from_offset, max_decompressed_bytes=max_decompressed_bytes
         )
@@ -190,10 +190,11 @@ class LegacyBatch(RecordBatch):
         """Sets the absolute offsets of the messages in this wrapper.
 
         Unless `own_timestamps`, also sets their timestamp type to that of the wrapper, and, for log
-        append time, their timestamps.
+        append time, their timestamps. Raises ValueError if the offset of the wrapper is less than
+        that of the last message inside.
         """
-        # Inside a wrapper of magic 0 the offsets are absolute. They count as absolute also if the
-        # offset of the wrapper is 0, as some librdkafka versions send it.
+        # Inside a wrapper of magic 0 the offsets are absolute. Inside a wrapper of magic 1 they are
+        # absolute if the offset of the wrapper is 0 (some librdkafka versions send such wrappers).
         base = 0
         if self.magic == 1 and self.base_offset:
             last = records[-1].offset
@@ -203,7 +204,7 @@ class LegacyBatch(RecordBatch):
                 )
             base = self.base_offset - last
         log_append_time = self.timestamp_type == log_format.LOG_APPEND_TIME
-        origin = Origin(records[0].topic, records[0].partition, self.timestamp_type)
+        origin = BatchOrigin(records[0].topic, records[0].partition, self.timestamp_type)
         for record in records:
             record.offset = int64(base + record.offset)
             if own_timestamps:
@@ -230,7 +231,7 @@ def message_codec(codec_id: int) -> Codec:
     """Returns the codec of a wrapper message. Raises ValueError for zstd and for unknown ids."""
     codec = codec_for_id(codec_id)
     if codec.id == _ZSTD:
-        raise ValueError("zstd, which came with magic 2, cannot stand in a message set")
+        raise ValueError("zstd needs magic 2; a message set cannot use it")
     return codec
 
 
@@ -239,7 +240,7 @@ def _unwrapped(
 ) -> list[Record]:
     """Returns the messages in the value of a wrapper, with their offsets as stored.
 
-    Raises ValueError.
+    Raises ValueError if the value or a message in it is corrupt.
     """
     if value is None:
         raise ValueError("the compressed value is null")
@@ -281,14 +282,14 @@ def _end_of_message(data: bytes, pos: int, wrapper_magic: int) -> int:
         raise ValueError("it is compressed again")
     actual = crc32(data[pos + MESSAGE_CRC_FROM : end])
     if actual != crc:
-        raise ValueError(f"CRC is {actual:#010x}, it says {crc:#010x}")
+        raise ValueError(f"CRC is {actual:#010x}, but the message has {crc:#010x}")
     return end
 
 
 def _message(data: bytes, pos: int, end: int, topic: str, partition: int) -> Record:
     """Returns the message in `data[pos:end]` as a record. Its header must have been checked.
 
-    Raises ValueError if key or value exceeds the message.
+    Raises ValueError if a length is wrong, or if key and value do not fill the message.
     """
     offset, _, _, magic, attributes = MESSAGE.unpack_from(data, pos)
     pos += MESSAGE_BYTES
@@ -307,16 +308,16 @@ def _message(data: bytes, pos: int, end: int, topic: str, partition: int) -> Rec
     record.key, pos = _field(data, pos, end, "key")
     record.value, pos = _field(data, pos, end, "value")
     if pos != end:
-        raise ValueError(f"{end - pos} bytes behind the value")
+        raise ValueError(f"{end - pos} bytes after the value")
     record._headers = NO_HEADERS
-    record._origin = Origin(topic, partition, timestamp_type)
+    record._origin = BatchOrigin(topic, partition, timestamp_type)
     return record
 
 
 def _field(data: bytes, pos: int, end: int, name: str) -> tuple[bytes | None, int]:
-    """Returns the key or value at `pos`, and the position after it. Raises ValueError.
+    """Returns the key or value at `pos`, and the position after it.
 
-    `name` is `key` or `value`, for the error.
+    Raises ValueError for a wrong length. `name` is `key` or `value`, for the error.
     """
     start = pos + MESSAGE_FIELD_LENGTH_BYTES
     if start > end:

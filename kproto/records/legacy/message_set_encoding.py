@@ -61,14 +61,15 @@ def encode_message_set(
     log_append_time: int | None = None,
     base_offset: int = 0,
 ) -> bytes:
-    """Returns a message set of all `records`, each (key, value, no headers, timestamp in ms).
+    """Returns a message set of all `records`, each (key, value, empty headers, timestamp in ms).
 
     With compression all messages are inside one wrapper message. Magic 0 drops the timestamps. With
     `log_append_time` (ms) all messages carry that time instead of their own, as if a broker had
     stored them.
 
-    Raises EncodeError for a record with headers or a wrong type, and without records;
-    ConfigurationError for a wrong setting; MissingCodecError if the codec is not installed.
+    Raises EncodeError for a wrong record, for a record with headers, for an offset out of range, if
+    there is no record, and if the set would exceed 2 GiB. Raises ConfigurationError for a wrong
+    setting, and MissingCodecError if the codec is not installed.
     """
     builder = MessageSetBuilder(
         magic=magic,
@@ -120,7 +121,7 @@ class MessageSetBuilder:
         _check_magic(magic)
         if compression == _ZSTD:
             raise ConfigurationError(
-                "compression 'zstd' came with magic 2; choose another, or build a record batch"
+                "compression 'zstd' needs magic 2; choose another, or build a record batch"
             )
         if magic == 0 and log_append_time is not None:
             raise ConfigurationError("a message of magic 0 has no log append time; use magic 1")
@@ -151,7 +152,7 @@ class MessageSetBuilder:
         *,
         timestamp: SupportsIndex,
     ) -> bool:
-        """Adds a record with `timestamp` in ms; returns False if it would exceed `max_bytes`.
+        """Adds a record with `timestamp` in ms; returns False if the set would exceed `max_bytes`.
 
         Raises EncodeError for headers, and for an argument of a wrong type or out of range.
         """
@@ -159,9 +160,9 @@ class MessageSetBuilder:
         return self.extend((record,)) is None
 
     def extend(self, records: Iterable[NewRecord], *, first_index: int = 0) -> NewRecord | None:
-        """Adds records until one would exceed `max_bytes`, and returns it; returns None if all fit.
+        """Adds records in order; returns the first that would exceed `max_bytes`, None if all fit.
 
-        Takes no record from an iterator after the returned one. Raises EncodeError for headers, and
+        Does not consume an iterator beyond the returned record. Raises EncodeError for headers, and
         for a field of a wrong type or out of range. The error names the record by its index in
         `records` plus `first_index`; the records before it have been added.
         """
@@ -244,12 +245,12 @@ def down_convert(
 
     Converts like Kafka up to 3.9:
     - headers are lost, and the codec stays the same;
-    - a control batch becomes b"";
+    - a control batch becomes b"", and so does a batch without remaining records;
     - a batch of the same or an earlier magic is returned unchanged;
     - records before `from_offset` are left out, unless the batch is compressed.
 
-    Raises EncodeError for zstd and for an argument that is not a batch, ConfigurationError for a
-    magic other than 0 and 1, CorruptBatchError, MissingCodecError.
+    Raises EncodeError for zstd and for an argument that is not a batch, and ConfigurationError for
+    a magic other than 0 and 1. Raises the errors of `RecordBatch.records` too.
     """
     _check_magic(magic)
     check_batch(batch)
@@ -299,7 +300,7 @@ def _check_magic(magic: object) -> None:
 def _encode_message(
     magic: int, attributes: int, timestamp: int, key: bytes | None, value: bytes | None
 ) -> bytes:
-    """Encodes one message without the offset in front of it."""
+    """Encodes one message with its size and CRC, but without the offset before the size."""
     if magic == 0:
         head = _MAGIC_0.pack(0, attributes & log_format.COMPRESSION_CODEC_MASK)
     else:
@@ -325,7 +326,7 @@ def _join(
     max_timestamp: int,
     log_append_time: int | None,
 ) -> bytes:
-    """Writes each message behind its offset; with compression, puts them inside a wrapper."""
+    """Returns the messages, each after its offset; with compression, inside a wrapper."""
     # Inside a wrapper of magic 1 offsets count from the first message (KIP-31).
     base = offsets[0] if codec.id and magic == 1 else 0
     parts: list[bytes] = []

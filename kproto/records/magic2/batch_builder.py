@@ -1,7 +1,7 @@
 """Builds record batches (magic 2) from keys, values and headers.
 
 `BatchBuilder` adds records one by one or several at once; `encode_batch` builds a whole batch.
-`record_encoding` does not check the records, which is faster. If it raises an error of Python,
+For speed, `record_encoding` does not check the records. If it raises an error of Python,
 `new_record.check_new_record` finds the field at fault.
 """
 
@@ -72,8 +72,10 @@ def encode_batch(
     The batch may have up to 2 GiB. Use `BatchBuilder` for gaps between offsets, and other features
     of a compacted batch.
 
-    Raises EncodeError, which names the record and the field; ConfigurationError for an unknown
-    compression or level and for a setting out of range; MissingCodecError if the codec is not
+    Raises EncodeError, which names the record and the field, for a wrong record. Also raises
+    EncodeError if there is no record, if the batch would exceed 2 GiB, or if `base_offset` or
+    `partition_leader_epoch` is out of range. Raises ConfigurationError for an unknown compression
+    or level, and for any other setting out of range. Raises MissingCodecError if the codec is not
     installed.
     """
     builder = BatchBuilder(
@@ -106,8 +108,9 @@ def encode_batches(
     """Yields batches of at most `max_bytes` before compression, each with its number of records.
 
     With `base_sequence` each batch continues the sequence of the batch before it; after
-    2,147,483,647 the sequence continues at 0. Raises EncodeError for a record that is larger than
-    `max_bytes`, after the batches before it. Raises the errors of `encode_batch` too.
+    2,147,483,647 the sequence continues at 0. Yields nothing if there is no record. Raises
+    EncodeError for a record that does not fit into a batch of `max_bytes`, after it has yielded the
+    batches before that record. Raises the other errors of `encode_batch` too.
     """
     builder = BatchBuilder(
         compression=compression,
@@ -147,8 +150,8 @@ class BatchBuilder:
     `last_offset_delta` may be set until `build`.
 
     With `log_append_time` (ms) that time is the max timestamp in the header, and the timestamp type
-    is log append time; the records keep their own timestamps. Otherwise the max timestamp is
-    `max_timestamp`, by default the largest timestamp of the records.
+    is log append time; the records keep their own timestamps. Without `log_append_time` the max
+    timestamp is `max_timestamp`, by default the largest timestamp of the records.
 
     A compacted batch has gaps between its offsets (`offset_delta` of `append`). Its last offset may
     be greater than that of its last record (`last_offset_delta`), and it may have no record.
@@ -240,7 +243,9 @@ class BatchBuilder:
         self._has_horizon = delete_horizon is not None
         if delete_horizon is not None:
             if base_timestamp is not None:
-                raise ConfigurationError("a delete horizon stands where the base timestamp would")
+                raise ConfigurationError(
+                    "delete_horizon and base_timestamp use the same header field: set only one"
+                )
             batch_header.check_field("delete_horizon", delete_horizon)
             base_timestamp = delete_horizon
         if base_timestamp is not None:
@@ -259,14 +264,15 @@ class BatchBuilder:
     ) -> BatchBuilder:
         """Returns an empty builder with the header settings of `batch`.
 
-        The records of `batch.records(own_timestamps=True)`, appended with their offset deltas,
-        rebuild the batch byte for byte; a compressed batch only if the compressor is the same.
-        Leave records out to compact the batch, and set `max_timestamp` to None to recompute it, as
-        Kafka does. Base offset and leader epoch are arguments of `build`.
+        To rebuild the batch byte for byte, append the records of
+        `batch.records(own_timestamps=True)` with their offset deltas; a compressed batch also needs
+        the same compressor and level. To compact the batch, leave records out, and set
+        `max_timestamp` to None to recompute it, as Kafka does. Base offset and leader epoch are
+        arguments of `build`.
 
         Raises EncodeError for an argument that is not a batch of magic 2, and CorruptBatchError for
         an unknown codec. Raises ConfigurationError for a header field that Kafka never writes, such
-        as a negative log append time.
+        as a log append time below -1.
         """
         check_batch(batch)
         if batch.magic != 2:
@@ -323,11 +329,12 @@ class BatchBuilder:
         timestamp: SupportsIndex,
         offset_delta: int | None = None,
     ) -> bool:
-        """Adds a record with `timestamp` in ms; returns False if it would exceed `max_bytes`.
+        """Adds a record with `timestamp` in ms; returns False if it does not fit.
 
-        The record gets `offset_delta`, by default the next offset delta. Also returns False if no
-        offset delta is left, after 2,147,483,647. Raises EncodeError for an argument of a wrong
-        type or out of range, and for an `offset_delta` less than the next.
+        A record does not fit if the batch would exceed `max_bytes`, or if no offset delta is left
+        after 2,147,483,647. The record gets `offset_delta`, by default the next offset delta.
+        Raises EncodeError for an argument of a wrong type or out of range, and for an explicit
+        `offset_delta` that is less than the next or greater than 2,147,483,647.
         """
         if offset_delta is not None:
             return self._append_at(offset_delta, (key, value, headers, timestamp))
@@ -344,7 +351,7 @@ class BatchBuilder:
         if not expected <= offset_delta <= MAX_INT32:
             if expected > MAX_INT32:
                 raise EncodeError(
-                    f"no offset delta is left behind {MAX_INT32}", field="offset_delta"
+                    f"no offset delta is left after {MAX_INT32}", field="offset_delta"
                 )
             raise EncodeError(
                 f"{offset_delta} is not one of {expected}, the next, to {MAX_INT32}",
@@ -358,9 +365,10 @@ class BatchBuilder:
                 self._next_delta = expected
 
     def extend(self, records: Iterable[NewRecord], *, first_index: int = 0) -> NewRecord | None:
-        """Adds records until one would exceed `max_bytes`, and returns it; returns None if all fit.
+        """Adds records in order; returns the first that does not fit, None if all fit.
 
-        Takes no record from an iterator after the returned one. Raises EncodeError for a field of a
+        A record does not fit if the batch would exceed `max_bytes`, or if no offset delta is left.
+        Does not consume an iterator beyond the returned record. Raises EncodeError for a field of a
         wrong type or out of range. The error names the record by its index in `records` plus
         `first_index`; the records before it have been added.
         """

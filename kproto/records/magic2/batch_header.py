@@ -37,13 +37,13 @@ CRC_OFFSET: Final = 17
 ATTRIBUTES_OFFSET: Final = 21
 MAX_TIMESTAMP_OFFSET: Final = 35
 
-#: The attribute bits of magic 2 only; `log_format` has the bits that every magic has.
+#: The attribute bits that only magic 2 has; `log_format` has the others.
 TRANSACTIONAL_FLAG: Final = 0x10
 CONTROL_FLAG: Final = 0x20
 DELETE_HORIZON_FLAG: Final = 0x40
 
 #: The size of the smallest record: length, attributes, timestamp delta, offset delta, key length,
-#: value length and header count, one byte each. It limits the record count that can be true.
+#: value length and header count, one byte each. It limits the record count that can be valid.
 MIN_RECORD_BYTES: Final = 7
 
 #: Least and largest value of each field that callers set. For most fields -1 means "none".

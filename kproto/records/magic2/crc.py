@@ -1,14 +1,16 @@
 """Computes CRC-32C (Castagnoli), the checksum of record batches.
 
-`crc32c` is the fastest implementation that can be imported: the package `google_crc32c` or `crc32c`
-if installed, else `crc32c_pure`, which is pure Python and works by folding.
+`crc32c` is the fastest implementation that can be imported: the package `google_crc32c` (only its C
+implementation) or `crc32c` if installed, else `crc32c_pure`, which is pure Python and works by
+folding.
 
-How folding works. Read little-endian, the message is one big integer whose lowest bit is the
-message polynomial's highest power (CRC-32C is a reflected CRC). For a sparse multiple of the CRC
-polynomial, x^n + x^a + x^b + … + 1, x^n may be replaced by x^a + x^b + … + 1. Each such step moves
-up to n - a of the lowest bits of the integer higher, by a few shifts and xors. It shortens the
-integer by thousands of bits with a few operations of Python that run in C. Smaller and smaller
-multiples reduce the integer to 40 bytes, whose checksum is computed with tables.
+Folding works as follows. The message is read as one large little-endian integer. Its lowest bit is
+the coefficient of the highest power of the message polynomial, because CRC-32C is a reflected CRC.
+If x^n + x^a + x^b + … + 1 is a sparse multiple of the CRC polynomial, x^n may be replaced by
+x^a + x^b + … + 1. A step replaces up to n - a of the lowest bits of the integer in this way, by a
+few shifts and xors. So it shortens the integer by thousands of bits with a few operations of Python
+that run in C. Smaller and smaller multiples reduce the integer to 40 bytes, whose checksum is
+computed with tables.
 """
 
 from __future__ import annotations
@@ -44,8 +46,8 @@ LADDER: Final[tuple[tuple[int, ...], ...]] = (
 """Exponents of sparse multiples of the polynomial, highest first. The term 1 is left out."""
 
 _CHUNK_BYTES: Final = 131072
-# Twice the degree of the largest multiple, in bytes. Longer messages are folded in chunks of this
-# size, so that the integers stay in the processor's cache and the time is linear.
+# About twice the degree of the largest multiple, in bytes. Longer messages are folded in chunks of
+# this size, so that the integers stay in the processor's cache and the time is linear.
 
 _TAIL_BYTES: Final = 40
 _TAIL_BITS: Final = _TAIL_BYTES * 8
@@ -77,8 +79,10 @@ _MASKS: Final = {rung[0]: (1 << (rung[0] - rung[1])) - 1 for rung in LADDER}
 def _plan(size: int) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
     """Returns the steps that fold `size` bytes down to the tail: (bits taken, mask, shifts).
 
-    Each multiple is used for full steps of n - a bits. A shorter step that ends exactly at x^n
-    follows, except for the largest multiples, or if too few bits are left.
+    Each multiple x^n + x^a + … folds the message to n bits, and the last multiple folds the message
+    to the tail. A whole step of a multiple takes n - a bits. When a whole step would leave fewer
+    than n bits, a shorter step takes the rest. The multiple has no shorter step if n is above
+    8,000, or if the rest is below 64 bits; but the last multiple always takes the rest.
     """
     bits = size * 8
     steps = []

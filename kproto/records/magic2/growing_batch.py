@@ -51,7 +51,8 @@ class GrowingBatch:
         self.size_in_bytes = batch_header.HEADER_BYTES
         self.head = b""
         self.timestamp: object = NO_TIMESTAMP_YET
-        # Records share timestamps: the index of the first record with each, and the timestamps.
+        # `_stamps` has the timestamps in the order of the records. `_stamped_from` has, for each of
+        # them, the index of the first record with it.
         self._stamped_from: list[int] = []
         self._stamps: list[int] = []
 
@@ -93,11 +94,12 @@ class GrowingBatch:
         timestamp: int,
         limit: int,
     ) -> int:
-        """Appends a record; returns by how many bytes the batch grew.
+        """Appends a record with `timestamp` in ms; returns by how many bytes the batch grew.
 
         Returns 0, and does not append the record, if the batch would exceed `limit` bytes. The
-        first record is appended even if it does. Raises one of `ENCODE_FAILURES`, and does not
-        append the record, if an argument has a wrong type or is out of range.
+        first record of a batch is appended even if it exceeds `limit`. Raises one of
+        `ENCODE_FAILURES`, and does not append the record, if an argument has a wrong type or is out
+        of range.
         """
         if timestamp != self.timestamp:
             self.stamp(timestamp)
@@ -149,7 +151,8 @@ class GrowingBatch:
     ) -> bytes:
         """Returns the batch as bytes with its checksum. The batch must have a record.
 
-        Raises MissingCodecError if the codec is not installed.
+        Raises ConfigurationError for an unknown compression, and MissingCodecError if the codec is
+        not installed.
         """
         codec = codec_for_name(compression)
         payload = b"".join(self.parts)

@@ -1,7 +1,7 @@
 """Reads runs of records: consecutive records with the same layout (see `record_layouts`).
 
-A single `struct.iter_unpack` reads the run, which takes two thirds of the time of a call for each
-record. A run ends at the first record with a different layout, which the caller reads field by
+A single `struct.iter_unpack` reads the run in two thirds of the time that a call for each record
+takes. A run ends at the first record with a different layout, which the caller reads field by
 field.
 """
 
@@ -16,28 +16,30 @@ from .record_layouts import KEY_IS_NULL, VALUE_IS_NULL, delta_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ..record import Origin, Record
+    from ..record import BatchOrigin, Record
     from .record_layouts import Layout
 
 __all__ = ["LEAST_RUN", "is_run", "read_run", "read_values", "runs"]
 
-#: A run is tried if the last of this many records would have the same length as the first.
+#: A run is tried if the record that would be the last of this many has the length of the first.
 LEAST_RUN: Final = 16
 _RECORDS_A_RUN: Final = 128
 
 
 def runs(count: int) -> int:
-    """Returns after how many short runs the reader of a batch of `count` records tries no more.
+    """Returns the number of short runs after which a reader reads no more runs in the batch.
 
-    A run is short if it has fewer than LEAST_RUN records.
+    A run, consecutive records with the same layout, is short if it has fewer than LEAST_RUN
+    records. `count` is the number of records in the batch.
     """
     return 2 + count // _RECORDS_A_RUN
 
 
 def is_run(data: bytes, pos: int, size: int, length: bytes) -> bool:
-    """Returns whether a run may begin at `pos`, of records of `size` bytes.
+    """Returns True if a run of records of `size` bytes may begin at `pos`.
 
-    Compares only the encoded length of the record LEAST_RUN - 1 records ahead with `length`.
+    Looks only at the place at which the LEAST_RUN-th record of the run would begin. The encoded
+    length there must be equal to `length`.
     """
     ahead = pos + size * (LEAST_RUN - 1)
     return data[ahead : ahead + 2] == length
@@ -56,13 +58,14 @@ def read_run(
     base_timestamp: int,
     seen: bytes,
     timestamp: int,
-    origin: Origin,
+    origin: BatchOrigin,
 ) -> tuple[Record | None, int, bytes, int]:
     """Reads records from `pos` on into `record`, then into `others`, while they have the layout.
 
     `index` is the offset delta of the first record. `seen` is the latest encoded timestamp delta,
-    and `timestamp` its timestamp. Returns the `Record` that was taken from `others` and not filled
-    (None if all were filled), then `index`, `seen` and `timestamp` for the next record.
+    and `timestamp` its timestamp. Returns four values. The first is the `Record` that was taken but
+    not filled: `record`, or one of `others`; None if all were filled. The other three values are
+    `index`, `seen` and `timestamp` for the next record.
     """
     size, _, key_length, value_length, empty, nulls, length, row = layout
     view = memoryview(data)[pos : pos + (limit - pos) // size * size]
@@ -115,9 +118,9 @@ def read_values(
 ) -> tuple[bool, int, bytes]:
     """Appends the values of the records from `pos` on, while they have the layout.
 
-    Reads at most one record more than `others` has elements; the arguments are like those of
-    `read_run`. Returns whether an element was taken for a record that was not read, then `index`
-    and `seen` for the next record.
+    Takes an element of `others` for each record after the first; the caller has taken the element
+    for the first. The other arguments are like those of `read_run`. Returns three values: True if
+    an element was taken for a record that was not read, and `index` and `seen` for the next record.
     """
     size, _, key_length, value_length, empty, nulls, length, row = layout
     view = memoryview(data)[pos : pos + (limit - pos) // size * size]

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["BatchReader", "RecordBatch", "check_batch", "restamp"]
 
 #: If the records have at least this many bytes on average, and compression shrank them far more
-#: than usual, all are checked before their bytes are copied into `Record` objects. It limits the
-#: memory for hostile data. Smaller records take more memory for the objects than for the bytes.
+#: than usual, all are checked before their bytes are copied into `Record` objects. The check limits
+#: the memory for hostile data. Smaller records take more memory for the objects than for the bytes.
 _LARGE_RECORD_BYTES: Final = 1024
 
 
 class RecordBatch:
-    """A view of an encoded batch in a buffer. Does not copy bytes (a bytearray or memoryview once).
+    """A view of an encoded batch in a buffer. Copies only a bytearray or memoryview, once.
 
     The header fields have Kafka's names. `position` is the start of the batch in the buffer,
     `size_in_bytes` its length with the header. Timestamps are ms since the epoch, -1 for none.
@@ -138,17 +138,20 @@ class RecordBatch:
 
     @property
     def is_transactional(self) -> bool:
-        """Returns whether the batch belongs to a transaction."""
+        """Returns True if the batch belongs to a transaction."""
         return bool(self.attributes & batch_header.TRANSACTIONAL_FLAG)
 
     @property
     def is_control(self) -> bool:
-        """Returns whether this is a control batch, such as a commit or abort marker."""
+        """Returns True if this is a control batch, such as a commit or abort marker."""
         return bool(self.attributes & batch_header.CONTROL_FLAG)
 
     @property
     def delete_horizon(self) -> int | None:
-        """Returns the time (ms) from which tombstones and markers may be removed. KIP-534."""
+        """Returns the time (ms) from which tombstones and markers may be removed; None if not set.
+
+        See KIP-534.
+        """
         if self.attributes & batch_header.DELETE_HORIZON_FLAG:
             return self.base_timestamp
         return None
@@ -167,7 +170,7 @@ class RecordBatch:
         crc_from = self.position + batch_header.CRC_FROM
         actual = crc32c(self._data[crc_from : self.position + self.size_in_bytes])
         if actual != self.crc:
-            raise self._corrupt(f"CRC is {actual:#010x}, the header says {self.crc:#010x}")
+            raise self._corrupt(f"CRC is {actual:#010x}, but the header has {self.crc:#010x}")
         if self.record_count < 0:
             raise self._corrupt(f"negative record count {self.record_count}")
         if self.last_offset_delta < 0:
@@ -186,8 +189,9 @@ class RecordBatch:
     ) -> list[Record]:
         """Returns the records; with `from_offset`, only the records from that offset on.
 
-        Each record carries `topic` and `partition`. If the batch has a log append time, each record
-        gets it as its timestamp; with `own_timestamps` each has the timestamp of its producer.
+        Each record carries `topic` and `partition`. If the batch has a log append time, that is the
+        timestamp of each record, unless `own_timestamps` is True: then each record has the
+        timestamp of its producer.
 
         Headers are decoded, and their faults are raised, at the first access to `Record.headers`,
         or in this method with `eager_headers`. Raises CorruptBatchError for a corrupt record or
@@ -219,8 +223,9 @@ class RecordBatch:
     ) -> BatchReader:
         """Returns a reader that decodes some records at a time; the arguments are as in `records`.
 
-        Decompresses the whole batch first. Raises the errors of `records`, but that of a corrupt
-        record only when the reader reads it. A `LegacyBatch` (magic 0 or 1) does not support it.
+        Decompresses the whole batch first. Raises the errors of `records`, except that the error of
+        a corrupt record is raised when the reader reads the record. A `LegacyBatch` (magic 0 or 1)
+        does not support this method.
         """
         reader = self._record_reader(own_timestamps, max_decompressed_bytes, topic, partition)
         return BatchReader(self, reader, from_offset)
@@ -231,9 +236,11 @@ class RecordBatch:
         from_offset: int | None = None,
         max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
     ) -> list[bytes | None]:
-        """Returns the values of the records, in two thirds of the time of `records`.
+        """Returns the values of the records.
 
-        Checks the other fields as `records` does. Raises CorruptBatchError, MissingCodecError.
+        Takes two thirds of the time of `records` if no record is left out. The arguments are as in
+        `records`. Checks the other fields of the records as `records` does. Raises the same
+        errors as `records`.
         """
         inside = from_offset is not None and from_offset > self.base_offset
         if not inside and not self.base_offset >> 61:
@@ -278,7 +285,8 @@ class RecordBatch:
     def _opened(self, max_decompressed_bytes: int) -> tuple[bytes, int, int]:
         """Returns a buffer with the decompressed records, and their start and end in it.
 
-        Raises ValueError.
+        Raises ValueError if they cannot be decompressed, or if `check_records` finds a corrupt
+        record.
         """
         data = self._data
         start = self.position + batch_header.HEADER_BYTES
@@ -320,11 +328,17 @@ class BatchReader:
         """Returns how many records of the batch have not been read yet."""
         return self._reader.remaining
 
+    @property
+    def decompressed_bytes(self) -> int:
+        """The size of the decompressed records in bytes; 0 if the batch is not compressed."""
+        is_compressed = self._batch.attributes & log_format.COMPRESSION_CODEC_MASK
+        return self._reader.size_in_bytes if is_compressed else 0
+
     def read(self, most: int) -> list[Record]:
         """Reads the next `most` records, or all that are left, and returns them.
 
-        Leaves out the records before `from_offset`. Raises CorruptBatchError; the reader cannot
-        continue after that.
+        Leaves out the records before `from_offset`. Raises CorruptBatchError for a corrupt record;
+        the reader cannot continue after that.
         """
         try:
             records = self._reader.read(most)
@@ -348,8 +362,8 @@ def restamp(
     """Returns the bytes of the batch with a new base offset, as a broker stores a produced batch.
 
     Also sets `partition_leader_epoch` and `log_append_time` (ms) if they are not None. Does not
-    decompress the records. The checksum covers only the log append time: if it is set, a new
-    checksum is computed, which would hide a wrong old checksum, so call `check` before.
+    decompress the records. Of the three, the checksum covers only the log append time: if that is
+    set, a new checksum is computed. It would hide a wrong old checksum, so call `check` before.
 
     Raises EncodeError for a message of magic 0 or 1, for an argument that is not a batch, and for a
     number that is out of range.
@@ -388,8 +402,8 @@ def restamp(
 
 
 def check_batch(batch: object) -> None:
-    """Raises EncodeError if `batch` is not a RecordBatch, such as the bytes of a batch."""
+    """Raises EncodeError unless `batch` is a RecordBatch. Encoded bytes are not one."""
     if not isinstance(batch, RecordBatch):
         raise EncodeError(
-            f"a RecordBatch is wanted, as read_batches gives them, not {type(batch).__name__}"
+            f"a RecordBatch is wanted, as read_batches yields, not {type(batch).__name__}"
         )

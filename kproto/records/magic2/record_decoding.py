@@ -11,7 +11,7 @@ from struct import error as struct_error
 from typing import TYPE_CHECKING, Final
 
 from ..log_format import CREATE_TIME, LOG_APPEND_TIME
-from ..record import NO_HEADERS, Origin, Record
+from ..record import NO_HEADERS, BatchOrigin, Record
 from ..varints import VARINTS, int64, read_varint, read_varlong, zigzag
 from . import record_layouts
 from .batch_header import MIN_RECORD_BYTES
@@ -37,7 +37,8 @@ class RecordReader:
 
     Each record carries `topic` and `partition`, and `log_append_time` (ms) as its timestamp if that
     is not None. Headers stay encoded; their errors name `position`, the start of the batch in the
-    buffer, and `base_offset`. Raises ValueError if the bytes are too few for `count` records.
+    buffer, and `base_offset`. Raises ValueError if `count` is negative, or if the bytes are too few
+    for `count` records.
     """
 
     __slots__ = (
@@ -75,7 +76,7 @@ class RecordReader:
         if not 0 < count <= (limit - start) // MIN_RECORD_BYTES:
             check_count(start, limit, count)
         timestamp_type = CREATE_TIME if log_append_time is None else LOG_APPEND_TIME
-        self._origin = Origin(topic, partition, timestamp_type, position, base_offset)
+        self._origin = BatchOrigin(topic, partition, timestamp_type, position, base_offset)
         self._data = data
         self._start = start
         self._limit = limit
@@ -91,13 +92,18 @@ class RecordReader:
         self._remaining_runs = runs(count)
         #: The number of records that have not been read yet.
         self.remaining = count
-        #: Whether the latest read may have returned offsets before the base offset of the batch.
+        #: True if the latest read may have returned offsets before the base offset of the batch.
         self.any_offset = False
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The size of all records in bytes."""
+        return self._limit - self._start
 
     def read(self, most: int) -> list[Record]:
         """Returns the next `most` records, or all that are left.
 
-        Raises ValueError, which names the corrupt record and field.
+        Raises ValueError if a record is corrupt; the text names the record and the field.
         """
         data = self._data
         base_offset = self._base_offset
@@ -124,8 +130,8 @@ class RecordReader:
         pos = self._pos
         try:
             while len(records) < count:
-                # Creating many objects at once takes less time for each. Not all at once, because
-                # the count may be wrong.
+                # Creating many objects at once takes less time for each. They are not all created
+                # at once, because the count may be wrong.
                 remaining = count - len(records)
                 if remaining > _MADE_AT_ONCE:
                     remaining = _MADE_AT_ONCE
@@ -329,9 +335,9 @@ class RecordReader:
 
 
 def check_count(start: int, limit: int, count: int) -> None:
-    """Raises ValueError if `data[start:limit]` is too short for `count` records."""
+    """Raises ValueError if `count` is negative, or too large for `limit - start` bytes."""
     if not 0 <= count <= (limit - start) // MIN_RECORD_BYTES:
-        raise ValueError(f"{count} records cannot stand in {limit - start} bytes")
+        raise ValueError(f"{count} records cannot fit into {limit - start} bytes")
 
 
 def explain(data: bytes, start: int, limit: int, count: int) -> NoReturn:
@@ -343,7 +349,7 @@ def explain(data: bytes, start: int, limit: int, count: int) -> NoReturn:
 def check_records(data: bytes, start: int, limit: int, count: int) -> None:
     """Raises ValueError if `data[start:limit]` is not exactly `count` records.
 
-    Does not create `Record` objects, and does not check headers.
+    Does not create `Record` objects. Checks the header count, but not the headers.
     """
     if limit - start != len(data):
         data = data[start:limit]
@@ -387,4 +393,4 @@ def check_records(data: bytes, start: int, limit: int, count: int) -> None:
         except ValueError as error:
             raise ValueError(f"record {index}, {part}: {error}") from None
     if pos != len(data):
-        raise ValueError(f"{len(data) - pos} bytes behind the last of {count} records")
+        raise ValueError(f"{len(data) - pos} bytes after the last of {count} records")

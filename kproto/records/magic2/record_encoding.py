@@ -24,7 +24,7 @@ NULL: Final = encode_varint(-1)
 #: The latest timestamp of a batch without records: NaN, which is unequal to all timestamps.
 NO_TIMESTAMP_YET: Final = float("nan")
 
-# Header names repeat. By name, the cache has the encoded bytes before a value of 0, 1, 2 … bytes:
+# Header names repeat. The cache maps a name to the encoded bytes before a value of 0, 1, 2 … bytes:
 # the name's length, the name, the value's length.
 _MAX_HEADER_NAMES: Final = 256
 _MAX_PREFIX_SIZE: Final = 128
@@ -47,7 +47,7 @@ def encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, header
     """Encodes a record without the length in front of it.
 
     `head` is the result of `encode_head`, `offset_delta` an encoded varint. Raises one of
-    `ENCODE_FAILURES` for a wrong type.
+    `ENCODE_FAILURES` for a value of a wrong type or too large.
     """
     if key is None:
         key = b""

@@ -52,7 +52,7 @@ NO_LAYOUT: Final[Layout] = (0, Struct("").unpack_from, b"", b"", b"", 0, b"", ""
 KEY_IS_NULL: Final = 1
 VALUE_IS_NULL: Final = 2
 
-#: Most layouts in the cache, of about 400 bytes each; if more are learnt, it is emptied first.
+#: Most layouts in the cache, of about 400 bytes each. When it is full, the next layout empties it.
 _MAX_LAYOUTS: Final = 4096
 #: Records whose length has more bytes get no layout: copying their bytes takes most of the time.
 _MAX_LENGTH_BYTES: Final = 2
@@ -72,7 +72,7 @@ _EMPTY: Final = b"\x00"
 
 
 class Layouts:
-    """Stores layouts by the sizes in bytes of timestamp delta and offset delta.
+    """Stores the layouts of records, by the sizes in bytes of timestamp delta and offset delta.
 
     For each pair of sizes, layouts are stored by the first two bytes of a record, which encode its
     length.
@@ -86,9 +86,9 @@ class Layouts:
         self._learnt = 0
 
     def of_sizes(self, time_size: int, offset_size: int) -> Callable[[bytes], Layout | None]:
-        """Returns a function that finds a layout by the first two bytes of a record.
+        """Returns a function that maps the first two bytes of a record to a layout, or to None.
 
-        It has the layouts of records whose encoded deltas have these sizes in bytes.
+        The function finds the layouts of records whose encoded deltas have these sizes in bytes.
         """
         return self._by_sizes.setdefault((time_size, offset_size), {}).get
 
@@ -97,9 +97,11 @@ class Layouts:
         return sum(map(len, self._by_sizes.values()))
 
     def learn(self, data: bytes, pos: int) -> Callable[[bytes], Layout | None]:
-        """Stores the layout of the valid record at `pos`; returns `of_sizes` for its deltas.
+        """Stores the layout of the valid record at `pos`.
 
-        Stores nothing if the record is too long or its timestamp delta is too large.
+        Stores nothing if that layout is stored already, if the record is too long, or if its
+        timestamp delta is too large. Returns the result of `of_sizes` for the sizes of the record's
+        encoded timestamp delta and offset delta.
         """
         length, after_length = read_varint(data, pos)
         end = after_length + (length >> 1)
@@ -151,10 +153,10 @@ VALUES: Final = Layouts(with_keys=False)
 
 
 def tries(count: int) -> int:
-    """Returns after how many records without a layout the reader of a batch stops using layouts.
+    """Returns the number of records without a layout after which a reader stops using layouts.
 
-    Returns 0, for no layouts, if the batch has few records, or if mypyc compiled this module: field
-    by field is then faster.
+    `count` is the number of records in the batch. Returns 0, for no layouts, if `count` is small,
+    or if mypyc compiled this module: reading field by field is then faster.
     """
     if count < _RECORDS_A_TRY or _IS_COMPILED:
         return 0
@@ -162,7 +164,12 @@ def tries(count: int) -> int:
 
 
 def same_sizes(index: int) -> int:
-    """Returns how many offset deltas from `index` on have the same encoded size; at least 1."""
+    """Returns for how many offset deltas from `index` on the reader keeps its layouts; at least 1.
+
+    Deltas below 64 have one byte, deltas from 64 on two bytes, deltas from 8,192 on three bytes.
+    Deltas of two and of three bytes are counted together: a layout for two bytes matches no delta
+    of three bytes, and the reader then learns another layout.
+    """
     return max((_ONE_BYTE if index < _ONE_BYTE else _MAX_TABLE) - index, 1)
 
 
@@ -189,9 +196,9 @@ _offsets: list[bytes] = [*VARINTS, b""]
 
 
 def offset_varints(count: int) -> list[bytes]:
-    """Returns the varints of 0, 1, 2 …, at least `count` but at most 65,536, then b"".
+    """Returns the varints of 0, 1, 2 …, then b"", which equals no varint.
 
-    b"" is unequal to all varints.
+    There are 8,192 varints, or 65,536 after a call with a `count` above 8,192.
     """
     global _offsets
     if count >= len(_offsets) < _MAX_TABLE:

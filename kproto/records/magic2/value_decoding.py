@@ -1,7 +1,7 @@
 """Decodes only the values of the records of a batch (magic 2).
 
-Has a copy of the loop in `record_decoding`, without the other fields, because that is faster. It
-checks the other fields in the same way, and `record_decoding.explain` raises the errors.
+Has a copy of the loop in `record_decoding` that stores only the values, because that is faster. The
+copy checks the other fields in the same way, and `record_decoding.explain` raises the errors.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def decode_values(
 ) -> list[bytes | None] | None:
     """Returns the values of the `count` records that fill `data[start:limit]` exactly.
 
-    Without `backwards`, returns None if a record has a negative offset delta. Raises ValueError,
-    which names the corrupt record and field.
+    If `backwards` is False, returns None if a record has a negative offset delta. Raises ValueError
+    if a record is corrupt; the text names the record and the field.
     """
     check_count(start, limit, count)
     tries = record_layouts.tries(count)

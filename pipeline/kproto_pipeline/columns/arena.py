@@ -1,8 +1,9 @@
 """Reuses memory for decompressed batches.
 
-New memory for each fetch response would cost more in page faults and copies than most codecs do.
-Columns refer to the memory through memoryviews. Python refuses to resize a bytearray while a view
-of it exists, so an attempt to resize tells whether the memory is still in use.
+New memory for each fetch response would take more time, for page faults and copies, than most
+codecs take to decompress. Columns refer to the memory through memoryviews. Python refuses to resize
+a bytearray while a view of it exists, so an attempt to resize tells whether the memory is still in
+use.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ class Arena:
         self.buffer = _spare_buffer()
 
     def decompress(self, codec: Codec, data: bytes, limit: int) -> bool:
-        """Appends decompressed data, sets `used` to its end, and returns whether that succeeded.
+        """Appends decompressed data, and sets `used` to its end; returns True on success.
 
         Returns False if the result does not fit, exceeds `limit` bytes, or `decompress_into`
         refuses the data. The caller then uses `codec.decompress`, which checks the limit and raises
-        the errors. Raises MissingCodecError.
+        the errors. Raises MissingCodecError if the codec is not installed.
         """
         most = min(self.capacity, self.used + limit)
         while True:
@@ -55,7 +56,7 @@ class Arena:
             self.buffer.extend(bytes(larger - size))
 
     def add(self, data: bytes) -> bool:
-        """Appends `data`, and returns whether it fits."""
+        """Appends `data`; returns False, and appends nothing, if it does not fit."""
         end = self.used + len(data)
         if end > self.capacity:
             return False
@@ -66,7 +67,7 @@ class Arena:
         return True
 
     def restart(self) -> None:
-        """Empties the arena; replaces the memory if a view of it still exists."""
+        """Empties the arena: replaces its buffer by a spare one without views, or by a new one."""
         self.close()
         self.used = 0
         self.buffer = _spare_buffer()

@@ -1,9 +1,10 @@
-"""Converts a chunk of records with CloudEvents to Arrow columns, one per attribute.
+"""Converts records with CloudEvents to Arrow columns: attributes, a map of extensions, data.
 
 The fast path converts the header values of an attribute to one Arrow column, which `event_checks`
-checks as a whole. The slow path reads records one by one with `kproto_cloudevents`, if the fast
-path cannot prove them valid: structured mode, a null or repeated header, unusual characters, an
-invalid attribute. Both paths give the same result for every record that the fast path accepts.
+checks as a whole. If the fast path cannot prove a record valid, the slow path reads the record with
+`kproto_cloudevents`. Such a record is in structured mode, for example, or has a repeated header,
+unusual characters or an invalid attribute. Both paths give the same result for every record that
+the fast path accepts.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["EVENT_SCHEMA", "events_as_arrow"]
 
 #: The attributes, the data, then the record. If a record is not an event, `error` is the reason,
-#: `value` and `headers` are those of the record, and the attributes are null. `time` is in
-#: microseconds; its original text is in the headers.
+#: `value` and `headers` are those of the record, and the attributes and `data` are null. `time` is
+#: in microseconds; if `all_headers` is set, `headers` has the original text of the time of an event
+#: in binary mode.
 EVENT_SCHEMA: Final[pa.Schema] = pa.schema(
     [
         ("specversion", pa.string()),
@@ -62,7 +64,8 @@ _PREFIX: Final = "ce_"
 _CORE: Final = ("specversion", "id", "source", "type", "subject", "time", "dataschema")
 _REQUIRED: Final = ("specversion", "id", "source", "type")
 
-# By attribute: the index of its header in each record; -1 without the header.
+# By attribute, for each record: the index of the attribute's header among the headers of all
+# records; -1 if the record lacks the header.
 _HeadersByAttribute = dict[str, "Int64s"]
 
 
@@ -112,7 +115,7 @@ def events_as_arrow(
 def _headers(
     columns: RecordColumns, buffer: pa.Buffer, error: pa.Array, all_headers: bool
 ) -> pa.Array:
-    """Returns the column `headers`; if no row needs it, it is all null, which costs little."""
+    """Returns the column `headers`; it is null for each event, unless `all_headers` is set."""
     if not all_headers and error.null_count == len(error):
         return pa.nulls(len(error), EVENT_SCHEMA.field("headers").type)
     headers = record_array("headers", columns, buffer, "", 0)
@@ -120,17 +123,18 @@ def _headers(
 
 
 def _rows_of_headers(columns: RecordColumns) -> Int64s:
-    """Returns the row of each header, in the order of the headers."""
+    """Returns, for each header of the chunk, the row of the record that has the header."""
     return np.repeat(np.arange(len(columns)), np.diff(columns.header_offsets))
 
 
 def _attribute_headers(
     columns: RecordColumns, buffer: pa.Buffer
 ) -> tuple[_HeadersByAttribute, Int64s, Bools]:
-    """Returns the headers by attribute, the headers of extensions, and the regular records.
+    """Returns the headers by attribute, the indexes of extension headers, and the regular records.
 
-    Here, a record is regular if it has each required attribute, no attribute twice or null, and no
-    `ce_` header with an unusual name.
+    The third element is a mask. A record is regular if it has each required attribute, no attribute
+    twice, no null header, and no `ce_` header with an unusual name. If the records have more than
+    `_MAX_HEADER_NAMES` header names, none is regular.
     """
     count = len(columns)
     rows = _rows_of_headers(columns)
@@ -170,14 +174,17 @@ def _attribute_headers(
 
 
 def _attribute_of(header: str) -> str | None:
-    """Returns the attribute of a header; None if it has none, "" if the slow path must decide."""
+    """Returns the attribute that a header has; None for a header without an attribute.
+
+    Returns "" for an unusual name, for which `kproto_cloudevents` must read the record.
+    """
     if header == _CONTENT_TYPE:
         return "datacontenttype"
     if not header.startswith(_PREFIX):
         return None
     name = header.removeprefix(_PREFIX)
     usual = name.isascii() and name.isalnum() and name.islower() and not name[0].isdigit()
-    # At most 20 characters, because CloudEvents warns about longer names.
+    # At most 20 characters, because `kproto_cloudevents` warns about longer names.
     return name if usual and len(name) <= 20 and name not in ("data", "datacontenttype") else ""
 
 
@@ -257,7 +264,7 @@ def _read_event(columns: RecordColumns, row: int) -> dict[str, Any]:
 
 
 def _event_row(event: CloudEvent) -> dict[str, Any]:
-    """Returns an event's columns. Raises CloudEventError if the charset cannot encode its data."""
+    """Returns an event's columns. Raises CloudEventError as `CloudEvent.data_bytes` does."""
     try:
         time = None if event.time is None else event.time.datetime.astimezone(UTC)
     except (CloudEventError, OverflowError):

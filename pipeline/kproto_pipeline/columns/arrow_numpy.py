@@ -1,7 +1,7 @@
 """Converts between Arrow arrays and numpy arrays without importing pandas.
 
 `pyarrow.array`, `scalar`, `repeat` and `Array.to_numpy` check for pandas objects, and import pandas
-for that: a fifth of a second in every Python process that Spark starts.
+for that. The import takes a fifth of a second in every Python process that Spark starts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ _DTYPES: Final[dict[pa.DataType, np.dtype[Any]]] = {
 def number_array(
     values: npt.NDArray[Any], kind: pa.DataType | None = None, *, null: Bools | None = None
 ) -> pa.Array:
-    """Converts numbers to an Arrow array of `kind` (default: their type); `null` masks nulls."""
+    """Converts numbers to an Arrow array of type `kind`; `null` is a mask of the nulls.
+
+    The default of `kind` is the Arrow type of the numbers' numpy type.
+    """
     found = np.ascontiguousarray(values)
     validity = None if null is None else _bits(~null)
     kind = pa.from_numpy_dtype(found.dtype) if kind is None else kind
@@ -90,7 +93,7 @@ def boolean_values(array: pa.Array, *, null: bool) -> Bools:
 
 
 def null_mask(array: pa.Array) -> Bools | None:
-    """Returns a mask of the null rows; None without nulls."""
+    """Returns a mask of the null rows; None if there are none."""
     if not array.null_count:
         return None
     validity = array.buffers()[0]

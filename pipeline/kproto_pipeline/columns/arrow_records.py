@@ -62,7 +62,7 @@ def records_as_arrow(
 def record_array(
     name: str, columns: RecordColumns, buffer: pa.Buffer, topic: str, partition: int
 ) -> pa.Array:
-    """Returns one column. Raises KeyError for an unknown name, and as `records_as_arrow` does."""
+    """Returns one column. Raises KeyError for an unknown name, or errors of `records_as_arrow`."""
     count = len(columns)
     match name:
         case "key":
@@ -110,7 +110,7 @@ _first_even_numbers: Int32s = np.arange(0, 0, 2, dtype=np.int32)
 def _even_numbers(count: int) -> Int32s:
     """Returns 0, 2, 4, …; caches up to 1 MiB, because new memory is slower than the computation."""
     global _first_even_numbers
-    numbers = _first_even_numbers  # copied, because another thread may set a shorter array
+    numbers = _first_even_numbers  # read once, because another thread may set a shorter array
     if count > len(numbers):
         numbers = np.arange(0, 2 * count, 2, dtype=np.int32)
         if numbers.nbytes <= _MAX_KEPT_BYTES:
@@ -119,7 +119,7 @@ def _even_numbers(count: int) -> Int32s:
 
 
 def _headers_array(columns: RecordColumns, buffer: pa.Buffer) -> pa.Array:
-    """Returns a list of keys and values for each record; null without headers, as the connector.
+    """Returns a list of headers for each record; null, as in the JVM connector, without headers.
 
     Raises:
         CorruptBatchError: a header key is not UTF-8.

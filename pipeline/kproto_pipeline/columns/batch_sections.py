@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_CHUNK_BYTES", "BatchGroup", "BatchSection", "section_groups"]
 
 # The most bytes of records in a chunk of columns. Arrow's 32-bit offsets allow 2 GiB; with 8 MiB, a
-# chunk and Spark's copy of it stay small compared with a heap.
+# chunk and Spark's copy of it stay small compared with the JVM's heap.
 MAX_CHUNK_BYTES: Final = 8 << 20
 
 
@@ -58,12 +58,12 @@ class BatchSection:
 
     @property
     def log_append_time(self) -> bool:
-        """Whether all records have the broker's log append time as their timestamp."""
+        """True if all records have the broker's log append time as their timestamp."""
         return self.batch.timestamp_type == LOG_APPEND_TIME
 
     @property
     def timestamp(self) -> int:
-        """The timestamp in ms to which record deltas are added; or the batch's log append time."""
+        """The batch's log append time if `log_append_time`, otherwise its base timestamp; in ms."""
         return self.batch.max_timestamp if self.log_append_time else self.batch.base_timestamp
 
     def relocated(self, start: int) -> BatchSection:
@@ -92,7 +92,8 @@ class MessageSection:
 class BatchGroup:
     """Batches that are decoded together: all their records are in `buffer`.
 
-    A memoryview is over an arena, whose memory is not reused while the view exists.
+    If `buffer` is a memoryview, it is memory of an arena, which does not reuse the memory while the
+    view exists.
     """
 
     buffer: bytes | memoryview
@@ -110,14 +111,14 @@ def section_groups(
 ) -> Generator[BatchGroup | list[Record]]:
     """Yields the batches in `fetched` with offsets in `start <= offset < end`, in groups.
 
-    A group ends before it exceeds `chunk_bytes`, and wherever batches of magic 2 and message sets
-    (magic 0 and 1) alternate. The requested messages of message sets are yielded as a list of
-    records. The caller must decode a group before it requests the next one. If a batch is corrupt,
-    yields the batches before it, then raises.
+    A group has up to `chunk_bytes` of records; a larger batch is alone in its group. Batches of
+    magic 2 and message sets (magic 0 and 1) are never in the same group. The requested messages of
+    message sets are yielded as a list of records. The caller must decode a group before it requests
+    the next one. If a batch is corrupt, yields the batches before it, then raises.
 
-    Skips batches outside of the requested offsets, batches of `aborted` transactions, and an
-    incomplete last batch. Checks even a batch before `start`, because its last offset may be
-    corrupt. Ignores bytes after a batch that reaches `end`.
+    Skips control batches, batches outside of the requested offsets, batches of `aborted`
+    transactions, and an incomplete last batch. Checks even a batch before `start`, because its last
+    offset may be corrupt. Ignores bytes after a batch that reaches `end`.
 
     Raises:
         CorruptBatchError: a batch is corrupt, or its offsets do not rise above the previous
@@ -156,7 +157,7 @@ def section_groups(
 def _groups(
     batches: Sequence[BatchSection], messages: Sequence[MessageSection]
 ) -> Iterator[BatchGroup | list[Record]]:
-    """Yields all messages as one list, then all batches as one group; skips an empty one."""
+    """Yields the records of all `messages` as one list, then all `batches` as one group, if any."""
     found = [record for section in messages for record in section.records]
     if found:
         yield found
@@ -165,9 +166,9 @@ def _groups(
 
 
 def _in_one_buffer(sections: Sequence[BatchSection]) -> BatchGroup:
-    """Returns a group of sections over one buffer: the fetch response, or the arena's memory.
+    """Returns the sections as a group over one buffer.
 
-    Copies all records to a new buffer if the sections have different buffers.
+    If the sections have different buffers, copies their records to a new one.
     """
     buffer = sections[0].data
     if all(section.data is buffer for section in sections):
@@ -186,7 +187,10 @@ def _in_one_buffer(sections: Sequence[BatchSection]) -> BatchGroup:
 
 
 def _start_group(arena: Arena, section: BatchSection | MessageSection, fetched: bytes) -> None:
-    """Empties the arena for a new group, but keeps the section if it is decompressed already."""
+    """Empties the arena for a group of sections that begins with `section`.
+
+    Keeps the records of `section` if they are decompressed already.
+    """
     if isinstance(section, MessageSection) or section.data is fetched:
         arena.restart()
         return
@@ -208,7 +212,8 @@ def _sections(
     """Yields the requested sections; a batch is decompressed into `arena` if it fits."""
     following: int | None = None
     for batch in read_batches(fetched, check_crc=False):
-        # A wrapper message of magic 0 or 1 has the offset of its last message.
+        # A wrapper message of magic 0 or 1 has the offset of its last message, so earlier messages
+        # in it may be before `end`.
         if end is not None and batch.magic == 2 and batch.base_offset >= end:
             return
         batch.check()
@@ -226,7 +231,7 @@ def _sections(
 
 
 def _records(batch: RecordBatch, fetched: bytes, arena: Arena, limit: int) -> BatchSection:
-    """Returns the records of a batch of magic 2: in the response, or decompressed."""
+    """Returns the records of a batch of magic 2; decompresses them if the batch is compressed."""
     first = batch.position + HEADER_BYTES
     last = batch.position + batch.size_in_bytes
     section = BatchSection(batch, fetched, first, last)
@@ -241,7 +246,7 @@ def _records(batch: RecordBatch, fetched: bytes, arena: Arena, limit: int) -> Ba
 def _decompress(
     section: BatchSection, packed: bytes, codec: Codec, arena: Arena, limit: int
 ) -> None:
-    """Decompresses `packed` into the arena, or into a new buffer if it does not fit."""
+    """Decompresses `packed` as the data of `section`: into the arena or, if too large, a buffer."""
     try:
         start = arena.used
         if arena.decompress(codec, packed, limit):

@@ -58,7 +58,7 @@ def column_chunks(
 
     Checks, then skips, batches that end before `start`; ignores bytes after a batch that reaches
     `end`. A header key that is not UTF-8 raises only when it is read, as in `Record.headers`. Any
-    other fault of a record raises, even outside of the requested offsets.
+    other fault of a record in a decoded batch raises, even if the record was not requested.
 
     Raises:
         CorruptBatchError: a batch or its records are corrupt, its offsets do not rise above those
@@ -84,12 +84,12 @@ def column_chunks(
 
 @cache
 def _keep_freed_memory() -> None:
-    """Makes glibc keep freed blocks of up to this size for reuse; runs once per process.
+    """Makes glibc keep freed blocks of up to 32 MiB for reuse; runs once per process.
 
     By default, glibc returns blocks of some hundred kilobytes to the system, unless a larger block
     was freed before (mallopt(3), M_MMAP_THRESHOLD). New pages for the arrays of each chunk would
-    take a sixth of the time. The block is never written, so it costs microseconds. No effect
-    without glibc.
+    take a sixth of the decoding time. This function therefore frees one large block. It never
+    writes the block, so the call takes microseconds. Without glibc, it has no effect.
     """
     bytearray(_LARGEST_KEPT_BYTES)
 
@@ -97,7 +97,10 @@ def _keep_freed_memory() -> None:
 def _group_columns(
     group: BatchGroup, start: int, end: int | None, max_decompressed_bytes: int
 ) -> Iterator[RecordColumns]:
-    """Yields the requested records of a group; if a batch is corrupt, first the ones before it."""
+    """Yields the records of a batch group with offsets in `start <= offset < end`.
+
+    If a batch is corrupt, yields the records of the batches before it, then raises.
+    """
     try:
         columns = _section_columns(group.buffer, group.sections, start, end)
     except CorruptBatchError:
@@ -121,14 +124,15 @@ def _section_columns(
     buffer: bytes | memoryview, sections: Sequence[BatchSection], start: int, end: int | None
 ) -> RecordColumns:
     """Decodes the records of the sections by field. Raises CorruptBatchError without a position."""
-    _require(len(buffer) <= _MAX_BUFFER_BYTES, "2 GiB at a time are the most; pass less at once")
+    _require(len(buffer) <= _MAX_BUFFER_BYTES, "the buffer of the records exceeds 2 GiB")
     found = [section.batch for section in sections]
     starts = [section.start for section in sections]
     record_counts = [batch.record_count for batch in found]
     ends = record_ends(buffer, starts, [section.end for section in sections], record_counts)
     counts = np.array(record_counts, dtype=np.int64)
 
-    # A record begins at the end of the previous one; the first of a section at the section's start.
+    # A record begins at the end of the previous record, and the first record of a section begins at
+    # the start of the section.
     begins = np.empty_like(ends)
     begins[1:] = ends[:-1]
     firsts = np.cumsum(counts) - counts

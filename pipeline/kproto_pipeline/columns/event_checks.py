@@ -1,8 +1,8 @@
 """Checks the values of an attribute, a whole column at once, for the fast path of CloudEvents.
 
-A check runs once per distinct value, or as one vectorized test. It returns True for values that the
-binding certainly accepts, and for nulls. False means that `kproto_cloudevents` must read the
-record. Works on Arrow binary arrays.
+A check runs once per distinct value, or as one vectorized test. It returns True for nulls, and for
+values that are certainly valid in CloudEvents' binding for Kafka. False means that
+`kproto_cloudevents` must read the record. Works on Arrow binary arrays.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["CHECKS", "check_plain_text"]
 
 
 def check_plain_text(array: pa.Array) -> Bools:
-    """Returns which values are non-empty and have only printable ASCII; true for nulls."""
+    """Returns a mask: true for nulls, and for non-empty values of only printable ASCII."""
     data = array.buffers()[2]
     filled: Bools = lengths(array, null=1) > 0
     if data is None or data.size == 0:
@@ -83,7 +83,7 @@ def _obeys(attribute: str) -> Callable[[pa.Array], Bools]:
 
 
 def _is_binary_mode(content_type: str) -> bool:
-    """Returns whether a media type is valid and means binary mode."""
+    """Returns True if a media type is valid and means binary mode."""
     media_type = parse_media_type(content_type)
     return (
         media_type is not None

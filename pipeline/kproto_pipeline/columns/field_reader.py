@@ -1,7 +1,8 @@
-"""Reads the same field of many records at once: one numpy call per field.
+"""Reads the same field of many records at once, with a few numpy calls per field.
 
-Reads the varints and the length-prefixed bytes of records whose start positions are known. Only
-`record_ends`, which finds these positions, reads one record after the other.
+Reads the varints and the length-prefixed bytes of records whose start positions are known.
+`record_ends` finds these positions. Only `record_ends`, for few batches, and `header_ranges`, for
+few records, read one record after the other.
 
 Reads never leave the buffer, and a length below -1 is an error, so positions only grow. After the
 last field, the caller compares the positions with the ends of the records. If they are equal, each
@@ -47,8 +48,8 @@ _ZIGZAG_BYTE: Final = np.array([(n >> 1) ^ -(n & 1) for n in range(256)], dtype=
 def _short_varints() -> tuple[Int32s, Int32s]:
     """Returns two tables for varints of one or two bytes, indexed by two bytes (little-endian).
 
-    The first has value * 4 + size. The second has the bytes of a record together with its length,
-    if the varint is that length. Both are 0 for a varint of three bytes or more.
+    The first has value * 4 + size. The second is for the varint that is a record's length: it has
+    the size of the record, including that varint. Both are 0 for a varint of three bytes or more.
     """
     pair = np.arange(1 << 16, dtype=np.int32)
     low, high = pair & 0xFF, pair >> 8
@@ -105,7 +106,7 @@ class FieldReader:
         """Reads the next field: a length, and that number of bytes; the length -1 means null.
 
         Stores the start and the end of the bytes in the columns 0 and 1 of `bounds`. Returns a mask
-        of the nulls, or None without nulls. Raises CorruptBatchError, without a position, for a
+        of the nulls; None if there are none. Raises CorruptBatchError, without a position, for a
         length below -1.
         """
         position = self.position
@@ -178,9 +179,10 @@ def record_ends(
 ) -> Int64s:
     """Returns the end of each record from the records' lengths alone.
 
-    Run r has `counts[r]` records, which must fill `buffer[starts[r]:ends[r]]`. A negative length is
-    not checked: it gives a wrong end, which the caller detects when it reads the fields. Raises
-    CorruptBatchError, without a position, if records do not fill their run.
+    A run is the records of one batch. Run r has `counts[r]` records, which must fill
+    `buffer[starts[r]:ends[r]]`. A negative length is not checked: it gives a wrong end, which the
+    caller detects when it reads the fields. Raises CorruptBatchError, without a position, if
+    records do not fill their run.
     """
     if len(starts) < _LEAST_RUNS:
         return _record_ends_one_by_one(buffer, starts, ends, counts)
@@ -200,7 +202,7 @@ def _record_ends_one_by_one(
 def _record_ends_of_run(
     buffer: bytes | memoryview, position: int, end: int, count: int
 ) -> list[int]:
-    """Returns the record ends of one run, with a loop over its records."""
+    """Returns the ends of `count` consecutive records, with a loop over these records."""
     found: list[int] = []
     append = found.append
     try:
@@ -282,9 +284,10 @@ def header_ranges(
 ) -> tuple[ByteRanges, ByteRanges]:
     """Reads keys and values of the next `counts` headers of each record, in the records' order.
 
-    Step i reads header i of every record that has one. When few records are left, for example
-    because one has very many headers, reads these header by header up to their `ends`. Raises
-    CorruptBatchError, without a position, for a null key.
+    Step i reads header i of every record with more than i headers. When few records are left, for
+    example because one record has very many headers, reads the rest of each record separately, up
+    to its entry in `ends`. Raises CorruptBatchError, without a position, for a null key or a wrong
+    length.
     """
     total = int(counts.sum())
     headers = _Headers(total)
@@ -338,7 +341,10 @@ class _Headers:
             self._nulls()[target] = null
 
     def read_one_by_one(self, record: bytes, begin: int, targets: range) -> int:
-        """Reads the headers in `record`, which begins at `begin`; returns their end position."""
+        """Reads the headers in `record` into the rows `targets`; returns their end position.
+
+        `begin` is the position of `record` in the buffer.
+        """
         position = 0
         for target in targets:
             for bounds, least in ((self.keys, 0), (self.values, -1)):

@@ -1,4 +1,4 @@
-"""Holds records as columns: one array per field, with positions in the buffer of their bytes.
+"""Holds records as columns: one array per field; keys, values and headers are buffer positions.
 
 `chunks` decodes batches into columns; `message_set_columns` converts the records of message sets.
 """
@@ -71,9 +71,9 @@ class RecordColumns:
     """The records of some batches, one array per field; `timestamps` are ms since 1970.
 
     `timestamp_types` are Kafka's: 0 for create time, 1 for log append time, -1 for none. The
-    headers of row r are the rows `header_offsets[r]` to `header_offsets[r + 1]` of `header_keys`
-    and `header_values`. All positions are in `buffer`. It is a memoryview if batches were
-    compressed: the memory is not reused while the view exists.
+    headers of row r are the rows `header_offsets[r]` to `header_offsets[r + 1]` (exclusive) of
+    `header_keys` and `header_values`. All positions are in `buffer`. If `buffer` is a memoryview,
+    its memory is not reused while the view exists.
     """
 
     buffer: bytes | memoryview
@@ -154,18 +154,21 @@ class RecordColumns:
         return CorruptBatchError("a header name is not UTF-8")
 
     def before(self, error: CorruptBatchError) -> RecordColumns:
-        """Returns the records of the batches before the batch that `error` names."""
+        """Returns the records of the batches before the one that `error` names.
+
+        Returns no records if `error` names none of these batches.
+        """
         first = (row for row, position, _ in self.batches if position == error.offset)
         return self.filter(np.arange(len(self)) < next(first, 0))
 
     def _batch_of(self, row: int) -> tuple[int, int | None, int | None]:
-        """Returns the entry of `batches` for a row; (0, None, None) without one."""
+        """Returns the entry of `batches` for a row; (0, None, None) if there is none."""
         number = bisect_right(self.batches, row, key=itemgetter(0))
         return self.batches[number - 1] if number else (0, None, None)
 
 
 def message_set_columns(records: Sequence[Record]) -> RecordColumns:
-    """Returns the columns of records without headers, as message sets have them.
+    """Returns the columns of records from message sets, which have no headers.
 
     Copies the keys and values into one buffer.
     """

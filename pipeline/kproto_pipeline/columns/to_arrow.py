@@ -36,9 +36,10 @@ def arrow_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yields the data records of a fetch response with `start <= offset < end`, a row per record.
 
-    With `aborted`, excludes the records of aborted transactions. `convert` is `records_as_arrow` or
-    `events_as_arrow` with all arguments except the columns. A record batch has up to `chunk_bytes`
-    of records. If a Kafka batch is corrupt, yields the records before it, then raises.
+    With `aborted`, excludes the records of aborted transactions. `convert` is a partial call of
+    `records_as_arrow` or `events_as_arrow` that lacks only the columns. A record batch has up to
+    `chunk_bytes` of records, or more if one Kafka batch has more. If a Kafka batch is corrupt,
+    yields the records before it, then raises.
 
     Raises:
         CorruptBatchError: as in `column_chunks`, and for a header key that is not UTF-8.
@@ -53,7 +54,10 @@ def arrow_batches(
 def _convert_chunk(
     columns: RecordColumns, convert: Callable[[RecordColumns], pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the columns as Arrow; if a header key is corrupt, yields the batches before it."""
+    """Yields the columns as Arrow.
+
+    If a header key is corrupt, yields the records of the Kafka batches before it, then raises.
+    """
     try:
         converted = convert(columns)
     except CorruptBatchError as error:

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     version = f"kproto_pipeline.demo {__version__}"
     parser.add_argument("--version", action="version", version=version)
     parser.add_argument("--output", type=Path, default=Path("demo-output"))
-    parser.add_argument("--flights", type=int, help="publish only so many flights")
+    parser.add_argument("--flights", type=int, help="publish only this many flights")
     parser.add_argument(
         "--batch", action="store_true", help="publish everything first, then run the job once"
     )

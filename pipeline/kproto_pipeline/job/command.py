@@ -1,7 +1,7 @@
 """The command `kproto-pipeline`: `run` a job, or `check` its settings.
 
 Merges the arguments into the content of the settings file; `settings_file` validates both. Exit
-codes: 0 success, 1 an error (printed as one line), 2 wrong arguments, 130 an interrupt.
+codes: 0 success, 1 an error (printed to stderr), 2 wrong arguments, 130 an interrupt.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ The same without a file:
 """
 
 _RUN: Final = (
-    "Write topics of CloudEvents to a lake. once: everything, into a new output; incremental: from "
-    "where the last run ended; stream: until stopped. After a kill, start the job again."
+    "Write topics of CloudEvents to a lake. Mode once: all records, to a new output. Mode "
+    "incremental: the records after those of the last run. Mode stream: an increment per interval, "
+    "until stopped. After a kill, start the job again."
 )
 
 
@@ -66,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             settings = settings_from(options)
             if options.command == "check":
-                print(f"{options.file or 'settings'}: right; mode {settings.mode}")
+                print(f"{options.file or 'settings'}: valid; mode {settings.mode}")
                 return 0
             return _run(settings)
         except KeyboardInterrupt:
@@ -84,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     }
     parser = argparse.ArgumentParser(
         prog="kproto-pipeline",
-        description="Write topics of CloudEvents to a lake, by Spark.",
+        description="Write topics of CloudEvents to a lake, with Spark.",
         **described,
     )
     parser.add_argument("--version", action="version", version=f"kproto-pipeline {__version__}")
@@ -96,7 +97,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("file", nargs="?", type=Path, help="settings, as TOML")
         command.add_argument("--mode", help="once, incremental or stream")
         command.add_argument("--output", metavar="PATH", help="output.path")
-        command.add_argument("--format", help="output.format: parquet, or any that Spark knows")
+        command.add_argument(
+            "--format", help="output.format: parquet, or any other format of Spark"
+        )
         command.add_argument(
             "--overwrite",
             action="store_true",
@@ -105,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
         )
         for section, help_ in (
             ("source", "an option of the data source"),
-            ("spark", "a conf of Spark, by its whole name"),
+            ("spark", "a property of Spark, by its full name"),
         ):
             command.add_argument(
                 f"--{section}", metavar="NAME=VALUE", action="append", default=[], help=help_
@@ -125,6 +128,7 @@ def settings_from(options: argparse.Namespace) -> JobSettings:
 
     Raises:
         SettingError: a setting is wrong; the message names the file and the key.
+        ConfigurationError: an argument is not NAME=VALUE, or a package is not installed.
     """
     check_installed()
     from .settings_file import COMMAND_LINE, parse_settings, read_settings
@@ -164,7 +168,7 @@ def settings_from(options: argparse.Namespace) -> JobSettings:
 def _pair(option: str, text: str) -> tuple[str, str]:
     name, found, value = text.partition("=")
     if not found or not name:
-        # The message omits the text: it may be a secret without its name.
+        # The message omits the text, which may be a secret whose name is missing.
         raise ConfigurationError(f"{option} must be NAME=VALUE")
     return name, value
 

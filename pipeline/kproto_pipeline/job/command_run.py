@@ -29,10 +29,11 @@ __all__ = ["run_command"]
 def run_command(settings: JobSettings) -> int:
     """Runs the job and prints a summary; returns the exit code.
 
-    A stream that an interrupt ends is no error, but the exit code is `INTERRUPTED`.
+    If an interrupt ends a stream, prints the summary and returns `INTERRUPTED`.
 
     Raises:
         KprotoError: as in `run`.
+        KeyboardInterrupt: an interrupt ended a job that is not a stream.
     """
     spark_started = time.monotonic()
     stopped = threading.Event()
@@ -60,7 +61,11 @@ def run_command(settings: JobSettings) -> int:
 
 
 def _chart(spark: SparkSession, settings: JobSettings, result: RunResult) -> list[str]:
-    """Returns a chart of this run's valid events by type; empty if the output lacks the columns."""
+    """Returns a chart of this run's valid events by type.
+
+    Returns an empty list if no event is valid, if the output format writes no files, or if the
+    output lacks the column `type` or `status`.
+    """
     output = settings.output
     columns = output.columns or ("type", "status")
     if not output.is_files or not {"type", "status"} <= set(columns) or not result.counts.valid:

@@ -14,15 +14,15 @@ __all__ = [
 
 
 class SettingError(ConfigurationError):
-    """A setting of a job is unknown, missing or wrong; the message names it and its file."""
+    """A setting of a job is unknown, missing or wrong; the message names the setting."""
 
 
 class CountMismatchError(KprotoError):
-    """Two stages of an increment counted different numbers of records; it was not published."""
+    """Stages of an increment counted different numbers of rows; the increment was not published."""
 
 
 class OutputExistsError(KprotoError):
-    """The output path exists, and the settings do not allow to replace it."""
+    """The output path exists, and the settings do not allow the job to replace it."""
 
 
 class OutputBusyError(KprotoError):
@@ -30,4 +30,7 @@ class OutputBusyError(KprotoError):
 
 
 class OutputDamagedError(KprotoError):
-    """The output contains files that no run creates, or lacks files of a run."""
+    """The output contains files that no run creates, or lacks files of a run.
+
+    Also raised if a manifest is unreadable, or of a version that this release does not support.
+    """

@@ -35,8 +35,8 @@ def with_status(
     and the others are duplicates, so the status does not depend on the order of reading.
 
     `before` has the `source`, `id` and `timestamp` of the valid events that were written earlier.
-    An event that is also in `before` is a duplicate if the two record timestamps differ by at most
-    `window_s` seconds, or if one of them is unknown.
+    Even the first record of an event is a duplicate if `before` has the event, and the two record
+    timestamps differ by at most `window_s` seconds or one of them is unknown.
     """
     position = sf.struct("topic", "partition", "offset")
     # Invalid records may lack source and id; their position spreads them over the tasks.
@@ -51,9 +51,12 @@ def with_status(
 
 
 def _with_written_before(events: DataFrame, before: DataFrame, window_s: float) -> DataFrame:
-    """Adds a column that tells whether `before` has the event; adds no row."""
-    # One array of timestamps per identity, so that an event joins at most one row. Unknown
-    # timestamps are 0, because collect_list drops nulls.
+    """Adds a column that is true if `before` has the event within the window; adds no row.
+
+    An event with an unknown timestamp, in `events` or in `before`, is always within the window.
+    """
+    # Collects an array of timestamps per source and id, so that an event joins at most one row.
+    # Unknown timestamps are 0, because collect_list drops nulls.
     micros = sf.coalesce(sf.unix_micros("timestamp"), sf.lit(0))
     times = before.groupBy(
         sf.col("source").alias("kproto source"), sf.col("id").alias("kproto id")

@@ -28,7 +28,11 @@ Positions: TypeAlias = "Mapping[TopicPartition, tuple[int, Uuid]]"
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """A sorted range for each partition, even if empty, and a description of each data loss."""
+    """The offset ranges of an increment, and a description of each data loss.
+
+    `ranges` is sorted, and has one range for each partition; the range is empty if no offset is to
+    be read.
+    """
 
     ranges: tuple[OffsetRange, ...]
     losses: tuple[str, ...] = ()
@@ -51,10 +55,13 @@ def plan_next(
     """Plans ranges from the positions of the job up to the latest offsets.
 
     `starts` are the starting offsets of the first run. A partition in neither mapping is new, and
-    is read from its earliest offset. Data loss is: offsets between a position and the earliest
-    offset, and the unread offsets of a deleted or recreated topic. The plan reports each loss and
-    continues with the offsets that exist. The position of a missing partition is kept, because
-    brokers that have just started may not know the topic yet.
+    is read from its earliest offset, without data loss.
+
+    The plan reports data loss in these cases. If a topic was recreated, or a position is before the
+    earliest or after the latest offset, the partition is read from its earliest offset. A start
+    before the earliest offset becomes the earliest offset. A start after the latest offset becomes
+    the latest offset. If a partition or its topic is missing, its position is kept and nothing is
+    read, because brokers that have just started may not know the topic yet.
     """
     ranges, losses = [], []
     for part in sorted(log_offsets.topic_ids):
@@ -98,10 +105,11 @@ def plan_next(
 
 
 def limit_plan(plan: ReadPlan, most: int | None) -> ReadPlan:
-    """Returns a plan of at most `most` offsets, divided in proportion to the partitions' sizes.
+    """Returns a plan of about `most` offsets, divided in proportion to the sizes of the ranges.
 
-    Each partition with offsets gets at least one, so that none starves. The plan may therefore
-    exceed `most`, at most by the number of partitions.
+    Each partition with offsets gets at least one, so that none starves. The result may therefore
+    exceed `most`, at most by the number of partitions. Returns `plan` itself if `most` is None or
+    the plan is small enough.
     """
     total = plan.size
     if most is None or total <= most:
@@ -119,7 +127,10 @@ def limit_plan(plan: ReadPlan, most: int | None) -> ReadPlan:
 
 
 def remaining_plan(plan: ReadPlan, done: ReadPlan) -> ReadPlan:
-    """Returns the offsets of a plan that `done`, a plan of the same partitions, has not read."""
+    """Returns the ranges of a plan after those of `done`, without the plan's losses.
+
+    `done` must have the same partitions, in the same order.
+    """
     ranges = [
         OffsetRange(each.topic, each.partition, read.end, each.end, each.topic_id)
         for each, read in zip(plan.ranges, done.ranges, strict=True)

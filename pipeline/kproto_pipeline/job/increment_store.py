@@ -1,8 +1,8 @@
 """Publishes increments in a folder: `increment=000001`, `increment=000002`, ….
 
 The files of an increment and its manifest are written to a staging folder in `_kproto`, which
-readers skip. One rename publishes them, so that every `increment=N` is complete. Its manifest has
-the positions of the next increment; no separate checkpoint exists that could contradict it.
+readers skip. A single rename publishes the folder: every `increment=N` is complete. The manifest
+has the positions at which the next increment starts; no separate checkpoint could contradict it.
 `recover` cleans up after a killed run.
 
 If the file system cannot rename folders atomically, the manifest is written last. An increment
@@ -60,7 +60,7 @@ class IncrementStore:
 
     @property
     def last(self) -> Manifest | None:
-        """The manifest of the newest increment, None without one."""
+        """The manifest of the newest increment; None if there is no increment."""
         return self.manifests[max(self.manifests)] if self.manifests else None
 
     def path(self, number: int) -> str:
@@ -68,13 +68,14 @@ class IncrementStore:
         return self._files.child_path(folder_name(number))
 
     def recover(self) -> None:
-        """Reads the manifests, and removes the last increments without one, left by a killed run.
+        """Reads the manifests of all increments.
 
-        Removes only if renames are not atomic.
+        If renames are not atomic, first removes the last increments that have no manifest: a killed
+        run left them.
 
         Raises:
             OutputDamagedError: the folder has files that no run creates, or lacks an increment or a
-            manifest.
+            manifest; or a manifest is unreadable or of another version.
         """
         numbers = []
         for name in self._files.names(self._files.root):
@@ -98,7 +99,7 @@ class IncrementStore:
             path = f"{self.path(number)}/{MANIFEST}"
             if not self._has_manifest(number):
                 raise OutputDamagedError(
-                    f"{path} is missing, which has the offsets that were read: put it back, or run "
+                    f"{path} is missing; it had the offsets that were read: put it back, or run "
                     "the job once with overwrite"
                 )
             self.manifests[number] = Manifest.from_json(self._files.read(path), path=path)
@@ -112,7 +113,8 @@ class IncrementStore:
         for number in [each for each in self.manifests if each > last]:
             if not self._exclusive:
                 raise OutputDamagedError(
-                    f"{self.path(number)} exists, and no events of that number: remove it"
+                    f"{self.path(number)} exists, but the output has no increment {number}: "
+                    "remove this folder"
                 )
             self._files.delete(self.path(number))
             del self.manifests[number]
@@ -147,7 +149,7 @@ class IncrementStore:
         self._on_step("manifest written")
 
     def publish_once(self, staging: str, manifest: Manifest) -> None:
-        """Publishes a staging folder that has a manifest, unless the increment exists already.
+        """Publishes a staging folder with a manifest; does nothing if the increment exists.
 
         Raises:
             OutputDamagedError: neither the staging folder nor the increment exists.
@@ -165,7 +167,10 @@ class IncrementStore:
         self.manifests[number] = manifest
 
     def remove_staging(self) -> None:
-        """Removes staging folders of published increments; if exclusive, all staging folders."""
+        """Removes the staging folders of published increments.
+
+        Removes all staging folders if the store is `exclusive`: no other run can use the folder.
+        """
         folder = self._files.child_path(STAGING)
         if self._exclusive:
             if self._files.exists(folder):

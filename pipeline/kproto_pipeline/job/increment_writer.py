@@ -1,6 +1,9 @@
-"""Writes one increment: reads its ranges, sets the status of each event, stages, counts, publishes.
+"""Writes one increment: reads its ranges, and publishes the events with their status.
 
-Compares the counts of the steps. Reads the events of earlier increments to find duplicates.
+Writes the events to a staging folder, and publishes the folder once the counts agree.
+
+Passes the ranges to the data source as options. Reads the events of earlier increments to find
+duplicates. Raises CountMismatchError if the counts of the steps do not agree.
 """
 
 from __future__ import annotations
@@ -29,11 +32,11 @@ if TYPE_CHECKING:
     from .increment_plan import ReadPlan
     from .increment_store import IncrementStore
     from .output_files import OutputFiles
-    from .settings import JobSettings, Output
+    from .settings import JobSettings, OutputSettings
 
 __all__ = ["STEPS", "IncrementWriter", "pin_offset_ranges", "reconciled_counts"]
 
-#: The steps of an increment, in order; `on_step` is called after each of them.
+#: The steps of an increment; `on_step` is called after each of them that occurs.
 STEPS: Final = (
     "planned",
     "written aside",
@@ -61,8 +64,8 @@ _REPLACED: Final = frozenset(
 def pin_offset_ranges(source: Mapping[str, str], plan: ReadPlan) -> dict[str, str]:
     """Returns options of the data source that read exactly the ranges of a plan.
 
-    Always sets `failOnDataLoss`: if records are lost after planning, the read fails. The next plan
-    then reports the loss and decides whether to continue.
+    Always sets `failOnDataLoss`: if records are lost after planning, the read fails. The loss is
+    then reported when the next increment is planned.
     """
     partitions: dict[str, list[int]] = {}
     starts: dict[str, dict[str, int]] = {}
@@ -85,7 +88,11 @@ def pin_offset_ranges(source: Mapping[str, str], plan: ReadPlan) -> dict[str, st
 
 @dataclass(frozen=True, slots=True)
 class _ObservedCounts:
-    """The counts that Spark observed while it wrote the events of an increment."""
+    """The counts that Spark observed while it wrote the events of an increment.
+
+    `timestamps` are the lowest and the highest record timestamp in µs; None if there is no record,
+    or a record has no timestamp.
+    """
 
     by_status: dict[str, int]
     read: int
@@ -119,8 +126,8 @@ class IncrementWriter:
         `check_topics` is called before publishing; it raises if a topic was recreated.
 
         Raises:
-            CountMismatchError: the numbers of records read and rows written differ; nothing was
-            published.
+            CountMismatchError: the counts of records read and rows written disagree; the increment
+            was not published.
             OutputBusyError: another run published an increment with the same number.
         """
         self._on_step("planned")
@@ -158,7 +165,7 @@ class IncrementWriter:
     def _write_staging(
         self, staging: str, letters: str | None, plan: ReadPlan
     ) -> tuple[JobCounts, tuple[int, int] | None]:
-        """Writes the staging folders; returns the counts and the timestamp range (µs)."""
+        """Writes the staging folders; returns the counts, and the timestamps of the manifest."""
         files, output = self._files, self._settings.output
         files.make_folder(staging)
         if not plan.size:
@@ -174,7 +181,7 @@ class IncrementWriter:
             needed = self._increments_within_window(observed.timestamps)
             if needed <= compared:
                 break
-            # Some records are older than those of the last increment: compare with earlier
+            # Some records are older than all records of the last increment: compare with earlier
             # increments, too.
             compared |= needed
             files.delete(staging)
@@ -245,7 +252,9 @@ class IncrementWriter:
         self._on_step("dead letters written")
         return int(observed.get["rows"])
 
-    def _count_by_status(self, files: OutputFiles, path: str, output: Output) -> dict[str, int]:
+    def _count_by_status(
+        self, files: OutputFiles, path: str, output: OutputSettings
+    ) -> dict[str, int]:
         """Returns the number of rows in the files at `path`, by status."""
         if not files.holds_data(path):
             return {}
@@ -256,9 +265,10 @@ class IncrementWriter:
     # Events of earlier increments
 
     def _increments_within_window(self, timestamps: tuple[int, int] | None) -> set[int]:
-        """Returns the increments with events within `window_s` of a range of timestamps (µs).
+        """Returns the increments with valid events within `window_s` of a range of timestamps (µs).
 
-        None for the range, or for an increment's, means unknown: all increments match.
+        If the range or the timestamps of an increment are None, the increment is within the window.
+        If `window_s` is 0, no increment is.
         """
         if not self._settings.window_s:
             return set()
@@ -278,14 +288,23 @@ class IncrementWriter:
         }
 
     def _recent_increments(self) -> set[int]:
-        """Returns the increments within the window of records that are not older than the last."""
+        """Returns the increments to compare with until the timestamps of the new events are known.
+
+        Each of these increments has a timestamp of at least the lowest timestamp of the last
+        increment minus `window_s`. If the last increment has no timestamps, returns all increments
+        with valid events. If `window_s` is 0, returns none.
+        """
         last = self._store.last
         if last is None or last.timestamps is None:
             return self._increments_within_window(None)
         return self._increments_within_window((last.timestamps[0], 2**63))
 
     def _earlier_events(self, numbers: Iterable[int]) -> DataFrame | None:
-        """Returns the valid events of these increments, or of a table; None without any."""
+        """Returns the valid events of these increments or, if the output is a table, of the table.
+
+        For an output of files, returns None if `numbers` is empty. For a table, ignores `numbers`,
+        and returns None in the mode `once`, if the window is 0, or if the table does not exist yet.
+        """
         output = self._settings.output
         columns = ("source", "id", "timestamp")
         if not output.is_files:
@@ -301,7 +320,10 @@ class IncrementWriter:
         return counted.where(sf.col("status") == VALID).select(*columns)
 
     def _table_events(self, reader: DataFrameReader, columns: tuple[str, ...]) -> DataFrame | None:
-        """Returns the valid events of a table; None if the table does not exist yet."""
+        """Returns the valid events of a table; None if the table does not exist yet.
+
+        Any error counts as a missing table, unless the last increment wrote rows.
+        """
         try:
             counted = reader.load(self._settings.output.path)
             counted = counted.where(sf.col("status") == VALID).select(*columns)
@@ -313,11 +335,11 @@ class IncrementWriter:
         return counted
 
 
-def _output_reader(spark: SparkSession, output: Output, *columns: str) -> DataFrameReader:
+def _output_reader(spark: SparkSession, output: OutputSettings, *columns: str) -> DataFrameReader:
     """Returns a reader of some columns of an output's files.
 
     CSV files identify columns by position, so their schema has all columns in the order of writing;
-    Spark compares it with the header.
+    Spark compares this schema with the header.
     """
     known = from_arrow_schema(EVENT_SCHEMA).add("status", "string")
     if output.format.lower() == "csv":
@@ -330,10 +352,14 @@ def _output_reader(spark: SparkSession, output: Output, *columns: str) -> DataFr
 
 
 def reconciled_counts(observed: Mapping[str, int], counted: Mapping[str, int]) -> JobCounts:
-    """Returns the job's counts after checking that each record read has exactly one outcome.
+    """Returns the job's counts after checking that they agree.
+
+    `observed` has the number of records read, and of events by status. `counted` has the number of
+    written rows by status. The events of all statuses must add up to the records read. For the
+    statuses valid and invalid, the events must equal the written rows.
 
     Raises:
-        CountMismatchError: the observed and the counted rows differ; the message has the counts.
+        CountMismatchError: the counts do not agree; the message has the counts.
     """
     counts = JobCounts(
         read=observed["read"],
@@ -350,7 +376,7 @@ def reconciled_counts(observed: Mapping[str, int], counted: Mapping[str, int]) -
     if not agree:
         written = {name: counted.get(name, 0) for name in (VALID, INVALID)}
         raise CountMismatchError(
-            f"{counts.read} records were read and judged {counts.valid} valid, {counts.invalid} "
-            f"invalid, {counts.duplicates} duplicate, but {written} were written"
+            f"{counts.read} records were read: {counts.valid} valid, {counts.invalid} invalid, "
+            f"{counts.duplicates} duplicate; but {written} were written"
         )
     return counts

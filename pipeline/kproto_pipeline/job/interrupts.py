@@ -79,7 +79,10 @@ def run_as_process(main: Callable[[], int]) -> NoReturn:
 
 @contextmanager
 def _first_signal_interrupts() -> Iterator[dict[int, Any]]:
-    """Yields the replaced signal handlers, which the end of the block restores."""
+    """Installs a `_FirstSignalHandler` for the block; yields the replaced handlers by signal.
+
+    The end of the block restores the handlers in the yielded dict.
+    """
     handler = _FirstSignalHandler()
     before: dict[int, Any] = {
         number: previous_handler
@@ -98,9 +101,10 @@ def _first_signal_interrupts() -> Iterator[dict[int, Any]]:
 
 @contextmanager
 def uninterrupted() -> Iterator[Sequence[int]]:
-    """Defers interrupts until the end of the block, and raises the first of them there.
+    """Defers the signals that raise KeyboardInterrupt until the end of the block.
 
-    Yields the list of the signals that have arrived.
+    Then raises the first signal again, unless the block has raised an exception. Yields the list of
+    the signals that have arrived.
     """
     arrived: list[int] = []
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_END_SIGNALS)}
@@ -141,12 +145,17 @@ def run_in_thread(work: Callable[[], T], cancel_work: Callable[[], object]) -> T
     return working.result()
 
 
-def run_coroutine_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine in a separate thread; the first interrupt cancels it, others do nothing."""
+def run_coroutine_in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Runs the coroutine of `work()` in a separate thread, and returns its result.
+
+    The first interrupt cancels the coroutine, and is raised after the coroutine has ended. Later
+    interrupts do nothing. `work` is called in the thread, which no interrupt reaches, so that every
+    coroutine is awaited.
+    """
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
 
     async def run() -> T:
-        task: asyncio.Task[T] = asyncio.ensure_future(coroutine)
+        task: asyncio.Task[T] = asyncio.ensure_future(work())
         running.append((asyncio.get_running_loop(), task))
         return await task
 

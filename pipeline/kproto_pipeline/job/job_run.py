@@ -46,13 +46,13 @@ class RunListener(Protocol):
     """Receives the events of a run."""
 
     def on_increment_started(self, number: int, plan: ReadPlan, behind: int) -> None:
-        """Called when an increment starts; `behind` is the lag in offsets, including the plan."""
+        """Called when an increment starts; `behind` is the lag in offsets before the increment."""
 
     def on_increment_published(self, manifest: Manifest) -> None:
         """Called when an increment was published."""
 
     def on_data_loss(self, what: str) -> None:
-        """Called, without `failOnDataLoss`, when records were lost before the run read them."""
+        """Called when records were lost before the run read them; only without `failOnDataLoss`."""
 
     def on_delivery_guarantee(self, what: str) -> None:
         """Called once, before the first increment, with the output's delivery guarantee."""
@@ -69,7 +69,7 @@ class _LossLogger:
         logger.warning("data loss: %s", what)
 
     def on_delivery_guarantee(self, what: str) -> None:
-        pass
+        logger.info("delivery: %s", what)
 
 
 LOG_LOSSES: Final[RunListener] = _LossLogger()
@@ -110,14 +110,19 @@ def run(
     """Runs the job and returns its counts.
 
     A stream runs until `stopped` is set, or until `enough` returns true for the result so far.
-    `on_step` is called after each of `increment_writer.STEPS`.
+    `stopped` also ends an incremental run, after the current increment. `on_step` is called with
+    the name of each step, such as those in `increment_writer.STEPS`.
 
     Raises:
-        CountMismatchError: the numbers of records read and rows written differ.
+        CountMismatchError: the counts of records read and rows written do not agree.
         OutputExistsError: the output exists and must not be replaced.
         OutputBusyError: another run writes to the output.
-        OutputDamagedError: the output contains files that no run creates, or lacks files of a run.
-        DataLossError: records were lost before they were read, with `failOnDataLoss`.
+        OutputDamagedError: the output contains files that no run creates, lacks files of a run, or
+        has a manifest that is unreadable or of another version.
+        SettingError: dead letters need atomic renames, which a file system lacks.
+        OptionError: the options name other partitions or offsets than the cluster has.
+        DataLossError: with `failOnDataLoss`, records were lost before they were read. In the mode
+        `once`, even without `failOnDataLoss`: a topic was recreated during the run.
         KprotoError: any error of the client.
     """
     register(spark)
@@ -169,7 +174,10 @@ class _JobRun:
         return [self._output_files, *([] if self._dead_letters is None else [self._dead_letters])]
 
     def _recover_replaced(self) -> None:
-        """Restores outputs, and deletes leftovers, of a run that was killed in `run_once`."""
+        """Restores outputs that a killed run had moved away in `run_once`.
+
+        Deletes the temporary folders of killed runs, on the local file system only.
+        """
         for files in self._all_files():
             files.restore()
             if files.local is not None:
@@ -184,7 +192,7 @@ class _JobRun:
         self._recover_replaced()
         for files in self._all_files():
             if files.exists(files.root) and not self._settings.output.overwrite:
-                raise OutputExistsError(f"{files.root} exists; remove it or allow to overwrite it")
+                raise OutputExistsError(f"{files.root} exists; remove it, or set overwrite")
         plan = plan_full_read(self._options)
         stagings = [
             OutputFiles(self._spark, each.new_sibling("writing")) for each in self._all_files()
@@ -211,7 +219,10 @@ class _JobRun:
     # Incremental and stream
 
     def run_incremental(self, enough: Callable[[RunResult], bool]) -> RunResult:
-        """Reads from the last increment's positions: up to the latest offsets, or until stopped."""
+        """Reads from the last increment's positions up to the latest offsets.
+
+        In the mode `stream`, repeats this until stopped, or until `enough` returns True.
+        """
         self._recover_replaced()
         store = IncrementStore(
             self._output_files,
@@ -240,7 +251,7 @@ class _JobRun:
     def _catch_up(
         self, store: IncrementStore, increments: IncrementWriter, result: RunResult
     ) -> None:
-        """Reads up to the latest offsets, in increments of at most `max_records` offsets."""
+        """Reads up to the latest offsets, in increments of about `max_records` offsets or fewer."""
         plan = self._plan_next(store)
         while plan.size and not self._stopped.is_set():
             part = limit_plan(plan, self._settings.max_records)
@@ -269,7 +280,7 @@ class _JobRun:
         return plan
 
     def _has_new_loss(self, store: IncrementStore) -> bool:
-        """Returns whether `failOnDataLoss` is off and new data loss is found; reports the loss."""
+        """Returns True if `failOnDataLoss` is off and new data loss is found; reports the loss."""
         if self._options.fail_on_data_loss:
             return False
         reported = len(self._reported_losses)
@@ -279,7 +290,10 @@ class _JobRun:
     def _recover_dead_letters(
         self, store: IncrementStore
     ) -> list[tuple[IncrementStore, OutputFiles]]:
-        """Recovers the folder of dead letters, so that it matches the output's last increment."""
+        """Recovers the folder of dead letters, so that it matches the output's last increment.
+
+        Returns a list with the store and the files of the folder; empty if the job has no folder.
+        """
         if self._dead_letters is None:
             return []
         files = self._dead_letters
@@ -317,6 +331,6 @@ class _JobRun:
             found = log_offsets.get((each.topic, each.partition), each.topic_id)
             if each.size and found != each.topic_id:
                 raise DataLossError(
-                    f"{each.topic} was recreated while it was read; set failOnDataLoss to false, "
-                    "or start again, to read the new one"
+                    f"{each.topic} was recreated while it was read; start the job again to read "
+                    "the new topic"
                 )

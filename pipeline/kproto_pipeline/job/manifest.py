@@ -29,7 +29,7 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class JobCounts:
-    """The numbers of rows at each stage; `written` counts the valid and invalid rows in files."""
+    """The numbers of records at each stage; `written` counts written valid and invalid rows."""
 
     read: int = 0
     valid: int = 0
@@ -52,8 +52,9 @@ class Manifest:
     """The manifest of one increment.
 
     `timestamps` are the lowest and the highest record timestamp, in microseconds since 1970; None
-    if a record has no timestamp. `dead_letters` is the staging folder of the dead letters, which
-    are published after the increment; None without dead letters.
+    if there is no record, or a record has no timestamp. `dead_letters` is the staging folder of the
+    dead letters, which are published after the increment; None if there are no dead letters.
+    `losses` are descriptions of data loss.
     """
 
     increment: int
@@ -69,7 +70,7 @@ class Manifest:
         return {(each.topic, each.partition): (each.end, each.topic_id) for each in self.ranges}
 
     def to_json(self) -> str:
-        """Returns the content of the file."""
+        """Returns the content of the file `_kproto.json`."""
         topics: dict[str, dict[str, Any]] = {}
         for each in self.ranges:
             topic = topics.setdefault(each.topic, {"id": str(each.topic_id), "offsets": {}})
@@ -89,7 +90,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: str, *, path: str) -> Manifest:
-        """Parses the content of the file; `path` is its path for errors.
+        """Parses the content of a file `_kproto.json`; errors name its `path`.
 
         Raises:
             OutputDamagedError: the text is not a manifest of this version.
@@ -99,8 +100,8 @@ class Manifest:
             version = found["kproto_pipeline"]
             if version != _VERSION:
                 raise OutputDamagedError(
-                    f"{path} is of version {version}, and this release knows only {_VERSION}; "
-                    "continue with the release that wrote it, or a later one"
+                    f"{path} has version {version}, and this release supports only {_VERSION}; "
+                    "continue with the release that wrote the file, or a later one"
                 )
             return cls(
                 increment=int(found["increment"]),

@@ -1,6 +1,7 @@
-"""Reads, writes and renames files through Hadoop's API: local files, HDFS or an object store.
+"""Reads, writes and renames files on Spark's file systems: local, HDFS or an object store.
 
-Distinguishes file systems that rename a folder atomically. Paths are strings in Spark's syntax.
+Uses Hadoop's API, except for the content and the renames of local files. Distinguishes file systems
+that rename a folder atomically. Paths are strings in Spark's syntax.
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ class OutputFiles:
 
     @property
     def atomic(self) -> bool:
-        """Whether a rename of a folder is atomic, so that no reader sees a part of the folder."""
+        """True if a rename of a folder is atomic, so that no reader sees a part of the folder."""
         return self.scheme in ATOMIC
 
     @property
     def local(self) -> Path | None:
-        """The path of a folder on the local file system; None on any other file system."""
+        """The output folder as a local path; None if it is on another file system."""
         return Path(self._output.toUri().getPath()) if self.scheme == "file" else None
 
     def exists(self, path: str) -> bool:
-        """Returns whether the path exists."""
+        """Returns True if the path exists."""
         return bool(self._system.exists(self._hadoop.Path(path)))
 
     def names(self, path: str) -> list[str]:
@@ -60,7 +61,7 @@ class OutputFiles:
         return sorted(str(entry.getPath().getName()) for entry in entries)
 
     def holds_data(self, path: str) -> bool:
-        """Returns whether a folder has files that readers do not skip."""
+        """Returns True if a folder has files or folders that readers do not skip."""
         return any(not name.startswith(("_", ".")) for name in self.names(path))
 
     def child_path(self, *names: str) -> str:
@@ -85,7 +86,7 @@ class OutputFiles:
         self._system.delete(self._hadoop.Path(path), True)
 
     def read(self, path: str) -> str:
-        """Reads the text of a file. Raises OSError."""
+        """Reads the text of a file. Raises OSError, or Py4JJavaError if the file is not local."""
         if self.local is not None:
             return Path(self._path(path)).read_text(encoding="utf-8")
         stream = self._system.open(self._hadoop.Path(path))
@@ -95,7 +96,7 @@ class OutputFiles:
             stream.close()
 
     def write(self, path: str, text: str) -> None:
-        """Writes a new file; raises if it exists. An object store shows only complete files."""
+        """Writes a new file; raises if the file exists. Object stores show only complete files."""
         if self.local is not None:
             with Path(self._path(path)).open("x", encoding="utf-8") as file:
                 file.write(text)
@@ -111,11 +112,11 @@ class OutputFiles:
 
         Raises:
             OutputBusyError: `target` exists.
-            OSError: the file system cannot rename the folder.
+            OSError, Py4JJavaError: the file system cannot rename the folder.
         """
         busy = OutputBusyError(
-            f"{target} appeared during this run: another run writes to the same output; end one "
-            "of them, and start this one again"
+            f"{target} appeared during this run: another run writes to the same output; stop one "
+            "of the two runs, and start this run again"
         )
         if self.exists(target):
             raise busy

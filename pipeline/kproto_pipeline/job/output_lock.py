@@ -1,7 +1,7 @@
 """Locks a local output, so that only one run at a time writes to it.
 
 The operating system releases the lock when the process ends, even if it is killed. The lock file is
-next to the output; the run removes it at its end.
+next to the output; the run removes the file when the run ends.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def lock_output(output: Path) -> Iterator[None]:
         except BlockingIOError:
             os.close(file)
             raise OutputBusyError(
-                f"another run writes to {output}; wait for its end, or end it, and start again"
+                f"another run writes to {output}; wait until that run ends, or stop it, and start "
+                "this run again"
             ) from None
         os.close(file)  # the previous run removed this file, so another run could lock a new one
     try:
@@ -50,7 +51,7 @@ def lock_output(output: Path) -> Iterator[None]:
 
 
 def _names_file(path: Path, file: int) -> bool:
-    """Returns whether `path` still names the open file."""
+    """Returns True if `path` still names the open file."""
     try:
         there = path.stat()
     except FileNotFoundError:

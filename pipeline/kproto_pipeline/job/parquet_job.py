@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .job_run import run
-from .settings import JobSettings, Output
+from .settings import JobSettings, OutputSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,15 +20,21 @@ __all__ = ["run_job"]
 def run_job(
     spark: SparkSession, options: Mapping[str, str], output: str, *, overwrite: bool = False
 ) -> JobCounts:
-    """Writes the events that `options` of the data source select as Parquet to `output`.
+    """Writes to `output`, as Parquet, the events that the data source selects by `options`.
 
     The output is a folder of one increment, partitioned by `status` and event `type`. A run in the
     mode `incremental` can continue from it.
 
     Raises:
-        CountMismatchError: the numbers of records read and rows written differ.
+        CountMismatchError: the counts of records read and rows written do not agree.
         OutputExistsError: `output` exists and `overwrite` is not set.
         OutputBusyError: another run writes to `output`.
+        OptionError: an option is unknown, missing or wrong.
+        DataLossError: with `failOnDataLoss`, the log lacks requested offsets; or a topic was
+        recreated during the run.
+        KprotoError: any error of the client.
     """
-    settings = JobSettings(source=dict(options), output=Output(path=output, overwrite=overwrite))
+    settings = JobSettings(
+        source=dict(options), output=OutputSettings(path=output, overwrite=overwrite)
+    )
     return run(spark, settings).counts

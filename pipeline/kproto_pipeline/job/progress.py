@@ -29,10 +29,15 @@ _BARS: Final = 12
 
 @dataclass
 class Progress:
-    """The progress of a run in offsets; a compacted log has fewer records than offsets."""
+    """The progress of a run in offsets; a compacted log has fewer records than offsets.
+
+    `increments` is the number of published increments, and `counts` has their summed counts.
+    """
 
     counts: JobCounts = field(default_factory=JobCounts)
     increments: int = 0
+    #: The number of the current increment, and the finished share of its tasks, from 0 to 1; None
+    #: and 0 between two increments.
     number: int | None = None
     fraction: float = 0.0
     #: By topic, summed over its partitions: the latest offsets, and the positions of the job.
@@ -56,7 +61,7 @@ class Progress:
             self._samples.append((now, 0))
 
     def sample(self, fraction: float, now: float) -> None:
-        """Sets the finished share of the tasks, from 0 to 1, and adds a sample for the rate."""
+        """Adds a sample for the rate; sets the finished share of the tasks, which never falls."""
         self.fraction = max(self.fraction, min(fraction, 1.0))
         self._samples.append((now, self._offsets()))
 
@@ -86,7 +91,7 @@ class Progress:
 
     @property
     def rate(self) -> float | None:
-        """Offsets per second over the last samples; None before the second sample."""
+        """Offsets per second over the last samples; None if they span no time."""
         if len(self._samples) < 2:
             return None
         (started, first), (now, last) = self._samples[0], self._samples[-1]

@@ -37,7 +37,7 @@ _LIST_OFFSETS_INTERVAL_S: Final = 2.0
 class ProgressLine:
     """Receives the events of a run as its RunListener, and shows progress during a `with` block.
 
-    `prefix` is called for each line and returns the line's beginning.
+    `prefix` is called for each line of progress and returns the line's beginning.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class ProgressLine:
             self._draw(self._prefix() + line)
 
     def _finished_fraction(self) -> float:
-        """Returns the share of finished tasks in Spark's active stages; 0 without stages."""
+        """Returns the share of finished tasks in Spark's active stages; 0 if no stage is active."""
         tracker = self._spark.sparkContext.statusTracker()
         done = tasks = 0
         for number in tracker.getActiveStageIds():

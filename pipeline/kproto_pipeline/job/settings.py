@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from ..spark.options.option_table import ReadOptions, parse_read_options
 
-__all__ = ["FILE_FORMATS", "MODES", "DeadLetters", "JobSettings", "Mode", "Output"]
+__all__ = ["FILE_FORMATS", "MODES", "DeadLetterSettings", "JobSettings", "Mode", "OutputSettings"]
 
 Mode: TypeAlias = Literal["once", "incremental", "stream"]
 
@@ -23,11 +23,12 @@ FILE_FORMATS: Final = frozenset({"parquet", "orc", "json", "csv", "xml", "avro"}
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class OutputSettings:
     """The output of a job: its format, its path, and the options for Spark's writer.
 
     `path` is the folder of the events, or None if the format needs no path. `state` is the folder
-    of the manifests if the format does not write files.
+    of the manifests if the format does not write files. `overwrite` lets a run in the mode `once`
+    replace an existing output. `columns` are the columns to write; all if it is empty.
     """
 
     path: str | None
@@ -41,12 +42,12 @@ class Output:
 
     @property
     def is_files(self) -> bool:
-        """Returns whether the format writes files to a folder."""
+        """Returns True if the format writes files to a folder."""
         return self.format.lower() in FILE_FORMATS
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetters:
+class DeadLetterSettings:
     """The folder for records that are not valid CloudEvents."""
 
     path: str
@@ -63,14 +64,14 @@ class JobSettings:
 
     # The options of the data source; some are secrets.
     source: Mapping[str, str] = field(repr=False)
-    output: Output
+    output: OutputSettings
     mode: Mode = "once"
     # None: invalid records are written to the output, with the status `invalid`.
-    dead_letters: DeadLetters | None = None
-    # Two events with equal source and id are duplicates if their record timestamps differ by at
-    # most this time. A day, because a producer repeats an event within minutes and an operator
-    # within hours. Each increment reads the output of this time again. 0: only events of the same
-    # increment are compared.
+    dead_letters: DeadLetterSettings | None = None
+    # An event is a duplicate if an earlier increment has an event with the same source and id whose
+    # record timestamp differs by at most this time. A day, because a producer repeats an event
+    # within minutes and an operator within hours. Each increment reads the earlier increments of
+    # this time again. 0: only events of the same increment are compared.
     window_s: float = 86_400.0
     # The time from the start of one increment to the start of the next, in the mode `stream`. A
     # minute: an increment is a folder with at least one file, and 1,440 a day are few enough.

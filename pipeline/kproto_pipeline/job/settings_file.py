@@ -1,7 +1,7 @@
 """Parses a job's file, `pipeline.toml`, into `JobSettings`.
 
-An error names the file and the key, and for an unknown key the most similar one. It never contains
-the value of an option of the data source, of the writer or of Spark.
+An error names the file and the key, and for an unknown key similar or all known ones. It never
+contains the value of a secret.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..columns import EVENT_SCHEMA
 from ..spark.options.errors import OptionError
 from ..spark.options.option_table import names_that_set
 from .errors import SettingError
-from .settings import FILE_FORMATS, MODES, DeadLetters, JobSettings, Output
+from .settings import FILE_FORMATS, MODES, DeadLetterSettings, JobSettings, OutputSettings
 
 __all__ = ["COMMAND_LINE", "parse_settings", "read_settings"]
 
@@ -34,7 +34,7 @@ COLUMNS: Final = (*EVENT_SCHEMA.names, "status")
 
 
 class _WrongValueError(Exception):
-    """A value is wrong; the message says what it must be."""
+    """A value is wrong; the message describes the right values."""
 
 
 def _parse_text(value: object) -> str:
@@ -72,7 +72,7 @@ def _parse_duration(value: object) -> float:
 
 def _parse_count(value: object) -> int:
     if type(value) is not int or value < 1:
-        raise _WrongValueError("a whole number from 1 on")
+        raise _WrongValueError("a whole number of at least 1")
     return value
 
 
@@ -99,7 +99,7 @@ _OPTION_SECTIONS: Final = ("source", "output.options", "spark")
 
 _SECTIONS: Final = (*(name for name in _KEYS if name), *_OPTION_SECTIONS)
 
-#: By option of the data source (lower case): the modes in which the job sets it and refuses it.
+#: By option of the data source (lower case): the modes that refuse it, because the job sets it.
 _REFUSED_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "cloudevents": MODES,
     **{name.lower(): ("incremental", "stream") for name in names_that_set("ending_offsets")},
@@ -151,7 +151,7 @@ def parse_settings(content: Mapping[str, Any], *, file: str) -> JobSettings:
     try:
         settings = JobSettings(
             source=options["source"],
-            output=Output(
+            output=OutputSettings(
                 **{"path": None, **fields.get("output", {})}, options=options["output.options"]
             ),
             dead_letters=_dead_letters(fields.get("dead_letters"), file),
@@ -168,7 +168,7 @@ def parse_settings(content: Mapping[str, Any], *, file: str) -> JobSettings:
 def _sections(
     content: Mapping[str, Any], file: str
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, dict[str, str]]]:
-    """Splits the content into sections of the job's own keys and sections of options."""
+    """Returns the sections of the job's own keys and those of options, both by section name."""
     sections: dict[str, Mapping[str, Any]] = {"": {}}
     options: dict[str, dict[str, str]] = {name: {} for name in _OPTION_SECTIONS}
     top: dict[str, Any] = {}
@@ -222,12 +222,14 @@ def _flattened(given: Mapping[str, Any], section: str, file: str, before: str = 
             )
 
 
-def _dead_letters(fields: Mapping[str, Any] | None, file: str) -> DeadLetters | None:
+def _dead_letters(fields: Mapping[str, Any] | None, file: str) -> DeadLetterSettings | None:
     if fields is None:
         return None
     if "path" not in fields:
-        raise SettingError(f"{file}: dead_letters.path is missing; name their folder")
-    return DeadLetters(**fields)
+        raise SettingError(
+            f"{file}: dead_letters.path is missing; set it to the folder for dead letters"
+        )
+    return DeadLetterSettings(**fields)
 
 
 def _check_source(source: Mapping[str, str], mode: str, file: str) -> None:
@@ -254,14 +256,19 @@ def _output_problem(settings: JobSettings) -> str | None:
     if output.is_files and output.path is None:
         return "output.path is missing; name the folder for the events"
     if output.is_files and output.state is not None:
-        return f"output.state is not allowed: the format {output.format} stores it in its folder"
+        return (
+            f"output.state is not allowed: the format {output.format} stores the manifests in "
+            "output.path"
+        )
     if not output.is_files and settings.mode != "once" and output.state is None:
         return (
             f"output.state is missing; the format {output.format} cannot store the positions of "
             "the job: name a folder for them"
         )
     if output.overwrite and settings.mode != "once":
-        return f"output.overwrite is not allowed in the mode {settings.mode}: it appends events"
+        return (
+            f"output.overwrite is not allowed in the mode {settings.mode}: this mode appends events"
+        )
     columns = set(output.columns or COLUMNS)
     missing = [name for name in output.partition_by if name not in columns]
     if missing:
@@ -271,8 +278,8 @@ def _output_problem(settings: JobSettings) -> str | None:
     }  # fmt: skip
     if not needed <= columns:
         return (
-            f"output.columns must have {', '.join(sorted(needed - columns))}: the job counts rows "
-            "by them, and finds duplicates"
+            f"output.columns must have {', '.join(sorted(needed - columns))}: the job needs these "
+            "columns to count rows and to find duplicates"
         )
     if letters is not None and letters.format.lower() not in FILE_FORMATS:
         return (
@@ -282,10 +289,13 @@ def _output_problem(settings: JobSettings) -> str | None:
     if letters is not None and not output.is_files:
         return "dead_letters.path needs an output of files; leave the section out"
     if letters is not None and letters.path.rstrip("/") == (output.path or "").rstrip("/"):
-        return "dead_letters.path is that of the output; leave the section out for that"
+        return (
+            "dead_letters.path equals output.path; leave the section [dead_letters] out to write "
+            "invalid records to the output"
+        )
     return None
 
 
 def _hint(name: str, known: tuple[str, ...]) -> str:
     found = nearest(name, known)
-    return f"; the nearest: {', '.join(found)}" if found else f"; there are {', '.join(known)}"
+    return f"; the nearest: {', '.join(found)}" if found else f"; allowed: {', '.join(known)}"

@@ -1,4 +1,4 @@
-"""Lists the log offsets of a job's topics, and plans a full read of them."""
+"""Lists the log offsets of a job's topics, and plans a full read by the rules of a batch read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["end_offsets_by_topic", "list_log_offsets", "plan_full_read", "starti
 def list_log_offsets(options: ReadOptions) -> LogOffsets:
     """Lists the earliest and latest offsets of the selected partitions.
 
-    Without `failOnDataLoss`, skips a selected topic that does not exist.
+    Without `failOnDataLoss`, skips selected topics and partitions that do not exist.
 
     Raises:
         KprotoError: any error of the client.
@@ -41,8 +41,8 @@ def starting_offsets(options: ReadOptions, log_offsets: LogOffsets) -> dict[Topi
     """Returns the starting offset of each partition for the first run.
 
     Raises:
-        OptionError: the options do not name exactly the partitions that are read, or no
-        record has a starting timestamp or a later one.
+        OptionError: the options do not name exactly the partitions that are read; or a partition
+        has no record of its starting timestamp or later, and `latest_without_match` is not set.
     """
     return with_client(
         options.client, lambda client: offset_reader.starting_offsets(client, options, log_offsets)
@@ -50,10 +50,10 @@ def starting_offsets(options: ReadOptions, log_offsets: LogOffsets) -> dict[Topi
 
 
 def plan_full_read(options: ReadOptions) -> ReadPlan:
-    """Plans a read of all offsets that the options select; an empty partition has an empty range.
+    """Plans a read of all offsets that the options select; a range without offsets is empty.
 
     Raises:
-        DataLossError: the log lacks requested offsets, with `failOnDataLoss`.
+        DataLossError: with `failOnDataLoss`, the log lacks requested offsets.
         KprotoError: an option is wrong, or any error of the client.
     """
     log_offsets = list_log_offsets(options)

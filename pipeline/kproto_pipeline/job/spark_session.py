@@ -49,8 +49,9 @@ def spark_session(name: str, conf: Mapping[str, str]) -> Iterator[SparkSession]:
     # PySpark and its workers warn about the pandas version; kproto does not use pandas.
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     os.environ.setdefault("PYTHONWARNINGS", "ignore::FutureWarning")
-    # In a thread, because an interrupt while Java starts would leave the Java process running, and
-    # because PySpark's Ctrl-C handler, which only the main thread sets, interrupts calls to Java.
+    # Starts Spark in a thread for two reasons: an interrupt while Java starts would leave the Java
+    # process running, and PySpark sets a Ctrl-C handler, which interrupts calls to Java, only if it
+    # starts in the main thread.
     started: list[SparkSession] = []
     try:
         run_in_thread(lambda: started.append(_start(name, conf)), lambda: None)
@@ -79,7 +80,7 @@ def _start(name: str, conf: Mapping[str, str]) -> SparkSession:
 
 
 def _stop(spark: SparkSession) -> None:
-    """Stops Spark, and waits until its Java process ends, because it inherited this stdout."""
+    """Stops Spark and waits for its Java process, which inherited stdout; kills it after 20 s."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
@@ -100,9 +101,10 @@ def _stop(spark: SparkSession) -> None:
 def run_spark_work(
     spark: SparkSession, work: Callable[[], T], cancel_work: Callable[[], object] = lambda: None
 ) -> T:
-    """Runs `work` and returns its result. An interrupt cancels Spark's jobs, then is raised.
+    """Runs `work` and returns its result.
 
-    The interrupt waits for calls to Java to return. It also calls `cancel_work`.
+    An interrupt calls `cancel_work` and cancels Spark's jobs. The interrupt is raised after `work`
+    has ended.
     """
 
     def cancel() -> None:

@@ -84,7 +84,7 @@ class _ClientLoop:
             self.loop.close()
 
     def close_when_idle(self, options: ClientOptions) -> None:
-        """Closes a client after `IDLE_TIMEOUT_S`, unless a user comes before."""
+        """Closes a client after `IDLE_TIMEOUT_S`, unless it is used again before."""
         shared = self.clients[options]
         shared.closing = self.loop.call_later(IDLE_TIMEOUT_S, self.close_client, options)
 
@@ -93,7 +93,7 @@ class _ClientLoop:
         self.create_task(shared.client.close())
 
     def create_task(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Starts a task that `close` cancels. Call it in the loop's thread."""
+        """Starts a task, which `close` cancels. Call this method in the loop's thread."""
         task = self.loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -184,7 +184,7 @@ class LoopTask(Generic[T]):
     def _cancel(self) -> None:
         assert self._task is not None  # the loop ran `_start` before this callback
         if not self._task.cancel() and not self._task.cancelled():
-            self._task.exception()  # marks the error as retrieved, else asyncio logs it
+            self._task.exception()  # marks the error as retrieved, so that asyncio does not log it
 
 
 def start_on_loop(coroutine: Coroutine[Any, Any, T]) -> LoopTask[T]:
@@ -253,7 +253,7 @@ def with_client(
 
 
 def close_clients() -> None:
-    """Closes all clients of this process and ends their thread; the next use starts a new loop."""
+    """Closes all clients of this process and ends their thread; a later use starts a new loop."""
     global _client_loop
     with _lock:
         client_loop, _client_loop = _client_loop, None

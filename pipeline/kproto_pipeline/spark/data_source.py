@@ -1,6 +1,7 @@
 """The Spark data source `kproto`: reads topics into DataFrames, and writes DataFrames to topics.
 
-Spark calls its methods for the name, the columns, and a reader or a writer of a batch or stream.
+Spark calls the methods of `KprotoDataSource` for the name, the columns, and a reader or a writer of
+a batch or stream.
 
     register(spark)
     flights = (
@@ -45,8 +46,8 @@ __all__ = ["KprotoDataSource", "register"]
 def register(spark: SparkSession) -> None:
     """Registers `format("kproto")` in a session, and extends the session's redaction patterns.
 
-    With a local master and no PYSPARK_PYTHON, workers run this process's interpreter. Spark would
-    run the first `python3` on the PATH, which may lack this package.
+    With a local master and no PYSPARK_PYTHON, sets this process's interpreter for the workers.
+    Otherwise Spark would run the first `python3` on the PATH, which may lack this package.
     """
     if "PYSPARK_PYTHON" not in os.environ:
         context = getattr(spark, "_sc", None)  # a Spark Connect session has none
@@ -66,7 +67,7 @@ class KprotoDataSource(DataSource):
 
     The columns are those of Spark's JVM connector (`headers` only with `includeHeaders`), or with
     `cloudEvents` those of `EVENT_SCHEMA`. `spark.read.schema(…)` may select columns in any order;
-    the others are then not decoded.
+    columns that it leaves out are not decoded.
     """
 
     _parsed: ReadOptions | None = None
@@ -112,7 +113,7 @@ class KprotoDataSource(DataSource):
         options = parse_write_options(self.options)
         if overwrite:
             raise OptionError(
-                "records in a topic are never overwritten: write in the mode append, a stream in "
+                "records in a topic are never overwritten: use the mode append or, for a stream, "
                 "the output mode append"
             )
         columns = as_arrow_schema(schema)
@@ -137,7 +138,7 @@ def _checked_schema(schema: StructType, offered: pa.Schema) -> pa.Schema:
     """Returns the schema that Spark requests, as an Arrow schema.
 
     Raises:
-        OptionError: the schema names an unknown column, a column twice, or another type.
+        OptionError: the schema names an unknown column or a column twice, or has a wrong type.
     """
     for index, name in enumerate(schema.names):
         if name in schema.names[:index]:

@@ -1,4 +1,4 @@
-"""Defines functions whose names or arguments differ between the releases of PySpark, from 4.0 on.
+"""Wraps functions of PySpark whose arguments differ between its releases, from 4.0 on.
 
 A module that uses a feature which some releases lack handles these releases itself.
 """

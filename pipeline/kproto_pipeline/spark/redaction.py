@@ -31,7 +31,7 @@ _DEFAULTS: Final[Mapping[str, str]] = {"spark.sql.redaction.options.regex": "(?i
 
 
 def set_redaction_patterns(spark: SparkSession) -> None:
-    """Adds the patterns to the session's own patterns."""
+    """Adds `PATTERNS` to the redaction patterns that the Spark session has."""
     for name, pattern in PATTERNS.items():
         current = spark.conf.get(name, None) or _DEFAULTS.get(name, "")
         spark.conf.set(name, add_pattern(current, pattern))

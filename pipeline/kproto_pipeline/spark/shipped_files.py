@@ -1,4 +1,4 @@
-"""Resolves files that a property names to the folder of files that Spark ships to this process.
+"""Finds the files that properties name, in the folder of files that Spark ships to this process.
 
 Spark ships files with `--files`, `spark.files` and `addFile`, to a different folder in each worker.
 A plain file name therefore works on every node; an absolute path is not changed.

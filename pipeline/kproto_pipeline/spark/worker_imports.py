@@ -11,10 +11,10 @@ import sys
 from pathlib import PurePath
 from zipimport import zipimporter
 
-__all__ = ["keep_archive_finders"]
+__all__ = ["drop_archive_finders"]
 
 
-def keep_archive_finders() -> None:
+def drop_archive_finders() -> None:
     """Removes the import finders of PySpark's own archives, so that no cache is invalidated.
 
     Python creates a finder again when it needs one, from the cached directory of the archive.

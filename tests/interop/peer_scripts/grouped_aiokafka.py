@@ -1,7 +1,7 @@
 """Runs aiokafka as a group member: `BOOTSTRAP TOPIC GROUP`; prints events as lines of JSON.
 
-`["assigned", partitions]` has all current partitions, `["read", partition, value]` a record, and
-`["left"]` is printed when it has left the group. It leaves when its standard input ends.
+`["assigned", partitions]` has all current partitions; `["read", partition, value]` has a record.
+The member leaves the group when its standard input ends, and then prints `["left"]`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Runs librdkafka as a member of a KIP-848 group: `BOOTSTRAP TOPIC GROUP`.
 
-A topic that begins with `^` is a regular expression. Each rebalance callback has only the
-partitions that were added or revoked.
+Prints the same events as `grouped_aiokafka`. A topic that begins with `^` is a regular expression.
+A rebalance callback gets only the partitions that were added or revoked, so the script tracks the
+current partitions itself.
 """
 
 from __future__ import annotations

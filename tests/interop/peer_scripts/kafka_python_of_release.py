@@ -1,6 +1,7 @@
 """Runs kafka-python with a broker of some release: `BOOTSTRAP TOPIC RELEASE`.
 
-With `-` as RELEASE, kafka-python asks the broker. Writes to two partitions and reads the records.
+With `-` as RELEASE, kafka-python asks the broker for its versions. The script writes to two
+partitions and reads the records.
 Prints the release that kafka-python assumes, and the records read.
 """
 

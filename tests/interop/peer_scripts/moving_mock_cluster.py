@@ -2,8 +2,8 @@
 
 Prints the bootstrap servers. Then it carries out each line of its input, and prints "ok" or the
 error. The commands are `move PARTITION NODE`, `down NODE`, `up NODE`, `delay NODE MS` (for each
-response) and `refuse KEY TIMES CODE`. The Python package has no function for them, so the script
-calls the C library itself.
+response) and `refuse KEY TIMES CODE`. The Python package has no functions for these commands, so
+the script calls the C library itself.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ print(rd.rd_kafka_mock_cluster_bootstraps(cluster).decode(), flush=True)
 
 
 def refuse(key: int, times: int, code: int) -> int:
-    """Makes the next requests of this API fail with an error code."""
+    """Makes the next `times` requests with this API key fail with this error code; returns 0."""
     codes = (ctypes.c_int * times)(*[code] * times)
     rd.rd_kafka_mock_push_request_errors_array(cluster, ctypes.c_int16(key), times, codes)
     return 0

@@ -1,7 +1,7 @@
 """Encodes events with v1 of the official SDK: events on standard input, records on output.
 
 Both are JSON. An event has `attributes` and `data`, or `data_base64` for bytes. The record of an
-event is in structured mode, with `key`, `headers` as pairs and `value`; all bytes are in Base64.
+event is in structured mode. It has `key`, `value`, and pairs in `headers`; all bytes are in Base64.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ async def main(example: str, bootstrap: str) -> None:
                     async with client.producer() as producer:
                         await producer.send("refused", b"five", headers=wrong)  # type: ignore[arg-type]
         read = [record async for record in client.consumer("t", stop_at_end=True)]
-    assert not hooks._under_way
+    assert not hooks._in_flight
     context = module.context_of(read[1])
     assert context is not None
     with tracer.start_as_current_span("processed", context):

@@ -1,7 +1,7 @@
 """Runs aiokafka's walk: `BOOTSTRAP NAME`; topic and group have this name.
 
-A walk is a scripted scenario that calls most APIs. Prints one line of JSON: how many committed
-records aiokafka read, and how many in all.
+A walk is a scripted scenario that calls most APIs. Prints one line of JSON: how many records
+aiokafka read with read_committed, and how many with read_uncommitted.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ async def transact() -> None:
 
 
 async def read(consumer: AIOKafkaConsumer, least: int) -> int:
-    """Reads at least `least` records, and 0.6 s longer, so that heartbeats are sent."""
+    """Reads `least` records, reads on for 0.6 s to send heartbeats, and returns the number read.
+
+    Returns a lower number if these records do not arrive within `WAIT_S` seconds.
+    """
     count, until = 0, time.monotonic() + WAIT_S
     while time.monotonic() < until:
         came = sum(map(len, (await consumer.getmany(timeout_ms=200)).values()))

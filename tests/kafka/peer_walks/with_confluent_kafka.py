@@ -1,8 +1,8 @@
 """Runs the walk of confluent-kafka (librdkafka): `BOOTSTRAP NAME [modern]`.
 
-A walk is a scripted scenario that calls most APIs. Topic and group have this name; with `modern`,
-the walk uses KIP-848 groups, too. Prints one line of JSON: how many committed records it read, and
-how many in all.
+A walk is a scripted scenario that calls most APIs. The topic and the group are called NAME; with
+`modern`, the walk uses KIP-848 groups, too. Prints one line of JSON: how many records it read with
+read_committed, and how many with read_uncommitted.
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ def transact(group: Consumer) -> None:
 
 
 def read(consumer: Consumer, least: int) -> int:
-    """Reads at least `least` records, and 0.6 s longer, so that heartbeats are sent."""
+    """Reads `least` records, reads on for 0.6 s to send heartbeats, and returns the number read.
+
+    Returns a lower number if these records do not arrive within `WAIT_S` seconds.
+    """
     count, until = 0, time.monotonic() + WAIT_S
     while time.monotonic() < until:
         message = consumer.poll(0.2)

@@ -67,12 +67,12 @@ def transact(group: KafkaConsumer) -> None:
 
 
 def read(consumer: KafkaConsumer, least: int) -> int:
-    """Reads at least `least` records, and 0.6 s longer, so that heartbeats are sent.
+    """Reads `least` records, reads on for 0.6 s to send heartbeats, and returns the number read.
 
-    Each poll takes all the time left. If kafka-python 3.0 learns of partitions after its first
-    assignment, it rejoins the group. If a poll ends during this rejoin, no later poll completes it
-    or sends heartbeats. Then nothing is read, and the broker removes the member when its session
-    expires.
+    Raises TimeoutError after `WAIT_S` seconds. Each poll takes all the time left: kafka-python 3.0
+    rejoins the group if it learns of partitions after its first assignment, and if a poll ends
+    during this rejoin, later polls neither complete the rejoin nor send heartbeats. Then nothing is
+    read, and the broker removes the member when the session expires.
     """
     count, until = 0, time.monotonic() + WAIT_S
     while (left := until - time.monotonic()) > 0:

@@ -1,6 +1,6 @@
-"""Programs for other environments than that of the tests: JVM connector, other PySparks.
+"""Programs for other environments than that of the tests: the JVM connector, other PySparks.
 
 A program is a module with `run(spark, task)`. Task and result are plain data in JSON. No module in
-this package imports pytest, which those environments lack. Some modules are scripts, too, so none
-may have the name of a module of the standard library.
+this package imports pytest, which those environments lack. Some modules are also run as scripts, so
+no module may have the name of a module of the standard library.
 """

@@ -1,7 +1,7 @@
 """Runs programs by name on one Spark session: `python -m tests.spark.programs CONFIG`.
 
-Each line of the input is {"program": name, "task": …}. Each line of the output that begins with the
-mark is {"result": …} or {"error": text}.
+Each line of the input is {"program": name, "task": …}. The result of a program is an output line:
+`MARK` and then {"result": …} or {"error": text}. Spark may write other lines.
 """
 
 from __future__ import annotations

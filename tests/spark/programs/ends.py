@@ -1,4 +1,4 @@
-"""Runs what must work on every PySpark: steps of a cluster, rows with headers, events."""
+"""Runs steps of `on_a_cluster` and reads with each schema, which must work on every PySpark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Runs one query by `format("kafka")` and `format("kproto")` in turn, from one checkpoint."""
+"""Runs a query that can move between `format("kafka")` and `format("kproto")`.
+
+Each run with the same folder continues from the checkpoint in the folder.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.spark.programs.on_a_cluster import run_to_end
+
 
 def run(spark: Any, task: dict[str, Any]) -> dict[str, Any]:
-    """Runs the query by `engine`; returns all rows so far, and the end offsets of its batches.
+    """Runs the query with the data source `engine`; returns all rows and the batches' end offsets.
 
-    By default it reads the records that are available now. With `distinct`, Spark's state drops
-    values that an earlier row had.
+    The rows include those of earlier runs. By default, the query reads the records that are
+    available now. With `distinct`, it drops rows whose value an earlier row had.
     """
     from kproto_pipeline import register
 
@@ -21,14 +26,13 @@ def run(spark: Any, task: dict[str, Any]) -> dict[str, Any]:
     rows = rows.selectExpr("cast(value as string) as value", "partition", "offset")
     if task.get("distinct"):
         rows = rows.dropDuplicates(["value"])
-    query = (
+    writer = (
         rows.writeStream.format("parquet")
         .option("path", str(folder / "rows"))
         .option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(**task.get("trigger", {"availableNow": True}))
-        .start()
     )
-    query.awaitTermination(120)
+    query = run_to_end(writer, 120)
     if query.isActive:
         query.stop()
         raise TimeoutError("the query goes on and on")

@@ -6,7 +6,10 @@ from typing import Any
 
 
 def run(spark: Any, task: dict[str, Any]) -> list[Any]:
-    """Returns key, value, headers, partition and offset of each row, by partition and offset."""
+    """Returns key, value, headers, partition and offset of each row, by partition and offset.
+
+    Keys and values are in Base64, header values in hex; each may be None.
+    """
     frame = spark.read.format("kafka").options(**task["options"]).load()
     rows = frame.selectExpr("*", "base64(key) as k", "base64(value) as v").orderBy(
         "partition", "offset"

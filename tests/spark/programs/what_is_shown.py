@@ -1,4 +1,4 @@
-"""Reads and writes with secrets in the options, also with errors; returns all Spark shows."""
+"""Reads and writes with secrets in the options, also with errors; returns all that Spark shows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ import traceback
 from typing import Any
 from urllib.request import urlopen
 
+from tests.spark.programs.on_a_cluster import run_to_end
+
 
 def run(spark: Any, task: dict[str, Any]) -> dict[str, str]:
-    """Returns every text that Spark shows for `options`, by its source, except log files."""
+    """Returns the texts that Spark shows for `options`, by place: plans, errors, pages.
+
+    Log files are not included.
+    """
     from kproto_pipeline import register
 
     if task["register"]:
@@ -65,8 +70,7 @@ def _of_stream(spark: Any, task: dict[str, Any]) -> Any:
 
 
 def _told(writer: Any, checkpoint: str) -> dict[str, str]:
-    query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
-    query.awaitTermination()
+    query = run_to_end(writer.option("checkpointLocation", checkpoint).trigger(availableNow=True))
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         query.explain(True)

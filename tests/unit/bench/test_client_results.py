@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tools.bench.clients.results import Results, lines_of_tables
-from tools.bench.clients.rows import CLIENTS, ROWS, Row, Shown, clients_of, records_of
-from tools.bench.clients.task import Measured
+from tools.bench.clients.rows import CLIENTS, ROWS, MeasurementUnit, Row, clients_of, records_of
+from tools.bench.clients.task import TimePerRecord
 
-PRODUCE = Row("produce", Shown.RATE, {"kproto": "produce", "confluent_kafka": "produce"})
-SEND = Row("send", Shown.MICROSECONDS, {"kproto": "send", "confluent_kafka": "send"})
+PRODUCE = Row("produce", MeasurementUnit.RATE, {"kproto": "produce", "confluent_kafka": "produce"})
+SEND = Row("send", MeasurementUnit.MICROSECONDS, {"kproto": "send", "confluent_kafka": "send"})
 
 
-def results_of(row: Row, *turns: dict[str, Measured]) -> Results:
+def results_of(row: Row, *turns: dict[str, TimePerRecord]) -> Results:
     results = Results()
     for turn in turns:
         for client, measured in turn.items():
@@ -25,31 +25,31 @@ def test_a_ratio_is_the_median_of_the_ratios_within_a_round() -> None:
     """A ratio compares measurements of one round, because the machine may be slower in another."""
     results = results_of(
         PRODUCE,
-        {"kproto": Measured(2, 2), "confluent_kafka": Measured(1, 4)},
-        {"kproto": Measured(40, 40), "confluent_kafka": Measured(20, 80)},
-        {"kproto": Measured(9, 9), "confluent_kafka": Measured(3, 9)},
+        {"kproto": TimePerRecord(2, 2), "confluent_kafka": TimePerRecord(1, 4)},
+        {"kproto": TimePerRecord(40, 40), "confluent_kafka": TimePerRecord(20, 80)},
+        {"kproto": TimePerRecord(9, 9), "confluent_kafka": TimePerRecord(3, 9)},
     )
-    assert results.ratio("produce", "confluent_kafka") == Measured(2, 0.5)
-    assert results.middle("produce", "kproto") == Measured(9, 9)
+    assert results.ratio("produce", "confluent_kafka") == TimePerRecord(2, 0.5)
+    assert results.middle("produce", "kproto") == TimePerRecord(9, 9)
 
 
 def test_a_round_with_a_failure_has_no_ratio() -> None:
     results = results_of(
         PRODUCE,
-        {"kproto": Measured(1, 1)},
-        {"confluent_kafka": Measured(1, 1)},
-        {"kproto": Measured(3, 3), "confluent_kafka": Measured(1, 1)},
+        {"kproto": TimePerRecord(1, 1)},
+        {"confluent_kafka": TimePerRecord(1, 1)},
+        {"kproto": TimePerRecord(3, 3), "confluent_kafka": TimePerRecord(1, 1)},
     )
-    assert results.ratio("produce", "confluent_kafka") == Measured(3, 3)
+    assert results.ratio("produce", "confluent_kafka") == TimePerRecord(3, 3)
     assert results.ratio("produce", "aiokafka") is None
 
 
 def test_rates_and_times_have_separate_tables() -> None:
     results = results_of(
-        PRODUCE, {"kproto": Measured(8e-6, 6e-6), "confluent_kafka": Measured(4e-6, 3e-6)}
+        PRODUCE, {"kproto": TimePerRecord(8e-6, 6e-6), "confluent_kafka": TimePerRecord(4e-6, 3e-6)}
     )
-    results.add("send", "kproto", Measured(600e-6, 300e-6))
-    results.add("send", "confluent_kafka", Measured(300e-6, 100e-6))
+    results.add("send", "kproto", TimePerRecord(600e-6, 300e-6))
+    results.add("send", "confluent_kafka", TimePerRecord(300e-6, 100e-6))
     results.versions["confluent_kafka"] = "2.16.1"
     lines = lines_of_tables([SEND, PRODUCE], ["kproto", "confluent_kafka", "aiokafka"], results)
     assert lines[0].startswith("| thousand records/s")
@@ -63,15 +63,15 @@ def test_rates_and_times_have_separate_tables() -> None:
 def test_the_ratio_of_cpu_time_has_its_range_over_rounds() -> None:
     results = results_of(
         PRODUCE,
-        {"kproto": Measured(1, 3), "confluent_kafka": Measured(1, 2)},
-        {"kproto": Measured(1, 5), "confluent_kafka": Measured(1, 4)},
+        {"kproto": TimePerRecord(1, 3), "confluent_kafka": TimePerRecord(1, 2)},
+        {"kproto": TimePerRecord(1, 5), "confluent_kafka": TimePerRecord(1, 4)},
     )
     lines = lines_of_tables([PRODUCE], ["kproto", "confluent_kafka"], results)
     assert lines[-1].endswith("| 1.38 (1.25–1.50) |")
 
 
 def test_missing_measurements_are_marked() -> None:
-    results = results_of(PRODUCE, {"confluent_kafka": Measured(4e-6, 3e-6)})
+    results = results_of(PRODUCE, {"confluent_kafka": TimePerRecord(4e-6, 3e-6)})
     lines = lines_of_tables([PRODUCE], ["kproto", "confluent_kafka"], results)
     assert lines[-1] == "| produce | not measured | 250.0, 3.00 µs |  |"
 

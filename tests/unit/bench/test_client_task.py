@@ -1,15 +1,16 @@
-"""Tests what the client benchmark's tasks share: start-up time is excluded, records counted."""
+"""Tests the code that the client benchmark's tasks share: start-up time, and record counts."""
 
 from __future__ import annotations
 
 import pytest
 
 from kproto.broker import Broker
+from tests.support.selection import rest_slow
 from tools.bench.clients.kproto import WORKS
 from tools.bench.clients.rows import ROWS, Row
 from tools.bench.clients.task import (
     CHUNK,
-    Reading,
+    ReadMeter,
     SkippedError,
     Task,
     chunks,
@@ -24,16 +25,16 @@ FEW_RECORDS = 20_000
 
 
 def test_a_reading_ends_after_all_records_and_excludes_start_up() -> None:
-    reading = Reading(1000)
+    reading = ReadMeter(1000)
     done = [reading.is_done(came) for came in (0, 30, 30, 500, 439, 1)]
     assert done == [False] * 5 + [True]
     assert reading.measured.seconds > 0
 
 
 def test_start_up_that_reads_every_record_is_an_error() -> None:
-    assert not Reading(1000).is_done(999)
+    assert not ReadMeter(1000).is_done(999)
     with pytest.raises(RuntimeError, match="all 1000 records"):
-        Reading(1000).is_done(1000)
+        ReadMeter(1000).is_done(1000)
 
 
 @pytest.mark.parametrize("records", [1, CHUNK - 1, CHUNK, CHUNK + 1, 10 * CHUNK])
@@ -42,6 +43,7 @@ def test_chunks_have_all_records(records: int) -> None:
     assert all(0 < size <= CHUNK for size in chunks(records))
 
 
+@pytest.mark.slow
 def test_records_have_the_keys_and_headers_of_the_task() -> None:
     task = Task("kproto", "produce", "", "", 1)
     assert set(map(str, records_of_chunk(task))) == {"(None, None)"}
@@ -51,10 +53,10 @@ def test_records_have_the_keys_and_headers_of_the_task() -> None:
     assert len({str(headers) for headers in header_sets()}) == len(header_sets())
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", rest_slow(ROWS, 0, 6), ids=lambda row: row.name)
 @pytest.mark.slow
 async def test_every_row_of_kproto_runs(row: Row) -> None:
-    """Runs each row of kproto on the embedded broker; the tasks check that no record is lost."""
+    """Runs kproto's task of each table row on a broker; the task checks that no record is lost."""
     records = FEW_RECORDS if row.records is None else min(row.records, 20)
     async with Broker() as broker:
         await make_topic(broker.bootstrap, "t", row.partitions)
@@ -66,7 +68,7 @@ async def test_every_row_of_kproto_runs(row: Row) -> None:
         try:
             measured = await WORKS[task.work](task)
         except SkippedError as why:
-            assert "Consumer has no" in str(why)  # noqa: PT017 (others measure)
+            assert "Consumer has no" in str(why)  # noqa: PT017 - other rows are measured below
             return
     assert measured.seconds > 0
     assert measured.cpu > 0

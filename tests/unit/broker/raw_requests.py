@@ -1,4 +1,4 @@
-"""Builds requests to topic `t`, and counts the fetches that wait at the broker."""
+"""Builds requests to topic t, and counts the fetches that wait at the broker."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def fetch_request(
 
 
 def watchers(broker: Broker) -> int:
-    """Returns how many fetches wait for records."""
+    """Returns how many fetches wait for records of t-0."""
     return len(broker.topics["t"].partitions[0].log.watchers)

@@ -1,4 +1,7 @@
-"""Tests a cluster in one process: a client writes and reads while nodes stop and start."""
+"""Tests a cluster in one process: nodes that stop and start, leaders, coordinators and ports.
+
+In one test, a client writes and reads while nodes stop and start.
+"""
 
 from __future__ import annotations
 

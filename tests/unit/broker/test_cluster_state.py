@@ -44,10 +44,10 @@ APIS = by_key(KAFKA_APIS)
 
 
 def cluster(*racks: str | None, settings: BrokerSettings | None = None) -> ClusterState:
-    """Returns nodes 1 to 3, or a node in each of these racks; topic t has three partitions."""
+    """Returns a cluster of nodes 1 to 3, or of a node per given rack; topic t has 3 partitions."""
     state = ClusterState(settings or BrokerSettings())
     for node, rack in enumerate(racks or (None, None, None), 1):
-        state.join(Endpoint(node, "localhost", 9090 + node, rack=rack))
+        state.register_endpoint(Endpoint(node, "localhost", 9090 + node, rack=rack))
     state.topics.add(state.plan_topic("t", 3))
     return state
 
@@ -155,7 +155,7 @@ def test_each_change_is_one_log_line(caplog: pytest.LogCaptureFixture) -> None:
         "the controller is broker 2",
         "broker 1 is started",
         "t-0: broker 3 leads, epoch 2",
-        "t-0: the log is cut at 0, epoch 3",
+        "t-0: the log is truncated at 0, epoch 3",
     ]
 
 

@@ -46,7 +46,7 @@ def error(answer: Any) -> str:
 
 @pytest.fixture(autouse=True)
 def topic_id(broker: ThreadedBroker, connection: RawConnection) -> Uuid:
-    """Creates topic t and returns its id; FindCoordinator gives group g a coordinator."""
+    """Sends FindCoordinator, so that group g has a coordinator; creates topic t, returns its id."""
     connection.exchange(FindCoordinatorRequest(key="g"), 0)
     broker.call(lambda it: it.create_topic("t", partitions=2))
     return broker.topic_id("t")

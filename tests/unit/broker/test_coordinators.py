@@ -1,4 +1,4 @@
-"""Tests which partition of an internal topic a key has; the hashes are those of Java."""
+"""Tests the hash, the partition and the coordinator of a key; the hashes are those of Java."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests `await_response`: it waits for a change or the deadline, and ends with its client."""
+"""Tests `await_response`: it waits for changes and the deadline, and cleans up if cancelled."""
 
 from __future__ import annotations
 
@@ -135,8 +135,9 @@ async def test_failing_try_complete_leaves_no_watcher_and_no_timer() -> None:
     assert (thing.watchers, clock.next_timer_ms) == (set(), None)
 
 
+@pytest.mark.slow
 def test_broker_reads_time_from_its_clock_only() -> None:
-    """`asyncio.wait` is called without a timeout there; an import contract forbids `time`."""
+    """The broker calls `asyncio.wait` without a timeout; an import contract forbids `time`."""
     timed = {"sleep", "timeout", "timeout_at", "wait_for", "call_later", "call_at", "time"}
     found = [
         f"{path.name}:{node.lineno}"

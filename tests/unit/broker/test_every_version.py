@@ -1,7 +1,9 @@
-"""Tests each handled API in each version over a socket: requests and their responses.
+"""Tests ApiVersions, Metadata, CreateTopics, DeleteTopics and InitProducerId in each version.
 
-Other modules have Produce, Fetch and ListOffsets (test_records_in_every_version.py), groups
-(test_groups_in_every_version.py) and committed offsets (test_offsets_in_every_version.py).
+The requests are sent over a socket. Other modules have the other APIs, for example Produce, Fetch
+and ListOffsets (test_records_in_every_version.py), groups (test_groups_in_every_version.py) and
+committed offsets (test_offsets_in_every_version.py). Also tests that each handler module has the
+name and the docstring of its API.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Tests fetches from followers, the preferred replica (KIP-392), and current-leader hints.
 
-A cluster of nodes is one state; each test sends requests to one node.
+Also tests diverging epochs, and which replicas respond to ListOffsets. The nodes of a cluster share
+one state; each request goes to one node.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Cluster:
             for node_id, rack in enumerate("abbc", 1)
         }
         for endpoint in self.endpoints.values():
-            self.state.join(endpoint)
+            self.state.register_endpoint(endpoint)
         self.state.topics.add(self.state.plan_topic("t", assignments={0: (1, 2, 3)}))
         self.partition = self.state.topics.named("t").partition(0)
 
@@ -94,7 +95,7 @@ class Cluster:
         return decision
 
     def fetch(self, node_id: int, version: int = 12, rack: str = "", **wanted: int) -> Any:
-        """Returns the partition's error, or its records as bytes."""
+        """Returns the name of the partition's error, or the fetched records as bytes."""
         data = self.data(self.ask(node_id, version, rack, **wanted))
         return error_code(data.error_code).name if data.error_code else data.records
 
@@ -213,7 +214,7 @@ def test_no_preferred_replica_without_selector(selector: str | None) -> None:
 
 
 def test_unknown_selector_raises() -> None:
-    with pytest.raises(ConfigurationError, match="replica_selector is 'Nearest'; it is None"):
+    with pytest.raises(ConfigurationError, match="replica_selector is 'Nearest'; it must be None"):
         BrokerSettings(replica_selector="Nearest")
 
 

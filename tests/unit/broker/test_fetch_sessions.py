@@ -1,4 +1,4 @@
-"""Tests fetch sessions as plain data: epochs, changed partitions, order and eviction."""
+"""Tests the cache of fetch sessions: epochs, changed partitions, order and eviction."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def fetch(
 
 
 def found(context: FetchContext, **fields: object) -> list[tuple[CachedPartition, PartitionData]]:
-    """Returns each requested partition with the same result."""
+    """Returns each requested partition with its result; `fields` replace fields of each result."""
     data = {"high_watermark": 5, "log_start_offset": 0, "records": b"", **fields}
     return [
         (it, PartitionData(partition_index=it.requested.partition, **data))  # type: ignore[arg-type]

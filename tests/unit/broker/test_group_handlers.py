@@ -38,7 +38,7 @@ class Nodes:
         self.settings = BrokerSettings(**settings)
         self.cluster = ClusterState(self.settings)
         for node in (1, 2, 3):
-            self.cluster.join(Endpoint(node, "localhost", 9090 + node))
+            self.cluster.register_endpoint(Endpoint(node, "localhost", 9090 + node))
         self.clock = ManualClock(TIMESTAMP)
 
     def ask(self, node: int, request: Request[Any], version: int) -> Decision:

@@ -51,7 +51,10 @@ class Play(Nodes):
         return self.member(metadata=READS_T)
 
     def commit(self, member: Any = None, *names: str, offset: int = 5) -> list[str]:
-        """Returns the error of each topic; without `member`, a simple consumer commits."""
+        """Commits `offset` for each topic; returns the errors.
+
+        If `member` is None, commits as a consumer that is not a member of the group.
+        """
         request = OffsetCommitRequest(
             group_id="g",
             topics=[

@@ -1,4 +1,8 @@
-"""Tests group members on real connections, with a manual clock in the broker."""
+"""Tests group members on real connections: rebalances, lost connections, and coordinator moves.
+
+The tests of timeouts use a manual clock in the broker. The tests of a restart and of a moved
+coordinator use the system clock.
+"""
 
 from __future__ import annotations
 

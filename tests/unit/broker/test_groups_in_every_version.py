@@ -23,7 +23,7 @@ from tests.support.raw_connection import RawConnection
 
 @pytest.fixture(autouse=True)
 def _coordinator(connection: RawConnection) -> None:
-    """Sends FindCoordinator, which creates the offsets topic: the group has a coordinator."""
+    """Sends FindCoordinator, which creates the offsets topic and group g's coordinator."""
     connection.exchange(FindCoordinatorRequest(key="g"), 0)
 
 
@@ -54,7 +54,10 @@ def join(connection: RawConnection, version: int, **fields: Any) -> Any:
 
 
 def sync_request(answer: Any, version: int = 0, **fields: Any) -> SyncGroupRequest:
-    """Returns a member's SyncGroup request; as leader it assigns each member its own id."""
+    """Returns the SyncGroup request of the member that received the JoinGroup response `answer`.
+
+    The leader assigns to each member the bytes of the member's id.
+    """
     named = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
     given: dict[str, Any] = {
         "group_id": "g",

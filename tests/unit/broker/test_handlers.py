@@ -41,7 +41,7 @@ def context(
     settings = settings or BrokerSettings()
     cluster = ClusterState(settings)
     for node_id in nodes:
-        cluster.join(Endpoint(node_id, "localhost", 9090 + node_id))
+        cluster.register_endpoint(Endpoint(node_id, "localhost", 9090 + node_id))
     cluster.topics.add(cluster.plan_topic("t", len(nodes)))
     endpoint = Endpoint(node, "localhost", 9090 + node)
     return Context(cluster, settings, endpoint, {}, ManualClock(TIMESTAMP))

@@ -1,4 +1,4 @@
-"""Tests which leaders are elected when nodes stop and start, as Kafka's controller does."""
+"""Tests leaders and ISRs after nodes stop and start; the rules are those of Kafka's controller."""
 
 from __future__ import annotations
 

@@ -22,9 +22,12 @@ def test_listener_has_security_protocol(kind: str) -> None:
 @pytest.mark.parametrize(
     ("make", "fault"),
     [
-        (lambda: Listener("SSL"), "'SSL' is one of PLAINTEXT, by its tls and mechanisms"),
-        (lambda: Listener("SASL_SSL", tls=server_tls()), "is one of SSL"),
-        (lambda: Listener(mechanisms=("PLAIN",)), "'PLAINTEXT' is one of SASL_PLAINTEXT"),
+        (lambda: Listener("SSL"), "'SSL' has the security protocol PLAINTEXT by its tls"),
+        (lambda: Listener("SASL_SSL", tls=server_tls()), "has the security protocol SSL"),
+        (
+            lambda: Listener(mechanisms=("PLAIN",)),
+            "'PLAINTEXT' has the security protocol SASL_PLAINTEXT",
+        ),
         (lambda: Listener("x", mechanisms=("GSSAPI",)), "'GSSAPI' is not known: take one of PLAIN"),
         (lambda: Listener("x", mechanisms="PLAIN"), "'P' is not known"),  # type: ignore[arg-type]
         (lambda: Listener(""), "has no name"),
@@ -42,12 +45,12 @@ def test_invalid_listener_raises(make: Callable[[], Any], fault: str) -> None:
     ("settings", "fault"),
     [
         ({"listeners": (Listener(), Listener())}, "two listeners are called 'PLAINTEXT'"),
-        ({"listeners": (Listener(),), "port": 9092}, "port is set and listeners too"),
-        ({"listeners": (Listener(),), "advertised_host": "x"}, "advertised_host is set and"),
+        ({"listeners": (Listener(),), "port": 9092}, "port is set, and listeners, too"),
+        ({"listeners": (Listener(),), "advertised_host": "x"}, "advertised_host is set, and"),
         ({"users": {"alice": ""}}, "'alice' has no name or no password"),
         ({"users": {"": "secret"}}, "'' has no name or no password"),
-        ({"users": {"alice": "se\0cret"}}, "holds a NUL or half a character"),
-        ({"users": {"alice": "\ud800"}}, "holds a NUL or half a character"),
+        ({"users": {"alice": "se\0cret"}}, "contains a NUL or a lone surrogate"),
+        ({"users": {"alice": "\ud800"}}, "contains a NUL or a lone surrogate"),
         ({"delegation_token_secret_key": ""}, "delegation_token_secret_key is empty"),
         ({"sasl_session_lifetime_ms": -1}, "sasl_session_lifetime_ms is -1"),
         ({"tls_handshake_timeout_ms": 0}, "tls_handshake_timeout_ms is 0"),

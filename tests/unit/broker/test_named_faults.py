@@ -13,7 +13,7 @@ from kproto.broker import (
     CutFrame,
     Delay,
     ErrorCode,
-    LoseAnswer,
+    LoseResponses,
     SilentConnection,
     Slow,
     Throttled,
@@ -130,7 +130,8 @@ def test_a_frame_is_cut(
     assert ends(topics) == [2, 0], "the broker has done its work"
 
 
-@pytest.mark.parametrize(("fault", "written"), [(LoseAnswer(), 1), (SilentConnection(), 0)])
+@pytest.mark.parametrize(("fault", "written"), [(LoseResponses(), 1), (SilentConnection(), 0)])
+@pytest.mark.slow
 def test_silenced_connection_answers_nothing(
     fault: Any, written: int, topics: ThreadedBroker
 ) -> None:

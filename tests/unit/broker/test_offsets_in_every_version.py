@@ -40,7 +40,7 @@ LONG_AGO_MS = 1_000_000_000_000
 
 @pytest.fixture(autouse=True)
 def _topics(broker: ThreadedBroker, connection: RawConnection) -> None:
-    """Creates topics t and u, and by FindCoordinator the offsets topic."""
+    """Creates topics t and u. Sends FindCoordinator, which creates the offsets topic."""
     broker.call(lambda it: (it.create_topic("t", 2), it.create_topic("u")))
     connection.exchange(FindCoordinatorRequest(key="g"), 0)
 
@@ -52,7 +52,7 @@ def commit(
     *offsets: tuple[str, int, int],
     **fields: Any,
 ) -> list[tuple[str, int, str]]:
-    """Returns topic, partition and error of each committed offset, in the order of the response."""
+    """Commits the offsets; returns (topic, partition, error) of each, in the response's order."""
     of_partition = {
         name: fields.pop(name)
         for name in ("committed_leader_epoch", "commit_timestamp", "committed_metadata")
@@ -176,7 +176,10 @@ def fetch(
     group: str = "g",
     **fields: Any,
 ) -> tuple[str, list[tuple[str, int, int, int, str | None, str]]]:
-    """Returns the error of the group, and the results of its partitions."""
+    """Returns the error of the group, and a tuple for each partition.
+
+    The tuple has topic, partition, offset, leader epoch, metadata and error.
+    """
     found: Any
     if version >= 8:
         wanted = OffsetFetchRequestGroup(

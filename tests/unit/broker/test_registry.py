@@ -1,4 +1,4 @@
-"""Tests a broker whose APIs the caller chooses: additional, replaced or fewer APIs."""
+"""Tests a broker whose APIs the caller chooses, the context of requests, and unstable versions."""
 
 from __future__ import annotations
 

@@ -25,6 +25,8 @@ from kproto.messages.produce_response import ProduceResponse
 from kproto.protocol.error_codes import error_code
 from kproto.records import encode_batch
 from kproto.testing.clock import ManualClock
+from tests.support.patience import until
+from tests.unit.broker.raw_requests import watchers
 from tests.unit.broker.test_handlers import context, decided, produce_request
 from tests.unit.client.scripted_broker import quick
 
@@ -72,6 +74,19 @@ async def test_fetch_applies_retention() -> None:
             await client.fetch("t", 0, 0)
 
 
+async def test_delayed_fetch_fails_when_its_records_are_deleted() -> None:
+    async with Broker() as broker, Client(broker.bootstrap) as client:
+        broker.create_topic("t")
+        async with client.producer() as producer:
+            await producer.send_many("t", [b"a", b"b", b"c"])
+        fetch = client.fetch("t", 0, 0, min_bytes=1_000_000, max_wait_ms=600_000)
+        waiting = asyncio.create_task(fetch)
+        await until(lambda: watchers(broker) == 1)
+        broker.delete_records("t", 0, before=2)
+        with pytest.raises(BrokerResponseError, match="OFFSET_OUT_OF_RANGE"):
+            await waiting
+
+
 async def test_retention_bytes_limits_log() -> None:
     async with Broker() as broker, Client(broker.bootstrap) as client:
         broker.create_topic("t", configs={"retention.bytes": "50000"})
@@ -98,7 +113,7 @@ async def test_compacted_topic_has_no_retention() -> None:
 
 
 async def produced(client: Client, topic: str, value: bytes, now_ms: int | None = None) -> str:
-    """Sends one Produce request without a retry; returns the name of its error."""
+    """Sends one Produce request without a retry; returns the name of its error, or NONE."""
     batch = encode_batch([(b"k", value, (), now_ms or SYSTEM_CLOCK.now_ms())])
     data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(records=batch)])
     request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[data])

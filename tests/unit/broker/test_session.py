@@ -1,4 +1,4 @@
-"""Tests a connection with valid, invalid and too many bytes; the broker keeps running."""
+"""Tests a connection: broken frames, the order of responses, waiting fetches, and closing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Tests clients that read no responses, send nothing, or disconnect during a request.
 
-They must cost the broker little memory, and must not delay other clients.
+The broker must need little memory for them, and must close idle connections.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import asyncio
 import socket
 import struct
 import tracemalloc
+
+import pytest
 
 from kproto.broker import Broker, BrokerSettings, Delay
 from kproto.messages.fetch_request import FetchRequest
@@ -27,7 +29,7 @@ from tests.unit.broker.raw_requests import fetch_request, produce_request, watch
 
 
 async def until_stalled(broker: Broker) -> None:
-    """Waits until a client stops reading, so that the socket buffers are full."""
+    """Waits until a client that does not read has full socket buffers."""
     waited = 0
     async with asyncio.timeout(60):
         while waited < 20:  # the kernel may accept more bytes meanwhile
@@ -36,6 +38,7 @@ async def until_stalled(broker: Broker) -> None:
             waited = 0 if writable else waited + 1
 
 
+@pytest.mark.slow
 async def test_reading_pauses_while_too_many_bytes_are_queued() -> None:
     clock = ManualClock(TIMESTAMP)
     async with Broker(BrokerSettings(max_queued_bytes=10_000), clock=clock) as broker:
@@ -80,8 +83,9 @@ async def test_announced_frame_sizes_take_no_memory() -> None:
         assert taken < 10_000_000, "each connection may take some 64 KiB, for any announced size"
 
 
+@pytest.mark.slow
 async def test_small_requests_with_large_responses_wait_for_their_client() -> None:
-    """Several responses fit into one write; in total they have 60 MB."""
+    """Several responses fit into one write; in total they have 35 MB."""
     async with Broker(BrokerSettings(max_unsent_bytes=100_000)) as broker:
         for number in range(400):
             broker.create_topic(f"topic-{number}")
@@ -104,7 +108,10 @@ async def test_small_requests_with_large_responses_wait_for_their_client() -> No
 
 
 async def slow_client(broker: Broker, seen: list[int]) -> socket.socket:
-    """Returns a client that requests 900 kB fifty times, and reads nothing."""
+    """Returns a client that sends 50 fetches and reads no response; each response has 900 kB.
+
+    `seen` receives the version of each fetch that the broker handles.
+    """
     broker.create_topic("t")
     with RawConnection(broker.bootstrap) as filler:
         request = produce_request(records=batch_bytes(value=bytes(900_000)))

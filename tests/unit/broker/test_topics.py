@@ -1,4 +1,4 @@
-"""Tests topic names, sizes and configs; the errors are those of Kafka 4.4.0."""
+"""Tests topic names and configs, and checks of leader and epoch, with the errors of Kafka 4.4.0."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_illegal_names(name: str) -> None:
 def cluster() -> ClusterState:
     """Returns a cluster of one node."""
     state = ClusterState(BrokerSettings())
-    state.join(Endpoint(1, "localhost", 9092))
+    state.register_endpoint(Endpoint(1, "localhost", 9092))
     return state
 
 

@@ -1,4 +1,4 @@
-"""Tests the broker with the kproto client: topics, records, offsets and fetches."""
+"""Tests the broker with the kproto client: topics, records, offsets, fetches and addresses."""
 
 from __future__ import annotations
 

@@ -36,7 +36,9 @@ TIMEOUT_S = 120
 
 
 @dataclass
-class Running:
+class RunningBroker:
+    """The process of `kproto broker`, and the first line that it printed."""
+
     process: subprocess.Popen[str]
     first_line: str
 
@@ -45,18 +47,21 @@ class Running:
         return self.first_line.split()[-1]
 
     def end(self, number: signal.Signals) -> tuple[int, str, str]:
-        """Sends a signal; returns the exit code, standard output, and errors without slow steps."""
+        """Sends a signal; returns the exit code, standard output and standard error.
+
+        Omits asyncio's lines about slow callbacks from standard error.
+        """
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=TIMEOUT_S)
         return self.process.returncode, out, "\n".join(complaints(err))
 
 
 @contextlib.contextmanager
-def running(*arguments: str, module: str = "kproto") -> Iterator[Running]:
+def running(*arguments: str, module: str = "kproto") -> Iterator[RunningBroker]:
     port = () if "--listener" in arguments else ("--port", "0")
     with started("broker", *port, *arguments, module=module) as process:
         assert process.stdout is not None
-        yield Running(process, process.stdout.readline())
+        yield RunningBroker(process, process.stdout.readline())
 
 
 def test_its_first_line_names_where_it_listens_and_what_is_advertised() -> None:
@@ -73,6 +78,7 @@ def test_its_first_line_names_where_it_listens_and_what_is_advertised() -> None:
             pass
 
 
+@pytest.mark.slow
 def test_it_listens_by_several_protocols(tmp_path: Path) -> None:
     certificate = tmp_path / "broker.pem"
     certificate.write_text(pem_of("localhost", "127.0.0.1"))
@@ -105,6 +111,7 @@ def test_it_listens_by_several_protocols(tmp_path: Path) -> None:
         (["--unsecured-tokens"], ["OAUTHBEARER"]),
     ],
 )
+@pytest.mark.slow
 def test_tokens_that_nobody_signed_are_taken_only_if_asked_for(
     options: list[str], mechanisms: list[str]
 ) -> None:
@@ -116,6 +123,7 @@ def test_tokens_that_nobody_signed_are_taken_only_if_asked_for(
             assert answer.mechanisms == mechanisms
 
 
+@pytest.mark.slow
 def test_it_asks_for_rights() -> None:
     with (
         running(
@@ -133,7 +141,7 @@ def test_it_asks_for_rights() -> None:
     [
         (["--acl", "allow User:alice read topic"], 1, "has 4 words"),
         (["--super-user", "root"], 1, "is not of the form Type:name"),
-        (["--listener", "SSL://localhost:0"], 1, "a listener of SSL needs --tls-certificate"),
+        (["--listener", "SSL://localhost:0"], 1, "a listener of SSL requires --tls-certificate"),
         (["--listener", "PLAINTEXT://localhost:0", "--port", "1"], 1, "--port and --listener are"),
         (["--listener", "TLS://localhost:0"], 2, "is not PROTOCOL://HOST:PORT with one of"),
         (["--listener", "SSL://localhost:x"], 2, "does not end with a port"),
@@ -160,12 +168,13 @@ def test_contradicting_options_are_reported(
     try:
         assert main(["broker", *arguments]) == code
     except SystemExit as wrong:
-        assert wrong.code == code  # noqa: PT017 - either way is how the command ends
+        assert wrong.code == code  # noqa: PT017 - the command returns the code, or exits with it
     error = capsys.readouterr().err
     assert told in error
     assert "the secret" not in error
 
 
+@pytest.mark.slow
 async def test_max_stored_bytes_limits_the_broker() -> None:
     assert BrokerSettings().max_stored_bytes == _MAX_STORED_BYTES
     with running("--topic", "a", "--max-stored-bytes", "5000") as broker:
@@ -178,6 +187,7 @@ async def test_max_stored_bytes_limits_the_broker() -> None:
 
 
 @pytest.mark.parametrize("module", ["kproto", "kproto.cli"])
+@pytest.mark.slow
 async def test_it_serves_until_ctrl_c(module: str) -> None:
     with running("--topic", "a:3", "--topic", "b", "--partitions", "2", module=module) as broker:
         async with Client(broker.bootstrap) as client:
@@ -189,12 +199,14 @@ async def test_it_serves_until_ctrl_c(module: str) -> None:
         assert broker.end(signal.SIGINT) == (0, "", "")
 
 
+@pytest.mark.slow
 async def test_it_ends_on_sigterm_with_clients_connected() -> None:
     with running() as broker:
         async with Client(broker.bootstrap):
             assert broker.end(signal.SIGTERM) == (0, "", "")
 
 
+@pytest.mark.slow
 async def test_verbose_names_every_request() -> None:
     with running("-v", "--auto-create-topics") as broker:
         async with Client(broker.bootstrap) as client:
@@ -205,6 +217,7 @@ async def test_verbose_names_every_request() -> None:
         assert expected in err
 
 
+@pytest.mark.slow
 def test_a_taken_port_is_one_line() -> None:
     with running() as broker:
         port = broker.bootstrap.rpartition(":")[2]
@@ -224,6 +237,7 @@ def test_a_taken_port_is_one_line() -> None:
     )
 
 
+@pytest.mark.slow
 async def test_three_brokers_in_racks() -> None:
     racks = ("--rack", "a", "--rack", "b", "--rack", "c")
     with running("-v", "--brokers", "3", *racks, "--topic", "t:3") as broker:
@@ -245,6 +259,7 @@ async def test_three_brokers_in_racks() -> None:
             assert re.search(rf"broker {node}: 127\.0\.0\.1:\d+ ProduceRequest", err)
 
 
+@pytest.mark.slow
 async def test_a_broker_of_a_release_that_sends_readers_to_their_rack() -> None:
     selector = ("--replica-selector", "RackAwareReplicaSelector")
     racks = ("--brokers", "2", "--rack", "a", "--rack", "b")

@@ -15,7 +15,7 @@ import pytest
 from kproto.cli import main
 from kproto.messages import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kproto.study.conversations import Side
-from kproto.study.recording import Entry, Recorder
+from kproto.study.recording import Recorder, RecordingEntry
 from tests.support.environment import ROOT
 from tests.unit.study.packets import connection, file_of
 from tests.unit.study.talk import STEPS, Step, frames
@@ -35,10 +35,10 @@ def file(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "recording":
         out = io.BytesIO()
         recorder = Recorder(out)
-        recorder.write(Entry(1, 1, client="10.0.0.1:50000", target="10.0.0.2:9092"))
+        recorder.write(RecordingEntry(1, 1, client="10.0.0.1:50000", target="10.0.0.2:9092"))
         for number, (asked, answer) in enumerate(pairs):
-            recorder.write(Entry(number * 1000, 1, Side.CLIENT, asked))
-            recorder.write(Entry(number * 1000 + 500, 1, Side.BROKER, answer))
+            recorder.write(RecordingEntry(number * 1000, 1, Side.CLIENT, asked))
+            recorder.write(RecordingEntry(number * 1000 + 500, 1, Side.BROKER, answer))
         path.write_bytes(out.getvalue())
     else:
         path.write_bytes(file_of(connection(pairs, size=1000), form=request.param))
@@ -93,6 +93,7 @@ def test_one_line_is_opened_without_its_secrets(
     assert "there is no line 6 in" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_from_standard_input_into_a_closed_pipe(file: str) -> None:
     command = [sys.executable, "-X", "dev", "-W", "error", "-m", "kproto", "capture", "-"]
     with Path(file).open("rb") as given:
@@ -143,7 +144,7 @@ def test_packets_in_part_other_ports_and_missing_bytes_are_told(
     )
     path.write_bytes(file_of([*segments[:8], *segments[9:]], form="pcap"))
     assert main(["capture", str(path), "--stats"]) == 0
-    assert " at 2 places, were not captured or lie before the next frame" in (
+    assert " at 2 places, were not captured, or were skipped up to the next frame" in (
         capsys.readouterr().err
     )
 
@@ -154,8 +155,8 @@ def test_sums_of_what_can_be_read_of_a_broken_recording(
     out = io.BytesIO()
     recorder = Recorder(out)
     for asked, answer in frames():
-        recorder.write(Entry(0, 1, Side.CLIENT, asked))
-        recorder.write(Entry(1, 1, Side.BROKER, answer))
+        recorder.write(RecordingEntry(0, 1, Side.CLIENT, asked))
+        recorder.write(RecordingEntry(1, 1, Side.BROKER, answer))
     path = tmp_path / "file"
     path.write_bytes(out.getvalue() + b"no JSON\n")
     assert main(["capture", str(path), "--stats"]) == 1
@@ -165,6 +166,7 @@ def test_sums_of_what_can_be_read_of_a_broken_recording(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.slow
 def test_an_output_that_is_full_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(file_of(connection(frames()), form="pcap"))
@@ -183,6 +185,7 @@ def test_an_output_that_is_full_is_one_line(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (1, said)
 
 
+@pytest.mark.slow
 def test_an_output_of_few_letters(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(file_of(connection(frames()), form="pcap"))
@@ -201,12 +204,12 @@ def test_an_output_of_few_letters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "arguments", "reason"),
     [
-        (b"hello", [], "is no recording of kproto proxy, and no pcap or pcapng file"),
-        (b"", [], "is no recording of kproto proxy, and no pcap or pcapng file"),
+        (b"hello", [], "is neither a recording of kproto proxy nor a pcap or pcapng file"),
+        (b"", [], "is neither a recording of kproto proxy nor a pcap or pcapng file"),
         (b'{"kproto_recording": 1}\n[]\n', [], "line 2 of the recording"),
         (b"", ["--port", "0"], "--port is 0"),
         (b"", ["--open", "0"], "--open is 0"),
-        (b'{"kproto_recording": 1}\n', ["--api", "Fech"], "Fetch is one"),
+        (b'{"kproto_recording": 1}\n', ["--api", "Fech"], "do you mean Fetch?"),
     ],
 )
 def test_errors_are_one_line(

@@ -14,7 +14,7 @@ from kproto.schema import study
 def test_two_releases(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", "3.9.2", "4.4.0"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert " ".join(lines[0]) == "Kafka 3.9.2 to 4.4.0: 7 APIs came, 4 went, 71 changed"
+    assert " ".join(lines[0]) == "Kafka 3.9.2 to 4.4.0: 7 APIs added, 4 removed, 71 changed"
     assert ["88", "StreamsGroupHeartbeat", "0-1", "flexible", "0+,", "for", "broker"] in lines
     assert ["1", "Fetch", "0-17", "4-18", "18", "0-3"] in [line[:6] for line in lines]
     assert ["FetchRequest", "v18", "KIP-1166", "added"] in [line[:4] for line in lines]

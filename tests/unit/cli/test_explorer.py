@@ -29,6 +29,7 @@ def test_the_standard_output() -> None:
     assert made.stderr == b""
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_quietly() -> None:
     command = [sys.executable, "-m", "kproto", "explorer", "--out", "-"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

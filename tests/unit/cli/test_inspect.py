@@ -27,9 +27,9 @@ def test_a_layout(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[:5] == [
         "FetchRequest (request, api key 1), version 13 of 0-18",
         "Reads record batches from partitions, for a consumer or a follower.",
-        "brought by Kafka 3.1.0",
+        "added in Kafka 3.1.0",
         "v13: Topic ids replace topic names. (KIP-516 Topic Identifiers)",
-        "at least 29 bytes, behind the header",
+        "at least 29 bytes, after the header",
     ]
     header, *rows = lines[6:]
     assert header.split()[:4] == ["OFFSET", "SIZE", "FIELD", "TYPE"]
@@ -81,8 +81,8 @@ def test_case_and_former_names(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["Fetch", "--version", "3"], "'Fetch' names 2: FetchRequest, FetchResponse"),
-        (["1", "--diff", "3", "4"], "'1' names 2: FetchRequest, FetchResponse"),
+        (["Fetch", "--version", "3"], "'Fetch' matches 2: FetchRequest, FetchResponse"),
+        (["1", "--diff", "3", "4"], "'1' matches 2: FetchRequest, FetchResponse"),
         (["--version", "3"], "need the name of one message"),
         (["nonsense", "--version", "3"], "no message has in its name 'nonsense'"),
     ],
@@ -103,7 +103,7 @@ def test_layout_names_the_releases_that_added_and_removed_a_version(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     gone = printed(capsys, "inspect", "FetchRequest", "--version", "3").splitlines()
-    assert gone[2] == "brought by Kafka 0.10.1.0, dropped by 4.0.0"
+    assert gone[2] == "added in Kafka 0.10.1.0, dropped in 4.0.0"
     told = json.loads(printed(capsys, "inspect", "FetchRequest", "--version", "3", "--json"))
     assert (told["broughtBy"], told["droppedBy"]) == ("0.10.1.0", "4.0.0")
     unstable = printed(capsys, "inspect", "InitProducerIdRequest", "--version", "6").splitlines()
@@ -113,7 +113,7 @@ def test_layout_names_the_releases_that_added_and_removed_a_version(
 def test_header_is_mentioned_for_requests_and_responses_only(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert "8 bytes, behind the header\n" in printed(capsys, "inspect", "HeartbeatRequest")
+    assert "8 bytes, after the header\n" in printed(capsys, "inspect", "HeartbeatRequest")
     assert "at least 11 bytes\n" in printed(capsys, "inspect", "RequestHeader")
     assert "\n32 bytes\n" in printed(capsys, "inspect", "AbortedTxn")
 
@@ -172,6 +172,7 @@ def test_wrong_arguments(arguments: list[str], capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize("command", [["inspect"], ["diff", "0.8.2.0", "4.4.0"]], ids=" ".join)
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(command: list[str]) -> None:
     line = [sys.executable, "-X", "dev", "-W", "error", "-m", "kproto", *command]
     with subprocess.Popen(

@@ -16,7 +16,7 @@ import pytest
 
 from kproto.cli import main
 from kproto.cli.proxy import _MAX_RECORDED_BYTES
-from kproto.cli.run_proxy import Log
+from kproto.cli.run_proxy import LineWriter
 from kproto.messages import MetadataRequest, SaslAuthenticateRequest
 from kproto.study.recording import DEFAULT_MAX_RECORDED_BYTES, read_recording
 from tests.support.cli_process import complaints, started
@@ -62,6 +62,7 @@ def test_it_logs_and_records_until_ctrl_c_and_hides_secrets(tmp_path: Path) -> N
     assert DEFAULT_MAX_RECORDED_BYTES == _MAX_RECORDED_BYTES
 
 
+@pytest.mark.slow
 def test_it_ends_when_nobody_reads_what_it_prints() -> None:
     with threaded_broker() as broker, running(broker.bootstrap) as (process, first):
         assert process.stdout is not None
@@ -73,6 +74,7 @@ def test_it_ends_when_nobody_reads_what_it_prints() -> None:
         assert complaints(process.stderr.read()) == []
 
 
+@pytest.mark.slow
 def test_a_log_that_no_longer_fits_is_told_and_the_proxy_goes_on(tmp_path: Path) -> None:
     limited = ("/bin/sh", "-c", 'ulimit -f 1; exec "$@"', "sh")
     arguments = ("proxy", "127.0.0.1:0")
@@ -111,7 +113,7 @@ def test_lines_that_do_not_fit_are_counted_where_they_are_missing() -> None:
     with os.fdopen(reader, "rb") as read, os.fdopen(writer, "wb", buffering=0) as written:
         left_out = "{} left out".format
         fileno = written.fileno()
-        log = Log(fileno, left_out, _no_loss, max_lines=100, close_timeout_s=TIMEOUT_S)
+        log = LineWriter(fileno, left_out, _no_loss, max_lines=100, close_timeout_s=TIMEOUT_S)
         for number in range(1000):
             log.put(f"{number} {'x' * 1000}")
         lines: list[bytes] = []
@@ -137,7 +139,7 @@ def test_a_log_that_nobody_reads_ends_all_the_same() -> None:
     reader, writer = os.pipe()
     with os.fdopen(reader, "rb"), os.fdopen(writer, "wb", buffering=0) as written:
         lost: list[OSError] = []  # `on_lost` is called when the pipe closes below
-        log = Log(written.fileno(), str, lost.append, close_timeout_s=0.05)
+        log = LineWriter(written.fileno(), str, lost.append, close_timeout_s=0.05)
         for _ in range(200):
             log.put("x" * 1000)
         log.close()
@@ -156,7 +158,7 @@ def told_address(log: Path) -> str:
     ("arguments", "reason"),
     [
         (["x", "y:1"], "'x' is no address"),
-        (["x:1", "y:1", "--api", "Fech"], "'Fech' is no API that the definitions know; Fetch is"),
+        (["x:1", "y:1", "--api", "Fech"], "no definition has the API 'Fech'; do you mean Fetch?"),
         (["x:1", "y:1", "--record", "/no/such/file"], "cannot record to /no/such/file"),
         (["x:1", "y:1", "--record", "/dev/full"], "cannot record to /dev/full: No space left"),
         (["0.0.0.0:0", "y:1", "--rewrite"], "--advertised-host"),

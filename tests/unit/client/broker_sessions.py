@@ -1,8 +1,8 @@
 """Simulates a broker's fetch sessions (KIP-227) by the rules of Kafka's FetchManager.
 
 `BrokerSessions.fetch` answers a Fetch; a function of the caller returns the data of each partition.
-The broker opens no session beyond its limit. A test may delete entries of `sessions`, as an
-eviction does.
+The broker opens no session beyond its limit. A test may delete entries of `sessions`, to simulate
+an eviction.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ ReadPartition: TypeAlias = Callable[[str, Uuid, FetchPartition], PartitionData]
 
 @dataclass
 class Cached:
+    """A partition of a session: the client's last request for it, and the offsets last returned."""
+
     wanted: FetchPartition
     high_watermark: int = -1
     log_start_offset: int = -1
@@ -32,13 +34,18 @@ class Cached:
 
 @dataclass
 class Session:
+    """A fetch session; `by_id` is true if its fetches name topics by id."""
+
     by_id: bool
     epoch: int = 1
     partitions: dict[Key, Cached] = field(default_factory=dict)
 
 
 class BrokerSessions:
-    """Holds at most `room` fetch sessions; `closed` lists the session ids that clients closed."""
+    """Holds at most `room` fetch sessions.
+
+    `closed` lists the ids of the sessions that clients closed or replaced.
+    """
 
     def __init__(self, room: int = 1000) -> None:
         self.room = room

@@ -1,7 +1,7 @@
-"""Prepares the coroutines that `test_cancellation` cancels: every public one of the client.
+"""Prepares the coroutines that `test_cancellation` cancels: every public coroutine of the client.
 
-`ROWS` maps the name of a coroutine to functions. Each function prepares a client and returns the
-coroutine under test.
+`ROWS` maps the name of a coroutine to one or more functions. Each function prepares a client and
+returns the coroutine under test.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _names = itertools.count()
 
 
 class Event:
+    """A minimal event that `send_event` accepts."""
+
     def to_kafka_record(
         self, mode: Literal["binary", "structured"] | None = None, **options: Any
     ) -> tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]:
@@ -40,7 +42,7 @@ class Event:
 
 @dataclass(eq=False)
 class Scene:
-    """A client, and the producer, consumer and iteration that a row has created with it."""
+    """A client, and the producer, consumer and iteration that a row of `ROWS` creates with it."""
 
     bootstrap: str
     client: kproto.Client
@@ -50,7 +52,7 @@ class Scene:
     iteration: AsyncIterator[Any] | None = None
     consumer: kproto.Consumer | None = None
     count: Callable[[Any], int] = lambda record: 1
-    found: int = 0  #: Records that the coroutine under test has read.
+    found: int = 0  #: The number of records that the coroutine under test has read.
     made: list[str] = field(default_factory=list)
 
     def produce(self, **options: Any) -> kproto.Producer:

@@ -1,4 +1,7 @@
-"""Limits each client test to two minutes, checks for tasks left behind, and steadies time."""
+"""Limits each async client test to two minutes, and fails it if it leaves a task running.
+
+All client tests use `steady_time`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ LONGEST_S = 120.0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Limits the async tests of this folder to `LONGEST_S` seconds each."""
+    """Limits each async test of this folder to `LONGEST_S`; a task that is left fails the test."""
     limit_async_tests(below(items, HERE), LONGEST_S)
 
 

@@ -1,4 +1,4 @@
-"""Provides a scripted broker with TLS and SASL, by the server exchanges of kproto.protocol.
+"""Provides a scripted broker with TLS and SASL; it uses the server exchanges of kproto.protocol.
 
 Like Kafka, it answers only ApiVersions before authentication. It answers a failed authentication
 with error 58 and then closes the connection. `lifetime_ms` limits sessions (KIP-368).
@@ -96,7 +96,7 @@ class _Session:
 
 
 class SecuredBroker(ScriptedBroker):
-    """Offers `mechanisms`: each name has a factory of the server side.
+    """Offers `mechanisms`: names, or a factory of the server exchange for each name.
 
     If `mechanisms` is empty, the broker requires no authentication.
     """

@@ -25,6 +25,7 @@ from kproto.client.network.connection import BrokerConnection
 from kproto.client.producer.batch import Delivery
 from kproto.records import read_batches
 from tests.support.embedded import ThreadedBroker, threaded_broker
+from tests.support.selection import named_rows
 from tests.support.suspensions import CancelAt, points
 from tests.unit.client.cancellation_scenes import FIXED, RECORDS, ROWS, WRITTEN, Row, Scene
 
@@ -112,11 +113,8 @@ async def works(scene: Scene, before: list[Any]) -> None:
     await producer.close()
 
 
-CASES = [
-    pytest.param(function, id=f"{name}-{function.__name__}")
-    for name, functions in ROWS.items()
-    for function in functions
-]
+#: `make test` has every second row.
+CASES = named_rows(ROWS, 2, pytest.mark.exhaustive)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,9 @@ async def test_request_for_a_chosen_broker_needs_the_broker_argument() -> None:
         broker.answers[BrokerHeartbeatRequest] = lambda asked: BrokerHeartbeatResponse()
         await client.request(BrokerHeartbeatRequest(broker_id=0))
         client.cluster.brokers[1] = client.cluster.brokers[0]
-        with pytest.raises(ConfigurationError, match=r"caller names; name it with broker="):
+        with pytest.raises(
+            ConfigurationError, match=r"caller must name: pass its node id as broker="
+        ):
             await client.request(BrokerHeartbeatRequest(broker_id=0))
 
 

@@ -10,7 +10,7 @@ import re
 
 import kproto
 from kproto import ClientSettings
-from kproto.client.metadata.fan_out import SPLITS
+from kproto.client.metadata.fan_out import SPLIT_RULES
 from kproto.client.metadata.routing import ROUTES
 from kproto.client.producer.settings import ProducerSettings
 from tests.support.pages import page_text
@@ -49,7 +49,7 @@ def test_page_lists_every_error() -> None:
 
 
 def cells(heading: str) -> list[list[str]]:
-    """Returns the rows of the table with this first heading; a bar within a cell is escaped."""
+    r"""Returns the cells of the table with this first heading, row by row; `\|` becomes `|`."""
     table = REQUESTS[REQUESTS.index(f"| {heading} |") :].partition("\n\n")[0]
     rows_of_table = table.replace("\\|", "\0").splitlines()[2:]
     return [
@@ -71,5 +71,5 @@ def test_page_lists_the_split_of_each_request() -> None:
     listed = {name.strip("`"): (asked, answered) for name, asked, answered in cells("request")}
     assert listed == {
         name.removesuffix("Request"): (f"`{row.request_path}`", f"`{row.response_path}`")
-        for name, row in SPLITS.items()
+        for name, row in SPLIT_RULES.items()
     }

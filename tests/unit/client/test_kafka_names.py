@@ -1,4 +1,4 @@
-"""Tests Kafka's names of settings: each equals a short name; setting both is an error."""
+"""Tests Kafka's names of settings: each is an alias of a short name; setting both is an error."""
 
 from __future__ import annotations
 

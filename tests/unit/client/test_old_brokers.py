@@ -1,4 +1,4 @@
-"""Tests that the client sends an old broker only versions of the broker's release."""
+"""Tests the client at old brokers: request versions, the message format, and missing features."""
 
 from __future__ import annotations
 

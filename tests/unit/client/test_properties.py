@@ -64,7 +64,7 @@ def test_arguments_override_the_properties() -> None:
         ({}, {"bootstrap": "a:b"}, "is no address of a broker"),
         (SECURED, {"client": "x"}, "^ClientSettings has no 'client'; the nearest: client_id"),
         (SECURED, {"request_timeout_ms": 0}, "^request_timeout_ms is 0"),
-        ({**SECURED, "linger": 1}, {}, "no client of Kafka knows; the nearest: linger.ms"),
+        ({**SECURED, "linger": 1}, {}, "no client of Kafka has; the nearest: linger.ms"),
     ],
 )
 def test_wrong_property_or_argument_is_refused(

@@ -35,7 +35,7 @@ class Statement(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The documents by key, and the statements in order."""
+    """The documents by key, and the statements in the order of normative.toml."""
 
     documents: dict[str, str]
     statements: tuple[Statement, ...]

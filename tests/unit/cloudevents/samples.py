@@ -1,4 +1,4 @@
-"""Provides records and events that several tests of the Kafka binding use."""
+"""Provides records and events that several test modules of the bindings use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests arbitrary records and bytes: each yields an outcome, or an error with a position."""
+"""Tests arbitrary records and bytes: reading returns a result, or raises CloudEventError."""
 
 from __future__ import annotations
 

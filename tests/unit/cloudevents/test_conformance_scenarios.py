@@ -71,7 +71,7 @@ def test_kafka_structured_content_mode(content_type: str) -> None:
 
 @pytest.mark.parametrize("content_type", JSON_TYPES)
 def test_http_headers_that_a_bridge_wrote_into_kafka(content_type: str) -> None:
-    """With Kafka's prefix, the headers differ from Kafka's only by case, which LENIENT ignores."""
+    """The bridge writes Kafka's prefix, so the headers differ from Kafka's only by case."""
     record = binary("Ce_", ("Content-Type", content_type))
     event = event_of(record, profile=LENIENT)
     assert dict(event.attributes) == {**CONTEXT, "datacontenttype": content_type}

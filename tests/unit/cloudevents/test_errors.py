@@ -1,4 +1,4 @@
-"""Tests that every error names its clause and its position, and shows no data."""
+"""Tests errors: the clauses that they name, messages for wrong types, and quoted values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WITHOUT_CLAUSE = {
 
 
 def raised() -> Iterator[tuple[str, str, bool]]:
-    """Yields each call that creates an error: file, function, and whether it names clauses."""
+    """Yields each call that creates an error: file, function, and whether the call has clauses."""
     for path in sorted(PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_text())
         for function in ast.walk(tree):
@@ -76,15 +76,15 @@ WRONG: Any = "wrong"
     [
         (lambda: CloudEvent(WRONG), "attributes are a mapping of names to values, not str"),
         (lambda: EVENT.replace(WRONG), "attributes are a mapping of names to values, not str"),
-        (lambda: to_json(NO_EVENT), "a CloudEvent is wanted, not NotAnEvent"),
-        (lambda: to_json_batch([EVENT, NO_EVENT]), "a CloudEvent is wanted, not NotAnEvent"),
-        (lambda: kafka_record(NO_EVENT), "a CloudEvent is wanted, not NotAnEvent"),
-        (lambda: pulsar_message(NO_EVENT), "a CloudEvent is wanted, not NotAnEvent"),
-        (lambda: to_kafka(WRONG), "str is no event to be written"),
-        (lambda: to_pulsar(NO_EVENT), "NotAnEvent is no event to be written"),
-        (lambda: register_format(WRONG), "an EventFormat is wanted, not str"),
-        (lambda: to_kafka(EVENT, "structured", event_format=WRONG), "an EventFormat is wanted"),
-        (lambda: to_pulsar(EVENT, "structured", event_format=WRONG), "an EventFormat is wanted"),
+        (lambda: to_json(NO_EVENT), "a CloudEvent is required, not NotAnEvent"),
+        (lambda: to_json_batch([EVENT, NO_EVENT]), "a CloudEvent is required, not NotAnEvent"),
+        (lambda: kafka_record(NO_EVENT), "a CloudEvent is required, not NotAnEvent"),
+        (lambda: pulsar_message(NO_EVENT), "a CloudEvent is required, not NotAnEvent"),
+        (lambda: to_kafka(WRONG), "str cannot be written as an event"),
+        (lambda: to_pulsar(NO_EVENT), "NotAnEvent cannot be written as an event"),
+        (lambda: register_format(WRONG), "an EventFormat is required, not str"),
+        (lambda: to_kafka(EVENT, "structured", event_format=WRONG), "an EventFormat is required"),
+        (lambda: to_pulsar(EVENT, "structured", event_format=WRONG), "an EventFormat is required"),
     ],
 )
 def test_a_wrong_type_is_named(attempt: Callable[[], object], reason: str) -> None:

@@ -1,4 +1,4 @@
-"""Tests the package beside the official SDK: both import, and each reads the other's records."""
+"""Tests the package and the official SDK in one process: each reads what the other wrote."""
 
 from __future__ import annotations
 

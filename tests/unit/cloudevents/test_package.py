@@ -113,6 +113,7 @@ for module in sys.argv[2:]:
 """
 
 
+@pytest.mark.slow
 def test_any_module_may_be_imported_first() -> None:
     modules = [
         ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")

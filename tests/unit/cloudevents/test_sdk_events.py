@@ -134,4 +134,4 @@ def test_versions_and_apis_missing_in_the_sdk_are_refused() -> None:
     with pytest.raises(CloudEventError, match="the SDK has no cloudEventsVersion"):
         to_sdk(old)
     with pytest.raises(CloudEventError, match="api is core or v1"):
-        to_sdk(CloudEvent(id="1", source="/", type="t"), api="v2")  # type: ignore[arg-type]  # none
+        to_sdk(CloudEvent(id="1", source="/", type="t"), api="v2")  # type: ignore[arg-type]  # no such API

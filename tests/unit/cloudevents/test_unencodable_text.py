@@ -1,6 +1,6 @@
 """Tests text that cannot be encoded, wherever an event may have it.
 
-Each use raises our error, or writes an escape in JSON.
+A use of the event that needs bytes of the text raises CloudEventError, or writes an escape in JSON.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ USES: dict[str, Callable[[CloudEvent], object]] = {
 
 
 def made() -> Iterator[CloudEvent]:
-    """Yields every event that can be made of these values and data, of every version."""
+    """Yields valid events of several versions, each with one of `VALUES` or of `DATA`."""
     for event in EVENTS:
         names = {*V1_0, *event, "ext", "subject", "time", "datacontenttype", "dataschema"}
         for name in sorted(names | {"contentType", "contenttype", "extensions", "schemaurl"}):

@@ -72,7 +72,7 @@ def definitions(draw: st.DrawFn) -> dict[str, Any]:
 
 
 class _Maker:
-    """Draws the fields of one message; struct names are numbered, and so unique."""
+    """Draws the fields of one message; each struct name ends with another number."""
 
     def __init__(self, draw: st.DrawFn, lowest: int, highest: int, flexible: int | None) -> None:
         self.draw = draw
@@ -83,10 +83,11 @@ class _Maker:
         self.structs = 0
 
     def fields(self, depth: int, *, inner: bool) -> list[dict[str, Any]]:
-        """Draws the fields of a struct; their tags are 0, 1, 2, … in a drawn order.
+        """Draws the fields of a struct; tagged fields have the tags 0, 1, 2, … in a drawn order.
 
-        An inner struct begins with a number in every version, because an element without bytes
-        could not be read: Kafka, too, refuses a count above the number of remaining bytes.
+        If `inner`, the struct begins with an int8 field in every version, so that each array
+        element has at least one byte. Like Kafka, kproto refuses an array count above the number
+        of remaining bytes.
         """
         names = self.draw(_unique(NAMES, 4))
         made: list[dict[str, Any]] = []
@@ -111,7 +112,7 @@ class _Maker:
         if kind.removeprefix("[]") == "S":
             self.structs += 1
             made["type"] = f"{kind}truct{self.structs}"
-            # inner tags may begin after the last version
+            # no end: a tagged field of the struct may begin after the last valid version
             made["versions"] = f"{self._begin(made)}+"
             made["fields"] = self.fields(depth + 1, inner=True)
         taggable = kind != "records" and self.flexible is not None
@@ -138,7 +139,7 @@ class _Maker:
         return made
 
     def add_null_and_default(self, made: dict[str, Any], kind: str) -> None:
-        """Adds nullable versions if the type allows null, and null or a value as default."""
+        """May add nullable versions, if the type allows null, and a default: null or a value."""
         draw = self.draw
         if (kind not in DEFAULTS or kind in NULLABLE) and draw(st.booleans()):
             begin = self._begin(made)
@@ -155,7 +156,7 @@ class _Maker:
             made["default"] = draw(DEFAULTS[kind])
 
     def versions(self, *, inner: bool) -> str:
-        """Draws a field's versions; a field in a struct has all versions, so that it is used."""
+        """Draws a field's versions; if `inner` (a field in a struct), returns all versions."""
         low = 0 if inner else self.draw(st.integers(0, self.highest))
         if inner or self.draw(st.booleans()):
             return f"{low}+"
@@ -168,7 +169,7 @@ class _Maker:
 
 @st.composite
 def mutated_texts(draw: st.DrawFn) -> str:
-    """Draws the text of a definition with a few changes, as JSON data or as characters."""
+    """Draws the text of a definition after up to 3 changes of keys and 2 changes of characters."""
     node = draw(definitions())
     for _ in range(draw(st.integers(0, 3))):
         _change(draw, node)
@@ -192,7 +193,7 @@ ODD_VALUES: Final[st.SearchStrategy[Any]] = st.sampled_from(
 
 
 def _change(draw: st.DrawFn, node: dict[str, Any]) -> None:
-    """Changes or removes the value of one key of the message or of one of its fields."""
+    """Adds, changes or removes one key of the message, of a field or of a common struct."""
     holders = [node]
     for holder in holders:
         for key in ("fields", "commonStructs"):

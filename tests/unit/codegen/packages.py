@@ -1,4 +1,4 @@
-"""Generates packages of definitions by the command, imports them, and tries all messages."""
+"""Generates packages with the command `kproto-codegen`, imports them, and tests all messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write_definitions(folder: Path, definitions: Sequence[Mapping[str, Any] | st
 
 
 def generate(schemas: Path, out: Path, *more: str) -> int:
-    """Runs `kproto-codegen generate` for a package named as the folder `out`."""
+    """Runs `kproto-codegen generate` for a package named like `out`; returns the exit code."""
     arguments = ["generate", "--schemas", str(schemas), "--package", out.name, "--out", str(out)]
     return main([*arguments, *more])
 
@@ -52,7 +52,10 @@ def classes(package: ModuleType) -> list[type[Message]]:
 
 
 def try_every_version(cls: type[Message]) -> int:
-    """Encodes, decodes, converts and explains instances; returns how many were tried."""
+    """Tests instances of every version: bytes, copy, size, `explain_decode` and JSON.
+
+    Returns the number of instances that were encoded to bytes.
+    """
     tried = 0
     for version in cls.VALID_VERSIONS:
         for instance in instances(cls, version):

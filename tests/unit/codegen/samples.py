@@ -1,4 +1,4 @@
-"""Provides small definitions for the tests of the generator's reader and rules."""
+"""Provides small definitions for the tests of the generator, and writes jars."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kproto_codegen.reading.parser import Definition, parse_definition
-from kproto_codegen.rules.finding import Finding, Profile
+from kproto_codegen.rules.finding import CheckStrictness, Finding
 from kproto_codegen.rules.table import check_definition
 
 from kproto.schema.specs import FieldSpec, MessageSpec
@@ -54,8 +54,8 @@ def spec(*fields: Any, **keys: Any) -> MessageSpec:
 
 
 def findings(source: Mapping[str, Any] | str, *, legacy: bool = False) -> list[Finding]:
-    """Returns the findings of the rules."""
-    profile = Profile.LEGACY if legacy else Profile.STRICT
+    """Returns the findings of the generator's rules about a definition."""
+    profile = CheckStrictness.LEGACY if legacy else CheckStrictness.STRICT
     return check_definition(parsed(source, lenient=legacy), profile=profile)
 
 
@@ -75,7 +75,7 @@ def wire(found: FieldSpec) -> tuple[str, str]:
 
 
 def write_jar(path: Path, entries: Mapping[str, str | bytes], version: str | None = None) -> Path:
-    """Writes a jar with these entries, and with the file that has Kafka's version."""
+    """Writes a jar with these entries; `version` adds the file that names Kafka's version."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as jar:
         if version is not None:
             jar.writestr("kafka/kafka-version.properties", f"commitId=0\nversion={version}\n")

@@ -138,7 +138,7 @@ def test_generate_without_its_extra_names_it(
 
 
 def releases_with_faults(folder: Path) -> Path:
-    """Writes two releases with faults in each file, and in the error codes."""
+    """Writes two releases to `folder`, each file with faults; returns `folder`."""
     both = [message(field("A", "Int8"), field("B", zeroCopy=True)), {"name": "X", "odd": 1}]
     write_definitions(folder / "1.0", both)
     write_definitions(folder / "1.1", [data(field("A", "string", tag="x"), field("B", bad=1))])
@@ -183,7 +183,7 @@ def test_check_wants_one_of_a_folder_of_releases(tmp_path: Path, capsys: Capture
         captured = capsys.readouterr()
         assert captured.out == ""
         assert captured.err == (
-            f"kproto-codegen: {schemas}: is a folder of releases, and one of them is wanted: "
+            f"kproto-codegen: {schemas}: is a folder of releases; name one of them: "
             f"{schemas}/3.9.2, {schemas}/3.10.0\n"
         )
     assert main(["check", str(schemas / "3.9.2"), str(schemas / "3.10.0")]) == 0

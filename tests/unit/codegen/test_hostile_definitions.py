@@ -50,9 +50,9 @@ def capitalised(name: str) -> str:
 
 
 def names_in_generated_code() -> set[str]:
-    """Returns every name that functions of generated modules use.
+    """Returns the names that Kafka's generated modules use, without the names of their structs.
 
-    Names of Kafka's structs are excluded.
+    Skips `__init__`, `find` and `find_all`, whose parameters are fields.
     """
     found: set[str] = set()
     structs: set[str] = set()
@@ -75,7 +75,7 @@ def names_in_generated_code() -> set[str]:
 
 @cache
 def taken() -> set[str]:
-    """Returns these names, and Python's builtins and keywords."""
+    """Returns the names in generated code, and Python's builtins and keywords."""
     return names_in_generated_code() | set(dir(builtins)) | {*keyword.kwlist, *keyword.softkwlist}
 
 
@@ -98,7 +98,7 @@ def class_names() -> list[str]:
 
 
 def unique(names: Iterable[str]) -> list[str]:
-    """Returns the names without those that are equal to another one in Python."""
+    """Returns the names; of several names that are equal in Python, only the last."""
     return list({snake_case(name): name for name in names}.values())
 
 
@@ -117,6 +117,7 @@ def tagged(fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_fields_of_every_name_that_the_generated_code_uses(tmp_path: Path) -> None:
     assert {"Id", "Type", "Self", "Cls", "Version", "Append", "Data", "Pos", "Message"} < set(
         field_names()
@@ -165,7 +166,7 @@ def test_structs_and_messages_of_every_name_that_the_generated_code_uses(tmp_pat
             **({"nullableVersions": "1+"} if index % 3 == 0 else {}),
         )
         for index, name in enumerate(unique(class_names()))
-        if name.lower() not in PRIMITIVE_TYPES  # otherwise a misspelt type
+        if name.lower() not in PRIMITIVE_TYPES  # "Bytes" would be a misspelled type
     ]
     own = [
         message(field("X"), name=name, type="data", apiKey=None, validVersions="1")
@@ -241,7 +242,10 @@ def test_texts_stay_texts(text: str, tmp_path: Path) -> None:
     ],
 )
 def test_names_that_are_none(name: str, tmp_path: Path) -> None:
-    """The name is refused for a message, a struct and a field; no file is written."""
+    """The name is refused for a message and a struct; no file is written.
+
+    Each name except `base` and `con` is also refused for a field.
+    """
     definitions: list[Mapping[str, Any]] = [
         message(type="data", name=name, apiKey=None),
         message(field("A", f"[]{name}", fields=[field("X")])),
@@ -282,7 +286,7 @@ def test_fields_that_become_one_in_python(one: str, other: str, made: str) -> No
         _checked(message(field(one), field(other)))
     error = caught.value
     assert (error.file, error.line, error.field) == ("sample.json", 14, other)
-    assert error.reason == f"is the name of the field {one} too, as {made} in Python"
+    assert error.reason == f"is also the name of the field {one}, as {made} in Python"
 
 
 def test_definitions_deeper_than_the_stack() -> None:

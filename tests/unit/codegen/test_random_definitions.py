@@ -22,6 +22,7 @@ from kproto_codegen.union.release_union import unite
 from kproto.schema.layout import layout
 from kproto.schema.specs import MessageSpec
 from kproto.testing.instances import Fill, instance
+from tests.support.examples import examples
 
 from .definition_strategies import definitions, mutated_texts
 from .packages import classes, imported, try_every_version
@@ -46,7 +47,7 @@ def round_trip(specs: list[MessageSpec], folder: Path) -> None:
             try_every_version(cls)
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.too_slow])
 @given(node=definitions())
 def test_valid_definitions_generate_working_code(
     node: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
@@ -56,7 +57,7 @@ def test_valid_definitions_generate_working_code(
     round_trip([spec], tmp_path_factory.mktemp("drawn"))
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
 @given(text=mutated_texts())
 def test_a_mutated_definition_works_or_raises_one_error(
     text: str, tmp_path_factory: pytest.TempPathFactory
@@ -82,8 +83,9 @@ def test_a_mutated_definition_works_or_raises_one_error(
                 assert cls.decode(made.encode(version), version) == made
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
 @given(older=definitions(), newer=definitions())
+@pytest.mark.slow
 def test_any_two_releases_are_compared_and_united_or_refused(
     older: dict[str, Any], newer: dict[str, Any]
 ) -> None:

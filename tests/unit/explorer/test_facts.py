@@ -24,7 +24,7 @@ def test_the_first_release_of_a_version_is_that_of_the_table() -> None:
                 for release, ranges in made.items()
                 if key in ranges and ranges[key][0] <= version <= ranges[key][1]
             )
-            assert next(first, None) == study.brought_by(key, version)
+            assert next(first, None) == study.added_in(key, version)
 
 
 def test_the_glossary_answers_as_python_asks_it() -> None:

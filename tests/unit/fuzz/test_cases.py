@@ -1,4 +1,4 @@
-"""Tests the fuzzer's cases: equal for a seed, of every kind, and the walk over mutated bytes."""
+"""Tests the fuzzer's cases, which are equal for equal seeds; also tests `walk_message`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kproto.fuzz.case import (
     parse_answer,
 )
 from kproto.fuzz.case_generation import KINDS, generate_cases
-from kproto.fuzz.lenient_reader import Oddity, Role, walk_message
+from kproto.fuzz.lenient_reader import LengthUnit, Oddity, walk_message
 from kproto.fuzz.mutations import MUTATIONS, mutate
 from kproto.messages.base import Message
 from kproto.testing.instances import Fill, instance
@@ -84,7 +84,7 @@ def test_the_walk_reads_what_we_write(drawn: tuple[Message, int]) -> None:
 def test_a_mutation_changes_one_thing(name: str, seed: int) -> None:
     data = instance(FORM.cls, FORM.version, Fill.FULL).encode(FORM.version)
     length_fields = walk_message(FORM.shape, data).length_fields
-    assert {place.role for place in length_fields} == set(Role)
+    assert {place.role for place in length_fields} == set(LengthUnit)
     made = mutate(name, data, length_fields, random.Random(seed))
     assert made is not None
     assert made != data

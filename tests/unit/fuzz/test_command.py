@@ -29,6 +29,7 @@ def test_ours_has_no_findings(capsys: pytest.CaptureFixture[str]) -> None:
     assert "60 agreed" in said
 
 
+@pytest.mark.slow
 def test_findings_are_reported_and_replayed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -36,7 +37,7 @@ def test_findings_are_reported_and_replayed(
     report, page = tmp_path / "report.json", tmp_path / "page.html"
     where = ["--versions", "1", "--cases", "200", "--json", str(report), "--html", str(page)]
     assert main(["fuzz", "--command", wrong, *FEW, *where]) == 1
-    assert "refuses what the judge takes" in capsys.readouterr().out
+    assert "refuses what the judge accepts" in capsys.readouterr().out
     assert page.read_text().startswith("<!doctype html>")
     (first, *_) = json.loads(report.read_text())["findings"]
     case = tmp_path / "case.json"
@@ -63,7 +64,7 @@ def test_a_harmless_case_is_told_as_such_and_is_no_failure(
         {"operation": "rewrite", "message": "MetadataRequest", "version": 1, "hex": ""}
     )
     assert main(["fuzz", "--judge", "kproto", "--command", OURS, "--replay", case]) == 0
-    assert "no writer makes, odd (harmless)" in capsys.readouterr().out
+    assert "no writer creates, odd (harmless)" in capsys.readouterr().out
 
 
 def test_json_on_the_output(capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,6 +73,7 @@ def test_json_on_the_output(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("fault", ["odd letters", "no numbers"])
+@pytest.mark.slow
 def test_any_answer_of_a_command_can_be_reported(
     fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -86,6 +88,7 @@ def test_any_answer_of_a_command_can_be_reported(
     assert constants == []
 
 
+@pytest.mark.slow
 def test_an_error_shows_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     few = ["--judge", "kproto", "--messages", "MetadataRequest"]
     with pytest.MonkeyPatch.context() as patched:
@@ -97,6 +100,7 @@ def test_an_error_shows_no_control_characters(capsys: pytest.CaptureFixture[str]
     assert r"it wrote 4 lines such as a line that is no JSON: \x1b[2J" in said
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_the_report_of_what_was_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -142,7 +146,7 @@ def test_messages_by_the_name_of_their_api(called: str, capsys: pytest.CaptureFi
         (["--command", OURS, "--messages", "Hartbeat"], "the nearest: HeartbeatRe"),
         (["--command", OURS, "--messages", ","], "must name messages or APIs"),
         (["--command", OURS, "--versions", "x"], "--versions is 'x'"),
-        (["--command", OURS, "--versions", "99"], "no message has these versions"),
+        (["--command", OURS, "--versions", "99"], "no selected message has these versions"),
         (["--command", OURS, "--kinds", "x"], "--kinds is 'x'"),
         (["--command", OURS, "--replay", "{"], "this is no JSON"),
         (["--command", OURS, "--replay", "/no/such/file"], "cannot read"),
@@ -166,6 +170,7 @@ def test_errors_are_one_line(
     assert captured.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_without_hypothesis_it_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

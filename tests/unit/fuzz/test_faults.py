@@ -19,9 +19,9 @@ from kproto.fuzz.case import Answer, Case, MessageVersion, Operation, Outcome
 from kproto.fuzz.implementation import Implementation, ImplementationError
 from kproto.fuzz.judging import Fault, judge
 from kproto.fuzz.kproto_codec import KprotoCodec
-from kproto.fuzz.lenient_reader import Deviation, UnreadableMessageError, walk_message
+from kproto.fuzz.lenient_reader import DeviationFromKafka, UnreadableMessageError, walk_message
 from kproto.fuzz.page import page
-from kproto.fuzz.run import Plan, Result, replay, run
+from kproto.fuzz.run import CasePlan, Result, replay, run
 from kproto.fuzz.settings import FuzzSettings
 from kproto.fuzz.shrinking import smallest_case
 from kproto.wire.errors import ConfigurationError
@@ -42,7 +42,7 @@ def command(fault: str) -> str:
 def fuzzed(
     fault: str, cases: int = 132, *, shrink: bool = True, settings: FuzzSettings = QUICK
 ) -> Result:
-    plan = Plan(FORMS, seed=7, cases=cases, shrink=shrink)
+    plan = CasePlan(FORMS, seed=7, cases=cases, shrink=shrink)
     with Implementation(command(fault), settings, name=fault) as tried:
         return run(tried, KprotoCodec(), plan, by_kproto=True, settings=settings)
 
@@ -54,13 +54,13 @@ LONG = [pytest.mark.slow, pytest.mark.exhaustive]
 @pytest.mark.parametrize(
     ("fault", "found", "longest"),
     [
-        ("looser", "looser", 1),
-        ("stricter", "stricter", 24),
-        ("bytes", "bytes", 24),
+        pytest.param("looser", "looser", 1, marks=LONG),
+        pytest.param("stricter", "stricter", 24, marks=pytest.mark.slow),
+        pytest.param("bytes", "bytes", 24, marks=pytest.mark.slow),
         pytest.param("json", "json", 24, marks=LONG),
-        pytest.param("end", "end", 24, marks=pytest.mark.slow),
+        pytest.param("end", "end", 24, marks=LONG),
         pytest.param("failed", "failed", 24, marks=LONG),
-        pytest.param("crashed", "crashed", 60, marks=pytest.mark.slow),
+        pytest.param("crashed", "crashed", 60, marks=LONG),
         pytest.param("signal", "crashed", 60, marks=LONG),
         pytest.param("garbage", "garbage", 30, marks=LONG),
         pytest.param("other id", "garbage", 30, marks=LONG),
@@ -110,12 +110,14 @@ def test_a_right_implementation_has_none() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_run_is_the_same_for_the_same_seed() -> None:
     first, second = (report.to_json(fuzzed("bytes")) for _ in range(2))
     assert first == second
     assert first["findings"]
 
 
+@pytest.mark.slow
 def test_the_numbers_of_the_report_agree() -> None:
     result = fuzzed("stricter", 200)
     node = json.loads(json.dumps(report.to_json(result)))
@@ -128,6 +130,7 @@ def test_the_numbers_of_the_report_agree() -> None:
         assert {*finding["where"]["MetadataRequest"]} <= {1, 9, 12}
 
 
+@pytest.mark.slow
 def test_an_example_can_be_replayed() -> None:
     result = fuzzed("stricter")
     finding = result.findings[0]
@@ -138,8 +141,9 @@ def test_an_example_can_be_replayed() -> None:
     assert given == finding.given
 
 
+@pytest.mark.slow
 def test_refused_bytes_with_string_lengths_are_shrunk() -> None:
-    """The fault, a negative count of tagged fields, follows a string with its length."""
+    """Shrinking empties the string before the fault, which is a negative count of tagged fields."""
     message_version = MessageVersion("FindCoordinatorRequest", 3)
     content = b"\xfb\x01" + b"text " * 50 + b"\x00" + b"\xff\xff\xff\xff\x0f"
     case = Case(Operation.REWRITE, message_version, content, "value")
@@ -150,25 +154,28 @@ def test_refused_bytes_with_string_lengths_are_shrunk() -> None:
             found = walk_message(message_version.shape, tried.content)
         except UnreadableMessageError:
             return False
-        return Deviation.TAG_COUNT in found.deviations and found.end == len(tried.content)
+        return DeviationFromKafka.TAG_COUNT in found.deviations and found.end == len(tried.content)
 
     assert shows(case)
     assert smallest_case(case, shows, seed=1).content == b"\x01\x00\xff\xff\xff\xff\x0f"
 
 
+@pytest.mark.slow
 def test_a_command_that_never_answers_is_one_error() -> None:
     settings = FuzzSettings(start_timeout_s=0.3, late_s=0.1)
     with pytest.raises(ImplementationError, match="never answered"):
         fuzzed("mute", 10, settings=settings)
 
 
+@pytest.mark.slow
 def test_restarts_are_bounded() -> None:
     settings = FuzzSettings(max_restarts=2, at_once=4)
     result = fuzzed("crashed", 300, shrink=False, settings=settings)
-    assert "started again 2 times" in result.stopped
+    assert "restarted 2 times" in result.stopped
 
 
 @pytest.mark.parametrize(("fault", "found"), [("ends", "crashed"), ("one id", "garbage")])
+@pytest.mark.slow
 def test_findings_before_the_last_restart_are_kept(fault: str, found: str) -> None:
     settings = FuzzSettings(max_restarts=2, at_once=4, max_garbage=10)
     result = fuzzed(fault, 300, shrink=False, settings=settings)
@@ -261,9 +268,10 @@ def test_a_command_that_is_none(text: str) -> None:
 def test_a_program_that_is_not_there() -> None:
     missing = Implementation("/no/such/program")
     with pytest.raises(ImplementationError, match="cannot run"):
-        run(missing, KprotoCodec(), Plan(FORMS, cases=1), by_kproto=True)
+        run(missing, KprotoCodec(), CasePlan(FORMS, cases=1), by_kproto=True)
 
 
+@pytest.mark.slow
 def test_the_page_escapes_what_came_from_outside() -> None:
     result = fuzzed("stricter", 60)
     result.implementation = "<script>alert(1)</script>"

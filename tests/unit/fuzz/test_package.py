@@ -1,4 +1,4 @@
-"""Tests `kproto fuzz --package`: the package's own codec judges a command for its messages."""
+"""Tests `kproto fuzz --package`: the codec of a user's package judges a command."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ FUZZ = ["fuzz", "--package", PACKAGE, "--cases"]
 
 
 @pytest.mark.usefixtures("_package")
+@pytest.mark.slow
 def test_its_own_codec_is_right(capsys: Captured) -> None:
     assert main([*FUZZ, "150", "--command", RIGHT, "--json", "-"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -55,6 +56,7 @@ def test_its_own_codec_is_right(capsys: Captured) -> None:
 
 
 @pytest.mark.usefixtures("_package")
+@pytest.mark.slow
 def test_a_wrong_command_is_found_made_small_and_replayed(capsys: Captured) -> None:
     wrong = shlex.join([sys.executable, "wrong.py"])
     of_shout = ["--messages", "shout", "--json", "-", "--command", wrong]
@@ -75,7 +77,7 @@ def test_a_wrong_command_is_found_made_small_and_replayed(capsys: Captured) -> N
     ("arguments", "said"),
     [
         (["--command", RIGHT, "--messages", "Metadata"], "no message is called 'Metadata'"),
-        (["--command", RIGHT, "--judge", "java"], "knows only Kafka's messages"),
+        (["--command", RIGHT, "--judge", "java"], "supports only Kafka's messages"),
         (
             ["--command", RIGHT, "--replay", '{"operation":"decode","message":"FetchRequest"}'],
             "do not have",

@@ -29,6 +29,7 @@ async def fuzzed(secured: ConnectionSecurity) -> tuple[BrokerResult, int]:
         return result, broker.authentications
 
 
+@pytest.mark.slow
 async def test_each_frame_goes_out_behind_an_authentication() -> None:
     result, authentications = await fuzzed(ConnectionSecurity(TLS, ScramSha256(USER, SECRET)))
     assert sum(result.outcomes.values()) == 12

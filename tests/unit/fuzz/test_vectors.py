@@ -48,6 +48,7 @@ def test_the_release_that_brought_a_version_is_named(capsys: Captured) -> None:
     assert told["OffsetCommitValue", 4] == {}
 
 
+@pytest.mark.slow
 def test_introducing_release_agrees_with_the_golden_files() -> None:
     """The golden vectors, made independently, tell whether 3.9.2 and 4.4.0 have a version."""
     looked = 0
@@ -106,6 +107,7 @@ def test_errors_are_one_line(arguments: list[str], said: str, capsys: Captured) 
     assert captured.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_it_quietly() -> None:
     command = f"{sys.executable} -X dev -m kproto vectors | head -n 1"
     done = subprocess.run(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from kproto.client.processing.settings import Order
-from tools.handling.judging import Attempt, Commit, Letter, Member, Verdict, attempts_of, judge
-from tools.handling.work import Fate, fate_of, key_of
+from tools.handling.judging import Attempt, Commit, DeadLetter, Member, Verdict, attempts_of, judge
+from tools.handling.work import HandlerBehavior, fate_of, key_of
 
 SEED = 1
 
 #: The first record of partition 0 that becomes a dead letter.
-DEAD = next(at for at in range(10_000) if fate_of(SEED, 0, at) is Fate.DEAD)
+DEAD = next(at for at in range(10_000) if fate_of(SEED, 0, at) is HandlerBehavior.DEAD)
 ENDS = {0: DEAD + 1}
 
 MEMBERS = {"a": Member("a"), "b": Member("b"), "killed": Member("killed", 1)}
@@ -23,13 +23,13 @@ def attempt_at(offset: int, at: int | None = None, member: str = "a", end: str =
 
 
 HISTORY = [*(attempt_at(offset) for offset in range(DEAD)), attempt_at(DEAD, end="x")]
-LETTER = Letter(0, DEAD, DEAD + 2, True, f"ValueError: never: {(0, DEAD)}")
+LETTER = DeadLetter(0, DEAD, DEAD + 2, True, f"ValueError: never: {(0, DEAD)}")
 COMMITS = [Commit(0, 5, 5), Commit(0, DEAD + 1, DEAD + 2)]
 
 
 def judged(
     attempts: list[Attempt],
-    letters: list[Letter] | None = None,
+    letters: list[DeadLetter] | None = None,
     commits: list[Commit] | None = None,
     order: Order = "partition",
 ) -> Verdict:
@@ -52,7 +52,7 @@ def test_a_correct_history_has_no_fault() -> None:
 
 def test_an_unhandled_record_is_a_fault() -> None:
     (wrong,) = judged(HISTORY[1:], commits=[]).wrong
-    assert wrong.startswith("(0, 0) was not handled")
+    assert wrong.startswith("(0, 0) was not processed")
 
 
 def test_a_missing_or_different_dead_letter_is_a_fault() -> None:

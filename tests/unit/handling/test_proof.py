@@ -19,6 +19,7 @@ def prove_it(plan: Plan, folder: Path) -> None:
     assert its.commits >= plan.partitions
 
 
+@pytest.mark.slow
 def test_a_few_records_with_a_member_that_is_killed(tmp_path: Path) -> None:
     prove_it(Plan(3_000, 2, "key", harms=("kill",)), tmp_path)
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from tools.kill_test.account import Account, Sightings, number_of, record_value
+from tools.kill_test.account import AcknowledgedOffsets, Sightings, number_of, record_value
 from tools.kill_test.page import table
 from tools.kill_test.run import Plan, Result
 from tools.setup.parts import with_part
 
 
-def account(*numbers: int) -> Account:
-    made = Account(2)
+def account(*numbers: int) -> AcknowledgedOffsets:
+    made = AcknowledgedOffsets(2)
     for number in numbers:
         made.acknowledged(1, number, 10 + number)
     return made
 
 
-def sightings(*numbers: int, made: Account | None = None) -> Sightings:
+def sightings(*numbers: int, made: AcknowledgedOffsets | None = None) -> Sightings:
     seen = Sightings(2)
     for offset, number in enumerate(numbers, 10):
         seen.saw(1, offset, record_value(1, number, 5), made)

@@ -11,11 +11,11 @@ import pytest
 
 from tools.language import __main__ as command
 from tools.language import commits
-from tools.language.exceptions import Exceptions
+from tools.language.exceptions import RuleExemptions
 from tools.language.rules import load_rules
 
 RULES = load_rules()
-NONE = Exceptions((), {})
+NONE = RuleExemptions((), {})
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Tests the check of commit subjects after a base commit; it is skipped if the base is missing."""
+"""Tests the check of commit subjects after a base commit, which does nothing without the base."""
 
 from __future__ import annotations
 

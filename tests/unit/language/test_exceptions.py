@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tools.language.exceptions import Exceptions, is_below, load_exceptions
+from tools.language.exceptions import RuleExemptions, is_below, load_exceptions
 from tools.language.rules import Finding
 
 FINDING = Finding("docs/a.md", 3, "word", "In hand are two records", "write in flight")
 
 
-def load(tmp_path: Path, text: str) -> Exceptions:
+def load(tmp_path: Path, text: str) -> RuleExemptions:
     path = tmp_path / "exceptions.toml"
     path.write_text(text)
     return load_exceptions(path)

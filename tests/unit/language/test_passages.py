@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tools.language.passages import Kind, Passage, of_markdown, of_python
+from tools.language.passages import Passage, PassageSource, of_markdown, of_python
 
 
 def found(passages: list[Passage]) -> list[tuple[int, str]]:
     return [(passage.line, " ".join(passage.text.split())) for passage in passages]
 
 
-def prose(source: str, kind: Kind) -> list[tuple[int, str]]:
+def prose(source: str, kind: PassageSource) -> list[tuple[int, str]]:
     return sorted(found([each for each in of_python(source)[0] if each.kind is kind]))
 
 
@@ -29,7 +29,7 @@ class A:
     x = 1
     """Of an attribute."""
 '''
-    assert prose(source, Kind.DOCSTRING) == [
+    assert prose(source, PassageSource.DOCSTRING) == [
         (1, "Of the module."),
         (4, "Of the class."),
         (6, "an item that goes on"),
@@ -41,7 +41,7 @@ class A:
 def test_comments_are_joined_while_they_are_one_block() -> None:
     source = "#: First line\n#: and second.\nx = 1  # beside it\n# after it\n    # indented\n"
     source = source.replace("    # indented\n", "if x:\n    # indented\n    pass\n")
-    assert prose(source, Kind.COMMENT) == [
+    assert prose(source, PassageSource.COMMENT) == [
         (1, "First line and second."),
         (3, "beside it"),
         (4, "after it"),
@@ -51,12 +51,12 @@ def test_comments_are_joined_while_they_are_one_block() -> None:
 
 @pytest.mark.parametrize("directive", ["# noqa: E501", "# type: ignore[misc]", "#!/bin/python"])
 def test_directives_are_no_prose(directive: str) -> None:
-    assert prose(f"x = 1  {directive}\n", Kind.COMMENT) == []
+    assert prose(f"x = 1  {directive}\n", PassageSource.COMMENT) == []
 
 
 def test_strings_with_three_words_are_prose_and_formatted_parts_are_masked() -> None:
     source = 'raise ValueError(f"the topic {name} is not " "there")\nkind = "two words"\n'
-    assert prose(source, Kind.STRING) == [(1, "the topic `x` is not there")]
+    assert prose(source, PassageSource.STRING) == [(1, "the topic `x` is not there")]
 
 
 def test_functions_are_returned_whatever_they_stand_in() -> None:

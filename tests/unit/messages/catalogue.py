@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -15,6 +15,7 @@ from kproto.schema.layout import LayoutField, StructLayout, layout
 from kproto.schema.naming import class_name
 
 __all__ = [
+    "FEW_EVERYDAY",
     "NAMES",
     "SOME_EVERYDAY",
     "SOME_QUICK",
@@ -35,30 +36,50 @@ def _is_deep(name: str) -> bool:
 
 
 def _takes_long(index: int, name: str) -> bool:
-    """Returns True for seven of eight messages, and for deep ones."""
+    """Returns True for seven of eight messages, and for messages with deeply nested structs."""
     return index % 8 != 0 or _is_deep(name)
 
 
-#: All names as parameters of a slow test; a quick run has every eighth of them.
-SOME_QUICK = [
-    pytest.param(name, marks=pytest.mark.slow if _takes_long(index, name) else ())
-    for index, name in enumerate(NAMES)
-]
-
-
 def _is_everyday(index: int, name: str) -> bool:
-    """Returns True for data path messages, and for every fourth of the other messages."""
-    return name in DATA_PATH or (index % 4 == 0 and not _is_deep(name))
+    """Returns True for data path messages, and for every tenth message without deep nesting."""
+    return name in DATA_PATH or (index % 10 == 0 and not _is_deep(name))
 
 
-def _marks(index: int, name: str) -> list[pytest.MarkDecorator]:
-    slow = [pytest.mark.slow] if _takes_long(index, name) else []
-    return slow if _is_everyday(index, name) else [*slow, pytest.mark.exhaustive]
+def _parameters(
+    is_everyday: Callable[[int, str], bool], is_slow: Callable[[int, str], bool] = _takes_long
+) -> list[Any]:
+    """Returns all names as parameters of a test.
+
+    `make quick` omits the slow names, and `make test` those that are not everyday. Both functions
+    get the index and the name of a message.
+    """
+    found = []
+    for index, name in enumerate(NAMES):
+        marks = [pytest.mark.slow] if is_slow(index, name) else []
+        if not is_everyday(index, name):
+            marks.append(pytest.mark.exhaustive)
+        found.append(pytest.param(name, marks=marks))
+    return found
 
 
-#: All names as parameters of a test of what the generator does alike for all: `make test`
-#: has the data path and every fourth of the other messages, `make exhaustive` the rest.
-SOME_EVERYDAY = [pytest.param(name, marks=_marks(index, name)) for index, name in enumerate(NAMES)]
+#: All names as parameters of a test of each message: `make quick` has every eighth of them,
+#: `make test` also the data path and every third of the others.
+SOME_QUICK = _parameters(
+    lambda index, name: name in DATA_PATH or index % 3 == 0 or index % 8 == 0,
+)
+
+#: All names as parameters of a test of generated code that is alike for all messages. `make test`
+#: runs the data path and every tenth of the other messages; `make exhaustive` runs the rest.
+SOME_EVERYDAY = _parameters(_is_everyday)
+
+#: All names as parameters of a test that takes long: `make test` has two messages of the data path
+#: and every thirtieth of the others.
+FEW_EVERYDAY = _parameters(
+    lambda index, name: (
+        name in ("FetchResponse", "ProduceRequest") or (index % 30 == 0 and not _is_deep(name))
+    ),
+    is_slow=lambda index, name: True,
+)
 
 
 def class_of(name: str) -> type[Message]:

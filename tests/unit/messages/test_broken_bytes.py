@@ -1,7 +1,7 @@
-"""Tests broken bytes of every message: one error class; fast codec and walker agree.
+"""Tests broken bytes of every message: `decode` and `explain_decode` refuse the same bytes.
 
-The fast codec only detects an error; the walker over the layout finds its position and reason. If
-they disagreed, an error would lack its position, or invalid bytes would be accepted.
+`decode` only detects an error; `explain_decode` finds its position and reason. If they disagreed,
+an error would lack its position, or invalid bytes would be accepted.
 """
 
 from __future__ import annotations

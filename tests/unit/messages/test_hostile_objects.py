@@ -1,4 +1,7 @@
-"""Tests encoding hostile objects: it yields bytes, or an EncodeError that names the field."""
+"""Tests encoding hostile objects: it yields bytes, or an EncodeError that names the field.
+
+Only a MemoryError is raised unchanged.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +115,7 @@ class Property:
 
 
 class Endless:
-    """A list that reports one element and never ends."""
+    """A sequence of length 1 whose iteration fails with RecursionError."""
 
     def __len__(self) -> int:
         return 1
@@ -219,7 +222,7 @@ def test_any_object_among_the_unknown_tags_is_encoded_or_refused(make: Callable[
 def test_the_error_of_an_object_is_the_cause() -> None:
     request = MetadataRequest()
     request.topics = HostileList()
-    with pytest.raises(EncodeError, match="raises OddError when it is looked at") as caught:
+    with pytest.raises(EncodeError, match="raises OddError when it is read") as caught:
         request.encode(9)
     assert isinstance(caught.value.__cause__, OddError)
     assert caught.value.field == "topics"
@@ -376,7 +379,7 @@ def test_a_list_with_a_wrong_length_is_refused(reported_length: int) -> None:
             return reported_length
 
     def refuse(message: Message, version: int, field: str) -> None:
-        with pytest.raises(EncodeError, match="which says it has") as caught:
+        with pytest.raises(EncodeError, match="whose len is") as caught:
             message.encode(version)
         assert caught.value.field == field
 

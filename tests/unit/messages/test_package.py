@@ -141,6 +141,7 @@ def test_an_unknown_name_is_an_attribute_error_that_says_so() -> None:
         from kproto.messages import Nothing  # type: ignore[attr-defined] # noqa: F401
 
 
+@pytest.mark.slow
 def test_no_struct_can_hide_what_a_generated_module_imports() -> None:
     imported = {
         alias.name

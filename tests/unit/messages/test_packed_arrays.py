@@ -137,7 +137,7 @@ FEW_NODES = st.lists(st.sampled_from([-(2**31), -1, 0, 1, 2**31 - 1]), min_size=
 
 @st.composite
 def mostly_alike(draw: st.DrawFn) -> list[MetadataResponsePartition]:
-    """Draws partitions with equal numbers of replicas, except for at most one partition."""
+    """Draws partitions whose arrays have equal lengths, except for at most one partition."""
     counts = [draw(st.sampled_from([0, 1, 3, 126, 127])) for _ in ARRAYS]
     made = []
     for index in range(draw(st.integers(0, 9))):

@@ -1,4 +1,8 @@
-"""Tests random instances of random messages: valid ones round-trip, others are refused."""
+"""Tests random instances of random messages, and random bytes.
+
+Valid instances round-trip. An instance with any object in a field is encoded or refused. Any bytes
+are a message or raise DecodeError.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from kproto.messages.base import Message
 from kproto.schema.explain import explain_encode
 from kproto.testing.strategies import any_message
 from kproto.wire.errors import DecodeError, EncodeError
+from tests.support.examples import examples
 
 from .catalogue import NAMES, class_of, places, shape_of
 
@@ -30,7 +35,7 @@ ANYTHING = st.one_of(
 
 
 @given(any_message())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_encoded_messages_round_trip(drawn: tuple[Message, int]) -> None:
     message, version = drawn
     data = message.encode(version)
@@ -38,7 +43,7 @@ def test_encoded_messages_round_trip(drawn: tuple[Message, int]) -> None:
     assert again == message
     assert again.encode(version) == data
     node = message.to_json(version)
-    if not holds_infinity(message, version):  # Kafka writes it as text, which it cannot read
+    if not holds_infinity(message, version):  # Kafka writes infinity as text that it cannot read
         assert type(message).from_json(node, version).to_json(version) == node
 
 
@@ -51,7 +56,7 @@ def holds_infinity(message: Message, version: int) -> bool:
 
 
 @given(any_message(), st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_any_object_in_any_field_is_encoded_or_refused(
     drawn: tuple[Message, int], data: st.DataObject
 ) -> None:
@@ -72,7 +77,7 @@ def test_any_object_in_any_field_is_encoded_or_refused(
 
 
 @given(st.sampled_from(NAMES), st.binary(max_size=60), st.data())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_any_bytes_are_a_message_or_a_decode_error(
     name: str, raw: bytes, data: st.DataObject
 ) -> None:

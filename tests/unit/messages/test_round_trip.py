@@ -42,7 +42,10 @@ def possible(shape: StructLayout, kind: str = "") -> Iterator[tuple[str, str]]:
 
 
 def shown(shape: StructLayout, instance: object) -> Iterator[tuple[str, str]]:
-    """Yields the features that an instance uses."""
+    """Yields each feature of an instance, such as "null", with the path of the field.
+
+    Paths have no array indexes.
+    """
     for struct, _, _, kind in structs(shape, instance):
         assert isinstance(struct, Struct)
         if struct.unknown_tagged_fields:

@@ -110,13 +110,13 @@ class Logged(Message):
 
 
 class Weak(Message):
-    """A mixin for messages that allows weak references."""
+    """A mixin that allows weak references to messages."""
 
     __slots__ = ("__weakref__",)
 
 
 class Noted(Struct):
-    """A mixin for structs."""
+    """A mixin that allows weak references to structs."""
 
     __slots__ = ("__weakref__",)
 
@@ -217,6 +217,7 @@ def test_a_copy_is_deep() -> None:
         assert message.encode(version) == data
 
 
+@pytest.mark.slow
 def test_messages_can_be_pickled() -> None:
     for name in NAMES:
         cls = class_of(name)

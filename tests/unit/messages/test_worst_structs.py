@@ -1,6 +1,6 @@
-"""Tests that explaining an error takes at most about twice the calls of reading.
+"""Tests that explaining an error takes at most about twice as many function calls as decoding.
 
-The structs are those that are read with the fewest calls.
+The tests use the structs that take the fewest calls to decode.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import pytest
 
 from kproto.messages.base import Message
 from kproto.schema.explain import explain_decode
-from tools.bench.worst_structs import WORST, Worst, message_of, worst_classes
+from tools.bench.worst_structs import WORST, WorstStruct, message_of, worst_classes
 
 #: Additional calls to explain a struct, besides those for its fields.
 OF_A_STRUCT = 3
 
 
 def calls(act: Callable[[], object]) -> int:
-    """Returns how many Python functions are called."""
+    """Calls `act`; returns the number of calls of Python functions during it."""
     count = 0
 
     def called(frame: FrameType, event: str, argument: object) -> None:
@@ -37,14 +37,14 @@ def calls(act: Callable[[], object]) -> int:
 
 
 @pytest.fixture(scope="module")
-def classes() -> Iterator[dict[Worst, type[Message]]]:
+def classes() -> Iterator[dict[WorstStruct, type[Message]]]:
     with worst_classes() as made:
         yield made
 
 
 @pytest.mark.parametrize("worst", WORST, ids=lambda worst: worst.name)
 def test_to_explain_takes_at_most_twice_the_calls(
-    classes: dict[Worst, type[Message]], worst: Worst
+    classes: dict[WorstStruct, type[Message]], worst: WorstStruct
 ) -> None:
     cls, data = classes[worst], message_of(worst, 4000)
     spec = cls._definition()
@@ -59,7 +59,7 @@ def test_to_explain_takes_at_most_twice_the_calls(
 
 @pytest.mark.parametrize("worst", WORST, ids=lambda worst: worst.name)
 def test_a_fault_in_a_run_of_fields_is_told_of_its_field(
-    classes: dict[Worst, type[Message]], worst: Worst
+    classes: dict[WorstStruct, type[Message]], worst: WorstStruct
 ) -> None:
     """The data is cut before each field of the last element; the error must name that field."""
     cls, width = classes[worst], len(worst.element)

@@ -87,7 +87,7 @@ def refused(message: Message, version: int, path: str) -> EncodeError:
 
 
 def one_of_each_kind(message: Message, version: int) -> list[Place]:
-    """Returns one place for each field of each struct of an instance."""
+    """Returns a `Place` for each field of each kind of struct in `message`."""
     shape = shape_of(type(message)._definition().name, version)
     return list({place.kind: place for place in places(shape, message)}.values())
 
@@ -128,7 +128,7 @@ def test_every_field_must_be_there(name: str) -> None:
 def sample_values(name: str) -> dict[tuple[str, str], Any]:
     """Returns for each (struct, field) a value that differs from its default.
 
-    The value is from a version that has the field.
+    The value is from the newest version that has the field.
     """
     cls = class_of(name)
     found: dict[tuple[str, str], Any] = {}

@@ -27,8 +27,8 @@ class Shape(NamedTuple):
 def shapes(layout: StructLayout, count: int) -> Iterator[Shape]:
     """Yields messages with `count` elements in one array, and as few bytes as possible elsewhere.
 
-    The elements are as small as possible, or have one element in each inner array, or have an
-    unknown tag.
+    The elements are as small as possible, or are strings of three bytes, or have one element in
+    each inner array, or have an unknown tag. `variant` says which.
     """
     for field in layout.all_fields():
         kind = field.type

@@ -27,7 +27,7 @@ print(len(names))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_all_of_it_imports_under_another_name(tmp_path: Path) -> None:
     ignore = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "kproto", tmp_path / "vendored_kafka", ignore=ignore)

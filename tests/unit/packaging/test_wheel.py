@@ -87,7 +87,7 @@ def test_the_wheel_needs_no_other_package(wheel: Path, tmp_path: Path) -> None:
         "request = ApiVersionsRequest(client_software_name='a', client_software_version='1')\n"
         "print(request.encode(3).hex(), kproto.__file__)\n"
         "from kproto.schema import glossary, study\n"
-        "print(study.brought_by('Fetch', 13), glossary.load_glossary().message('FetchRequest'))\n"
+        "print(study.added_in('Fetch', 13), glossary.load_glossary().message('FetchRequest'))\n"
     )
     python = tmp_path / "bare" / "bin" / "python"
     done = subprocess.run(

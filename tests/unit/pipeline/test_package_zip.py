@@ -58,6 +58,7 @@ def run(package: Path, program: str, *arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_zip_has_all_packages_in_pure_python(package: Path) -> None:
     with zipfile.ZipFile(package) as archive:
         names = archive.namelist()
@@ -66,6 +67,7 @@ def test_zip_has_all_packages_in_pure_python(package: Path) -> None:
     assert "kproto/schema/definitions.jsonl" in names
 
 
+@pytest.mark.slow
 def test_errors_are_explained_from_the_zip(package: Path) -> None:
     """The error's explanation reads the message definitions, which are in the zip."""
     run(package, EXPLAINS)
@@ -76,6 +78,7 @@ def test_data_source_is_imported_from_the_zip(package: Path) -> None:
     run(package, IS_FOUND)
 
 
+@pytest.mark.slow
 def test_zip_written_from_the_zip_is_equal(package: Path, tmp_path: Path) -> None:
     run(package, PACKS_ITSELF, str(tmp_path / "again.zip"))
     assert (tmp_path / "again.zip").read_bytes() == package.read_bytes()

@@ -31,6 +31,7 @@ from kproto.protocol.headers import request_class, response_class
 from kproto.protocol.negotiation import UNSUPPORTED_VERSION, fallback_version
 from kproto.testing.instances import Fill, instance, instances
 from kproto.wire.errors import DecodeError, EncodeError, KprotoError, ProtocolError
+from tests.support.examples import examples
 
 
 def unframed(data: bytes) -> bytes:
@@ -113,7 +114,7 @@ def test_a_produce_without_acks_waits_for_nothing() -> None:
 
 
 def test_no_transactions_no_answer() -> None:
-    """Kafka 3.9.2 and 4.4.0 do not answer AddPartitionsToTxn v4 or v5 without transactions."""
+    """Kafka 3.9.2 and 4.4.0 do not answer AddPartitionsToTxn v4 or v5 with no transactions."""
     empty = AddPartitionsToTxnRequest()
     assert expects_response(empty, 3)
     assert not expects_response(empty, 4)
@@ -318,7 +319,7 @@ def test_a_cut_request_is_a_decode_error(cut: int) -> None:
         ServerConnection().receive(unframed(data)[:-cut])
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.binary(max_size=80), st.sampled_from([0, 1, 3, 18, 22]), st.integers(0, 14))
 def test_any_bytes_are_a_request_or_an_error(data: bytes, api_key: int, version: int) -> None:
     server = ServerConnection()
@@ -330,7 +331,7 @@ def test_any_bytes_are_a_request_or_an_error(data: bytes, api_key: int, version:
         assert received.size == len(content)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.binary(max_size=80), st.integers(4, 18))
 def test_any_bytes_are_a_response_or_an_error(data: bytes, version: int) -> None:
     client = ClientConnection()
@@ -346,7 +347,7 @@ def test_any_bytes_are_a_response_or_an_error(data: bytes, version: int) -> None
     assert received.message is not None
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     data=st.binary(max_size=40).map(lambda rest: bytes(4) + rest) | st.binary(max_size=8),
     asked=st.sampled_from([0, 3, 12, 18, 22, 999, None]),

@@ -1,4 +1,4 @@
-"""Tests the table of error codes: it is the newest release's; an unknown code raises nothing."""
+"""Tests the table of error codes: it equals the newest release's; unknown codes have names."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kproto.protocol import framing
 from kproto.protocol.framing import REUSED_BYTES, FrameReader, frame
 from kproto.wire.errors import EncodeError, ProtocolError
+from tests.support.examples import examples
 
 SHARED = framing.SHARED_BUFFER_BYTES
 
@@ -26,7 +27,7 @@ sizes = st.one_of(
 
 
 def contents(size: int) -> bytes:
-    """Returns bytes that repeat only after 251, so that a displaced piece is noticed."""
+    """Returns bytes that repeat every 251 bytes, so that a test notices a displaced piece."""
     return (bytes(range(251)) * (size // 251 + 1))[:size]
 
 
@@ -60,7 +61,7 @@ ways = pytest.mark.parametrize("deliver", [feed, read_into])
 
 
 @ways
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(sizes=st.lists(sizes, max_size=8), cuts=st.lists(st.integers(0, 1 << 20), max_size=20))
 @pytest.mark.slow
 def test_any_split_gives_the_same_frames(
@@ -116,7 +117,7 @@ def test_a_frame_takes_memory_for_what_came_and_not_for_what_it_announced(
 
 @ways
 def test_memory_is_kept_for_the_next_frame_up_to_a_bound(deliver: Deliver) -> None:
-    """The reused memory must not overwrite frames that were returned."""
+    """A frame in reused memory must not overwrite frames that were returned before."""
     reader = FrameReader()
     wanted = [contents(size) for size in (3_000_000, REUSED_BYTES, 3 * SHARED, 2_000_003)]
     tracemalloc.start()

@@ -20,8 +20,9 @@ GOLDEN_VERSIONS = Path(__file__).with_name("kafka_header_versions.csv")
 SCHEMAS = Path(__file__).resolve().parents[3] / "schemas"
 
 # Results of ApiKeys.requestHeaderVersion in kafka-clients 4.4.0 (3.9.2 for versions and keys that
-# 4.4.0 has dropped): api key -> first version, first one with a flexible header, last version.
-# Kafka's response header is one below, except for ApiVersions.
+# 4.4.0 has dropped): api key -> first version, first version with a flexible header, last version.
+# The version of the response header is one below that of the request header, except that
+# ApiVersions always has response header 0.
 KAFKA = {
     0: (0, 9, 13), 1: (0, 12, 18), 2: (0, 6, 11), 3: (0, 9, 13), 4: (0, 4, 7), 5: (0, 2, 4),
     6: (0, 6, 8), 7: (0, 3, 3), 8: (0, 8, 10), 9: (0, 6, 10), 10: (0, 3, 6), 11: (0, 6, 9),
@@ -89,7 +90,7 @@ def test_header_versions_are_those_of_kafka() -> None:
 
 
 def test_header_versions_are_those_that_kafkas_own_table_gives() -> None:
-    """Covers the versions that 3.9.2 or 4.4.0 serve; the test above covers those they only know."""
+    """Covers the versions that ApiMessageType of 3.9.2 or 4.4.0 calls supported."""
     lines = GOLDEN_VERSIONS.read_text(encoding="utf-8").splitlines()
     rows = [tuple(map(int, line.split(","))) for line in lines if not line.startswith("#")]
     assert len(rows) == 368
@@ -104,7 +105,7 @@ def test_header_versions_are_those_that_kafkas_own_table_gives() -> None:
 
 
 def definitions() -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yields the definition of each request and response that was ever released."""
+    """Yields path and definition of each request and response in schemas/ that has versions."""
     for path in sorted(SCHEMAS.glob("*/*/*.json")):
         node = json.loads(path.read_text(encoding="utf-8"))
         if node["type"] in {"request", "response"} and node["validVersions"] != "none":
@@ -177,7 +178,7 @@ def test_controlled_shutdown_v0_has_no_client_id() -> None:
 
 @pytest.mark.parametrize(("key", "version"), [(3, 14), (18, 6), (18, -1), (999, 0), (-1, 3)])
 def test_header_of_an_unknown_api_key_is_read(key: int, version: int) -> None:
-    """KIP-511: a broker answers an unknown version of ApiVersions with its own versions."""
+    """So a broker can answer an unknown version of ApiVersions with its own versions (KIP-511)."""
     data = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True)
     parsed = headers.parse_request_header(data + b"\x00\x00\x00\x09\x00\x03new\x00body")
     assert parsed[:4] == (key, version, 9, "new")

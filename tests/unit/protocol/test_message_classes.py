@@ -1,6 +1,7 @@
 """Tests a user's own package of messages on both sides of a connection.
 
-docs/how-to/protocol.md runs here as printed, with the package of docs/how-to/definitions.md.
+The programs of docs/how-to/protocol.md run here as printed, with the package of
+docs/how-to/definitions.md.
 """
 
 from __future__ import annotations
@@ -227,7 +228,7 @@ def test_a_response_without_its_request_is_told(tmp_path: Path) -> None:
 def test_kafkas_messages_generated_anew_are_taken_for_what_they_are(tmp_path: Path) -> None:
     """A package of one Kafka release, for example, has its own classes for Kafka's messages.
 
-    Its classes are returned, and a Produce with acks=0 gets no response.
+    Connections must return the package's classes, and expect no response to a Produce with acks=0.
     """
     produce = definition("request", 0, "ProduceRequest")
     produce["fields"] = [{"name": "Acks", "type": "int16", "versions": "0+"}]

@@ -1,4 +1,4 @@
-"""Tests which version two sides negotiate for a request."""
+"""Tests which version a client and a broker negotiate for a request."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ def test_a_bound_is_kept() -> None:
 
 
 def test_no_overlap_names_both_ranges() -> None:
-    words = "MetadataRequest: the broker takes versions 14 to 20, and versions 0 to 13 may be"
+    words = (
+        "MetadataRequest: the broker supports versions 14 to 20, and the client versions 0 to 13"
+    )
     with pytest.raises(UnsupportedVersionError, match=words):
         negotiate(MetadataRequest, {3: ApiRange(14, 20)})
 

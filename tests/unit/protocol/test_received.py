@@ -43,6 +43,7 @@ from kproto.protocol.received import ReceivedResponse, read_response
 from kproto.testing.instances import Fill, instance, instances
 from kproto.wire.errors import DecodeError, EncodeError, KprotoError
 from kproto.wire.tags import RawTaggedField
+from tests.support.examples import examples
 
 TAGS = (
     RawTaggedField(3, b"three"),
@@ -89,7 +90,7 @@ def test_every_message_in_every_version_is_written_back_as_it_came(api_key: int)
                 assert (answer.message, answer.header_tags) == (response, tags)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.binary(max_size=80),
     st.sampled_from([0, 1, 3, 7, 18, 22, 999]),
@@ -97,6 +98,7 @@ def test_every_message_in_every_version_is_written_back_as_it_came(api_key: int)
     correlation_ids,
     client_ids,
 )
+@pytest.mark.slow
 def test_any_bytes_are_written_back_as_they_came(
     data: bytes, api_key: int, version: int, correlation_id: int, client_id: str | None
 ) -> None:
@@ -182,7 +184,7 @@ def test_response_header_with_longer_encodings_is_written_back_unchanged() -> No
 
 
 def quotas(value: float | bytes) -> bytes:
-    """Returns a DescribeClientQuotasResponse v1 of one quota, with this value or these bytes."""
+    """Returns a DescribeClientQuotasResponse v1 of one quota, with `value` or its encoded bytes."""
     entry = EntryData(values=[ValueData(key="k", value=1.0)])
     data = DescribeClientQuotasResponse(entries=[entry]).encode(1)
     wanted = struct.pack(">d", value) if isinstance(value, float) else value

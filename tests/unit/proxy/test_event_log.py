@@ -13,13 +13,13 @@ from kproto.protocol.connection import ClientConnection
 from kproto.protocol.framing import frame
 from kproto.proxy.event_log import EventFilter, event_as_json, event_as_text, parse_apis
 from kproto.proxy.settings import Address, ProxySettings, parse_address
-from kproto.study.conversations import Conversation, Event, Side
+from kproto.study.conversations import ConversationSplitter, Side, TrafficEvent
 from kproto.wire.errors import ConfigurationError
 from tests.unit.study.talk import frames
 
 
-def events() -> list[Event]:
-    talk, found = Conversation(), []
+def events() -> list[TrafficEvent]:
+    talk, found = ConversationSplitter(), []
     for asked, answer in frames():
         found += talk.feed(Side.CLIENT, 1_000_000, asked) + talk.feed(
             Side.BROKER, 1_002_500, answer
@@ -57,21 +57,21 @@ def test_a_request_and_its_answer() -> None:
 
 
 def test_unreadable_frame_is_logged_with_its_error() -> None:
-    talk = Conversation()
+    talk = ConversationSplitter()
     (broken,) = talk.feed(Side.CLIENT, 0, frame(b"\0\3\0\x0c\0\0\0\1"))
     assert "Metadata v12 id=1 8 bytes: cannot be read; RequestHeader" in event_as_text(broken, 1)
     (unknown,) = talk.feed(Side.CLIENT, 0, frame(b"\x0f\3\0\x0c\0\0\0\1\xff\xff"))
     assert event_as_text(unknown, 1).endswith(
-        "api key 3843 v12 id=1 10 bytes: no definition knows it"
+        "api key 3843 v12 id=1 10 bytes: no definition has this api key or version"
     )
     unanswered = ClientConnection(None).send(ProduceRequest(acks=0), 9)[1]
     (event,) = talk.feed(Side.CLIENT, 0, unanswered)
-    assert event_as_text(event, 1).endswith("no answer is wanted")
+    assert event_as_text(event, 1).endswith("no response is expected")
     assert event_as_json(event, 1)["answered"] is False
 
 
 def test_a_token_is_shown_when_asked_for_alone() -> None:
-    talk = Conversation()
+    talk = ConversationSplitter()
     client = ClientConnection("me")
     (authenticate,) = talk.feed(
         Side.CLIENT, 0, client.send(SaslAuthenticateRequest(auth_bytes=b"\0me\0pw"), 2)[1]
@@ -87,20 +87,20 @@ def test_a_token_is_shown_when_asked_for_alone() -> None:
 
 def test_filters() -> None:
     assert parse_apis(["Fetch,produce", "3", "FindCoordinatorRequest"]) == {0, 1, 3, 10}
-    with pytest.raises(ConfigurationError, match=r"'Fech' is no API .*; Fetch is one"):
+    with pytest.raises(ConfigurationError, match="the API 'Fech'; do you mean Fetch"):
         parse_apis(["Fech"])
-    with pytest.raises(ConfigurationError, match="'' is no API"):
+    with pytest.raises(ConfigurationError, match="no definition has the API ''"):
         parse_apis(["Fetch,"])
     found = events()
     assert [e.api for e in found if EventFilter(frozenset({1})).matches(e)] == ["Fetch"] * 2
     assert all(map(EventFilter(client_ids=("x", "m*")).matches, found))
     assert not any(map(EventFilter(client_ids=("x",)).matches, found))
-    (lost,) = Conversation().feed(Side.CLIENT, 0, b"\xff" * 9)
+    (lost,) = ConversationSplitter().feed(Side.CLIENT, 0, b"\xff" * 9)
     assert EventFilter(frozenset({1}), ("x",)).matches(lost)
 
 
 def test_a_token_that_is_not_answered_is_no_api_either() -> None:
-    talk = Conversation()
+    talk = ConversationSplitter()
     handshake = ClientConnection("me").send(SaslHandshakeRequest(mechanism="PLAIN"), 0)[1]
     talk.feed(Side.CLIENT, 0, handshake)
     talk.feed(Side.CLIENT, 0, frame(b"\0me\0pw"))

@@ -19,7 +19,7 @@ from kproto.protocol.connection import ClientConnection, ServerConnection
 from kproto.protocol.framing import frame
 from kproto.proxy import Proxy, ProxySettings
 from kproto.proxy.settings import parse_address
-from kproto.study.conversations import Event, Kind, Side
+from kproto.study.conversations import EventKind, Side, TrafficEvent
 from kproto.study.recording import Recorder, read_recording
 from kproto.wire.errors import BrokerConnectionError, ConfigurationError
 
@@ -31,10 +31,10 @@ class Told:
     """Collects the events and notices of a proxy."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.events: list[TrafficEvent] = []
         self.notices: list[str] = []
 
-    def on_event(self, event: Event, _connection: int) -> None:
+    def on_event(self, event: TrafficEvent, _connection: int) -> None:
         self.events.append(event)
 
     def on_notice(self, text: str, _connection: int | None) -> None:
@@ -57,7 +57,7 @@ class Told:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(20):
-            while not condition():  # noqa: ASYNC110 - what is told has no event
+            while not condition():  # noqa: ASYNC110 - the proxy's reports set no event
                 await asyncio.sleep(0.005)
 
 
@@ -94,7 +94,7 @@ async def test_a_client_through_the_rewriting_proxy_and_its_recording() -> None:
     seen = Counter((event.side, event.api) for event in told.events)
     for api in ("ApiVersions", "Metadata", "Produce", "Fetch"):
         assert seen[Side.CLIENT, api] >= seen[Side.BROKER, api] > 0
-    assert {event.kind for event in told.events} <= {Kind.MESSAGE, Kind.UNANSWERED}
+    assert {event.kind for event in told.events} <= {EventKind.MESSAGE, EventKind.UNANSWERED}
     assert any(
         f"broker 1 at {NOWHERE}:{port} is advertised as 127.0.0.1:" in n for n in told.notices
     )
@@ -149,8 +149,8 @@ UNANSWERED = ClientConnection("me").send(ProduceRequest(acks=0), 9)[1]
 PASSED = {
     "a request": REQUEST,
     "no answer wanted": UNANSWERED,
-    "bytes behind the body": frame(REQUEST[4:], b"\0\0\0"),
-    "no definition knows it": frame(b"\x70\0\0\1\0\0\0\1\xff\xff..."),
+    "bytes after the body": frame(REQUEST[4:], b"\0\0\0"),
+    "no definition has this api key or version": frame(b"\x70\0\0\1\0\0\0\1\xff\xff..."),
     "broken": frame(REQUEST[4:-1]),
     "empty": frame(b""),
     "no Kafka": b"GET / HTTP/1.1\r\n\r\n",
@@ -232,7 +232,7 @@ async def test_one_that_is_silent_behind_the_end_of_the_other_is_given_up() -> N
             assert await reader.read() == b""
         writer.close()
         await told.until(lambda: len(told.notices) == 2)
-    assert told.notices[1].startswith("closed: the client ended its half")
+    assert told.notices[1].startswith("closed: the client closed its half")
 
 
 async def test_clients_beyond_the_bound_are_refused() -> None:
@@ -309,7 +309,7 @@ async def test_brokers_keep_their_ports_when_they_move_and_are_met_where_they_ar
                 for each in (writer, opened[1]):
                     each.close()
     assert f"broker 1 has moved to {other}" in told.notices
-    assert "192.0.2.9:9 has no port of its own here (max_brokers)" in told.notices
+    assert "no port for 192.0.2.9:9 was opened (max_brokers)" in told.notices
     assert sum(f"connected, to {other}" in notice for notice in told.notices) == 1
 
 
@@ -352,4 +352,4 @@ async def test_unanswered_requests_are_reported_when_the_proxy_ends(turns: int) 
         writer.close()
         for _ in range(turns):
             await asyncio.sleep(0)
-    assert [event.kind for event in told.events] == [Kind.MESSAGE, Kind.UNANSWERED]
+    assert [event.kind for event in told.events] == [EventKind.MESSAGE, EventKind.UNANSWERED]

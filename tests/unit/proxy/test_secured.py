@@ -96,7 +96,7 @@ async def test_a_broker_that_will_not_have_the_proxy_is_told(
                 raise AssertionError("nobody answers")
     text = "\n".join(told)
     assert any(word in text for word in said.split("|")), text
-    assert "mistake of the proxy" not in text
+    assert "error in the proxy" not in text
     assert SECRET not in text
 
 

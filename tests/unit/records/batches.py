@@ -49,7 +49,7 @@ def record_bytes(
     header_block: bytes = b"\x00",
     length: int | None = None,
 ) -> bytes:
-    """Returns a record of its encoded parts; `length` overrides the correct length."""
+    """Returns a record with these encoded parts; `length` overrides the correct length."""
     body = b"".join((b"\x00", timestamp_delta, offset_delta, key, value, header_block))
     return encode_varint(len(body) if length is None else length) + body
 

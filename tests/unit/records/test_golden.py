@@ -1,4 +1,4 @@
-"""Tests batches that Kafka's Java classes wrote: they are read, and written equal."""
+"""Tests batches that Kafka's Java classes wrote: kproto reads them, and writes equal bytes."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ BROKEN = [
     (b"\x02\x02a\x03", "header 'a': negative value length"),
     (b"\x02\x02a\x04x", "header 'a': value longer than the block"),
     (b"\x04\x02a\x02x", "ends inside"),
-    (b"\x02\x02a\x02xy", "1 bytes behind the last header"),
+    (b"\x02\x02a\x02xy", "1 bytes after the last header"),
     (b"\x80\x80\x80\x80\x80\x00", "varint too long"),
     (b"\x02\x80\x80\x80\x80\x80\x00", "varint too long"),
 ]

@@ -1,4 +1,4 @@
-"""Tests how the table of releases is written: one row per change, an API by its newest name."""
+"""Tests the written table of releases: a row per change, and the newest name of each API."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 from kproto.schema.versions import NO_VERSIONS, Versions
 from tests.support.environment import ROOT
-from tools.releases.facts import Facts
+from tools.releases.facts import ReleaseApi
 from tools.releases.names import DEFINITIONS_SINCE, RELEASES
 from tools.releases.table import format_table
 
@@ -15,10 +15,10 @@ V0, V0_1, V1 = Versions(0, 0), Versions(0, 1), Versions(1, 1)
 
 def test_a_row_stands_where_something_changed() -> None:
     found = {
-        "1.0.0": {3: Facts("Old", NO_VERSIONS, placeholder=V0)},
-        "1.0.1": {3: Facts("Old", V0)},
-        "1.1.0": {3: Facts("Old", V0), 5: Facts("Other", V1, flexible=V1, unstable=V1)},
-        "2.0.0": {3: Facts("New", V0_1, deprecated=V0, listeners=("broker",))},
+        "1.0.0": {3: ReleaseApi("Old", NO_VERSIONS, placeholder=V0)},
+        "1.0.1": {3: ReleaseApi("Old", V0)},
+        "1.1.0": {3: ReleaseApi("Old", V0), 5: ReleaseApi("Other", V1, flexible=V1, unstable=V1)},
+        "2.0.0": {3: ReleaseApi("New", V0_1, deprecated=V0, listeners=("broker",))},
     }
     assert json.loads(format_table(list(found), found)) == {
         "releases": ["1.0.0", "1.0.1", "1.1.0", "2.0.0"],

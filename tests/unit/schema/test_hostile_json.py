@@ -17,6 +17,7 @@ from kproto.schema.layout import StructLayout, layout
 from kproto.schema.naming import class_name
 from kproto.testing.instances import Fill, instance
 from kproto.wire.errors import DecodeError
+from tests.support.examples import examples
 from tests.unit.messages.catalogue import NAMES, SOME_EVERYDAY, class_of
 
 #: Wrong values for a field: one of each type, and unusual ones.
@@ -108,7 +109,7 @@ def test_each_field_without_a_tag_is_required(name: str) -> None:
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @pytest.mark.slow
 def test_drawn_json_is_read_or_refused(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(NAMES))

@@ -331,7 +331,7 @@ def test_an_error_names_the_field_as_the_json_does() -> None:
     assert TxnOffsetCommitRequest.from_json(node, 3) == TxnOffsetCommitRequest()
     refused(TxnOffsetCommitRequest, 3, node | {"generationId": "x"}, "generationId")
     node["generationIdOrMemberEpoch"] = 5
-    with pytest.raises(DecodeError, match="the field is here twice, as generationId too"):
+    with pytest.raises(DecodeError, match="the field occurs twice, as generationId too"):
         TxnOffsetCommitRequest.from_json(node, 3)
 
 

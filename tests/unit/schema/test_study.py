@@ -58,7 +58,7 @@ def test_messages_are_found_by_former_names() -> None:
             "Topics.Partition",
             "FetchRequest: FetchTopic has no field 'Partition'; the nearest: Partitions",
         ),
-        ("MaxBytes.More", "goes on behind MaxBytes, which is of type int32 and has no fields"),
+        ("MaxBytes.More", "continues after MaxBytes, which is of type int32 and has no fields"),
         ("Topics..", "FetchTopic has no field ''"),
         (".", "FetchRequest has no field ''"),
     ],

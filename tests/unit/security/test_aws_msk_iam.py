@@ -21,10 +21,7 @@ SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 
 
 def test_the_signature_of_aws_own_example() -> None:
-    """The example is "Authenticating Requests:
-
-    Using Query Parameters" of Amazon S3's documentation.
-    """
+    """The example is on the page "Authenticating Requests: Using Query Parameters" of Amazon S3."""
     signed = EXAMPLE["presigned"](
         service="s3",
         region="us-east-1",

@@ -1,4 +1,4 @@
-"""Tests which cause an error names for TLS errors, first bytes, and a closed connection."""
+"""Tests the causes that errors name for TLS errors, first bytes and closed connections."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def alert(reason: str) -> ssl.SSLError:
 
 ALERTS = [
     ("TLSV13_ALERT_CERTIFICATE_REQUIRED", False, "none is set: tls=Tls.certificate="),
-    ("SSLV3_ALERT_BAD_CERTIFICATE", False, "asks for a client's certificate, and none is set"),
+    ("SSLV3_ALERT_BAD_CERTIFICATE", False, "requires a client's certificate, and none is set"),
     ("SSLV3_ALERT_BAD_CERTIFICATE", True, "refuses the client's certificate"),
     ("SSLV3_ALERT_HANDSHAKE_FAILURE", None, "or refuses the one of the ssl.SSLContext"),
     ("TLSV1_ALERT_UNKNOWN_CA", True, "does not trust the CA of the client's certificate"),
     ("SSLV3_ALERT_CERTIFICATE_EXPIRED", True, "the client's certificate has expired"),
-    ("TLSV1_UNRECOGNIZED_NAME", None, "knows no server of the name"),
+    ("TLSV1_UNRECOGNIZED_NAME", None, "does not recognize the requested server name"),
     ("WRONG_VERSION_NUMBER", None, "does not speak TLS; connect with tls=False"),
     ("RECORD_LAYER_FAILURE", None, "does not speak TLS"),
 ]

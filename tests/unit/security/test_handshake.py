@@ -25,7 +25,7 @@ SALTED = SaltedCredential.derive("hunter2", salt=b"salt", prepare_strings=False)
 
 
 class Listener:
-    """The broker's side, frame by frame, with SCRAM-SHA-256 for one user."""
+    """The broker's side of a handshake, frame by frame, with SCRAM-SHA-256 for one user."""
 
     def __init__(self, handshake: int = 1, authenticate: int | None = 2) -> None:
         self.keys = [(18, 4), (17, handshake)]
@@ -117,7 +117,7 @@ def test_a_listener_before_kafka_1_closes_on_a_wrong_token() -> None:
 def test_invalid_answer_is_reported() -> None:
     one = opening()
     one.begin()
-    with pytest.raises(ProtocolError, match="has the correlation id 7, and 1 was asked for"):
+    with pytest.raises(ProtocolError, match="has the correlation id 7, but 1 was expected"):
         one.next(encode_response_header(ApiVersionsResponse, 0, 7))
     with pytest.raises(DecodeError):
         one.next(b"\0")

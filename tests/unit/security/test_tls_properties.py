@@ -78,9 +78,10 @@ def test_properties_set_the_tls_settings(properties: dict[str, Any], wanted: boo
         (
             {"ssl__truststore__location": "trust.jks"},
             (
-                r"^ssl\.truststore\.location is a JKS store, as ssl\.truststore\.type is not set; "
-                r"kproto reads only PEM\. Convert it: keytool -list -rfc -keystore STORE > ca\.pem"
-                r"\. Then set ssl\.truststore\.type=PEM and ssl\.truststore\.location=ca\.pem"
+                r"^ssl\.truststore\.location is a JKS store, because ssl\.truststore\.type is not "
+                r"set; kproto reads only PEM\. Convert it: keytool -list -rfc -keystore STORE > "
+                r"ca\.pem\. Then set ssl\.truststore\.type=PEM and "
+                r"ssl\.truststore\.location=ca\.pem"
             ),
         ),
         (

@@ -1,4 +1,4 @@
-"""Tests that mypyc compiles the record modules unchanged; then their tests pass."""
+"""Tests that mypyc compiles the record modules unchanged, and that their tests then pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that kproto's import contract finds only imports outside the standard library."""
+"""Tests that the import contract finds exactly the imports from outside the standard library."""
 
 from __future__ import annotations
 

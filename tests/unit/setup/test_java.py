@@ -23,7 +23,10 @@ def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 def fake_java(home: Path, version: str, *, vector: bool = True) -> Path:
-    """Creates a script that answers as a Java of this version, and prints its other arguments."""
+    """Creates a script that answers `-version` as a Java of this version, and returns `home`.
+
+    For other arguments, the script prints the arguments.
+    """
     program = home / "bin" / "java"
     program.parent.mkdir(parents=True)
     refuses = "" if vector else 'case "$*" in *jdk.incubator.vector*) exit 1;; esac\n'

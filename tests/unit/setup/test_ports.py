@@ -1,4 +1,7 @@
-"""Tests the choice of ports: they are free and different, and a port may be given."""
+"""Tests the choice of ports: they are free, different, and none that the system itself assigns.
+
+The caller may set the first port.
+"""
 
 from __future__ import annotations
 

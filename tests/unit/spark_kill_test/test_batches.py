@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tools.spark_kill_test.batches import Again, Checkpoint, again_of
+from tools.spark_kill_test.batches import Checkpoint, Duplicates, count_duplicates
 
 
 def plan(folder: Path, batch: int, ends: dict[str, int]) -> None:
@@ -26,18 +26,18 @@ def test_a_checkpoint_knows_the_batches_that_were_running(tmp_path: Path) -> Non
     plan(tmp_path, 0, {"0": 3, "1": 4})
     finish(tmp_path, 0)
     checkpoint.disturbed(checkpoint.finished())
-    assert checkpoint.under_way == set()
+    assert checkpoint.unfinished == set()
     plan(tmp_path, 1, {"0": 5, "1": 4})
     checkpoint.disturbed(checkpoint.finished())
     finish(tmp_path, 1)
     plan(tmp_path, 2, {"0": 5, "1": 6})
-    assert checkpoint.under_way == {1}
+    assert checkpoint.unfinished == {1}
     assert checkpoint.ends() == {0: {0: 3, 1: 4}, 1: {0: 5, 1: 4}, 2: {0: 5, 1: 6}}
 
 
 def test_doubled_records_are_counted_by_their_batch() -> None:
     ends = {0: {0: 3}, 1: {0: 5, 1: 4}, 2: {0: 5, 1: 6}}
     again = [(0, 2, 1), (0, 3, 2), (1, 3, 1), (1, 4, 1), (1, 99, 5)]
-    assert again_of(again, ends, {1}) == Again(3, 7, 4)
-    assert again_of(again, ends, {0, 1, 2}) == Again(5, 5, 4)
-    assert again_of([], ends, {1}) == Again(0, 0, 0)
+    assert count_duplicates(again, ends, {1}) == Duplicates(3, 7, 4)
+    assert count_duplicates(again, ends, {0, 1, 2}) == Duplicates(5, 5, 4)
+    assert count_duplicates([], ends, {1}) == Duplicates(0, 0, 0)

@@ -1,6 +1,6 @@
-"""Tests which records a read_committed consumer sees: transactions, markers, broken bytes.
+"""Tests which records a read_committed consumer sees (KIP-98), by transactions and markers.
 
-The tests need no broker (KIP-98).
+The tests need no broker.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def test_the_offset_of_an_error_starts_at_the_value() -> None:
         ),
         (
             ControlRecord(ControlRecordType.SNAPSHOT_FOOTER, SnapshotFooterRecord(), 1),
-            "version 1 is asked for; the message says 0",
+            "the record's version is 1, but the message's is 0",
         ),
         (
             ControlRecord(ControlRecordType.SNAPSHOT_FOOTER, SnapshotFooterRecord(version=-2)),

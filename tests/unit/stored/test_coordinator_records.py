@@ -39,6 +39,7 @@ from kproto.stored.coordinator_records import (
 )
 from kproto.testing.strategies import messages
 from kproto.wire.errors import ConfigurationError, DecodeError, EncodeError
+from tests.support.examples import examples
 
 from .lookups import class_of, record_types_of, uuid_of
 
@@ -173,7 +174,7 @@ def test_the_table_has_every_record_of_the_definitions() -> None:
 
 
 @given(st.data())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @pytest.mark.slow
 def test_every_coordinator_record_round_trips(data: st.DataObject) -> None:
     topic = data.draw(st.sampled_from(sorted(COORDINATOR_TOPICS)))
@@ -276,7 +277,7 @@ def test_a_topic_without_such_records_is_a_configuration_error() -> None:
         (CoordinatorRecord(OffsetCommitValue()), "OffsetCommitValue is not the key"),
         (
             CoordinatorRecord(KEY, ConsumerGroupMetadataValue()),
-            "OffsetCommitKey goes with OffsetCommitValue, not with ConsumerGroupMetadataValue",
+            "OffsetCommitKey needs OffsetCommitValue, not ConsumerGroupMetadataValue",
         ),
         (CoordinatorRecord(KEY, commit(), 5), "version 5 is not one of 0 to 4"),
         (CoordinatorRecord(KEY, commit(), 3.0), "a version is a whole number, not float"),  # type: ignore[arg-type]  # on purpose

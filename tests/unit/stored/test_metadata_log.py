@@ -24,6 +24,7 @@ from kproto.stored.metadata_log import (
 )
 from kproto.testing.strategies import messages
 from kproto.wire.errors import ConfigurationError, DecodeError, EncodeError
+from tests.support.examples import examples
 
 from .lookups import class_of, record_types_of, uuid_of
 
@@ -72,7 +73,7 @@ def test_the_table_has_every_record_of_the_definitions() -> None:
 
 
 @given(st.data())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_every_metadata_record_round_trips(data: st.DataObject) -> None:
     topic = data.draw(st.sampled_from(sorted(METADATA_TOPICS)))
     cls = class_of(data.draw(st.sampled_from(sorted(METADATA_TOPICS[topic].values()))))

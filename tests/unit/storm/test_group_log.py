@@ -20,7 +20,7 @@ from kproto.messages.group_metadata_value import MemberMetadata
 from kproto.stored.coordinator_records import CoordinatorRecord
 from tools.storm.group_log import (
     Conversions,
-    Written,
+    GroupRecord,
     commits_of,
     conversions_of,
     left_behind,
@@ -38,8 +38,8 @@ def classic(*members: str) -> CoordinatorRecord:
     return CoordinatorRecord(GroupMetadataKey(group="g"), value)
 
 
-def written(*records: CoordinatorRecord) -> list[Written]:
-    return [Written(at, float(at), record) for at, record in enumerate(records)]
+def written(*records: CoordinatorRecord) -> list[GroupRecord]:
+    return [GroupRecord(at, float(at), record) for at, record in enumerate(records)]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tests how a storm tells members that fail by a known fault of their client from others."""
+"""Tests how a storm recognizes members that fail by a known fault of their client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tools.storm import Plan, running
 from tools.storm.protocols import assignor_of
-from tools.storm.running import Group, Running
+from tools.storm.running import Group, MemberProcess
 
 AIOKAFKA = "aiokafka.errors.KafkaError: KafkaError: RebalanceInProgressError()"
 BROKER = (
@@ -43,7 +43,7 @@ def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Group:
 def test_an_end_by_a_known_fault_is_recognized(
     group: Group, kind: str, version: str, words: str, is_known: bool
 ) -> None:
-    member = Running("kproto", 1, group._replace(version=version))
+    member = MemberProcess("kproto", 1, group._replace(version=version))
     member.kill()
     member.member.harmed.clear()
     member.kind = kind
@@ -57,7 +57,7 @@ def test_a_starting_member_gets_no_signal_to_be_slow(
 ) -> None:
     """The signal would end a process that has not installed its handler yet."""
     monkeypatch.setattr(running, "KINDS", {"kproto": "none"})
-    member = Running("kproto", 1, group)
+    member = MemberProcess("kproto", 1, group)
     signals: list[int] = []
     monkeypatch.setattr(member._process, "send_signal", signals.append)
     member.be_slow()

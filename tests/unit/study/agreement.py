@@ -1,6 +1,6 @@
 """Compares the annotated tree of a message with the generated classes and with `explain`.
 
-The tree is made by an independent reader, so each of them tests the others.
+An independent reader makes the tree, so the tree, the classes and `explain` test each other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["check_agreement", "check_every_byte", "check_values", "message_fault
 
 
 def message_fault(root: Node) -> Fault | None:
-    """Returns the fault that `decode` must have found."""
+    """Returns the fault that `decode` must find, or None if `decode` must succeed."""
     return next((fault for fault in faults(root) if fault.layer == "message"), None)
 
 
@@ -37,7 +37,7 @@ def check_agreement(cls: type[Message], version: int, data: bytes) -> Node:
 
 
 def check_every_byte(root: Node, data: bytes) -> None:
-    """Checks that each byte belongs to one node, and each node spans its children."""
+    """Checks that `own_bytes` of all nodes are `data`, and that children fill their parents."""
     own = [node for node in nodes(root) if not node.buffer]
     assert b"".join(node.own_bytes for node in own) == data
     for node in nodes(root):

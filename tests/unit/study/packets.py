@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import dpkt
 
-from kproto.study.tcp_streams import Segment
+from kproto.study.tcp_streams import TcpSegment
 
 __all__ = ["FORMATS", "LINKS", "Link", "connection", "file_of"]
 
@@ -24,16 +24,16 @@ def connection(
     numbers: tuple[int, int] = (1000, (1 << 32) - 100),
     client: tuple[str, int] = CLIENT,
     broker: tuple[str, int] = BROKER,
-) -> list[Segment]:
+) -> list[TcpSegment]:
     """Returns the segments of a connection with these frames, from its SYN to its FIN."""
-    segments: list[Segment] = []
+    segments: list[TcpSegment] = []
     nexts = {client: numbers[0], broker: numbers[1]}
 
     def send(source: tuple[str, int], data: bytes = b"", **flags: bool) -> None:
         target = broker if source == client else client
         is_first = flags.get("syn", False) and source == client
         segments.append(
-            Segment(
+            TcpSegment(
                 START_US + 1000 * len(segments),
                 source,
                 target,
@@ -60,7 +60,7 @@ def connection(
     return segments
 
 
-def _tcp(segment: Segment) -> Any:
+def _tcp(segment: TcpSegment) -> Any:
     flags = dpkt.tcp.TH_SYN * segment.is_syn | dpkt.tcp.TH_FIN * segment.is_fin
     if segment.acknowledged is not None:
         flags |= dpkt.tcp.TH_ACK
@@ -74,12 +74,12 @@ def _tcp(segment: Segment) -> Any:
     )
 
 
-def ip4(segment: Segment) -> bytes:
+def ip4(segment: TcpSegment) -> bytes:
     source, target = (bytes(map(int, end[0].split("."))) for end in segment[1:3])
     return bytes(dpkt.ip.IP(src=source, dst=target, p=6, data=_tcp(segment)))
 
 
-def ip6(segment: Segment) -> bytes:
+def ip6(segment: TcpSegment) -> bytes:
     ends = [b"\xfd" + bytes(11) + bytes(map(int, end[0].split("."))) for end in segment[1:3]]
     tcp = bytes(_tcp(segment))
     return struct.pack(">IHBB", 6 << 28, len(tcp), 6, 64) + ends[0] + ends[1] + tcp
@@ -92,7 +92,7 @@ class Link(NamedTuple):
     """A link type, and the function that builds a packet for it."""
 
     number: int
-    packet: Callable[[Segment], bytes]
+    packet: Callable[[TcpSegment], bytes]
 
 
 LINKS = {
@@ -109,8 +109,8 @@ LINKS = {
 }
 
 
-def _by_dpkt(writer: Any) -> Callable[[Iterable[Segment], Link], bytes]:
-    def write(segments: Iterable[Segment], link: Link) -> bytes:
+def _by_dpkt(writer: Any) -> Callable[[Iterable[TcpSegment], Link], bytes]:
+    def write(segments: Iterable[TcpSegment], link: Link) -> bytes:
         file = io.BytesIO()
         out = writer(file, link.number)
         for segment in segments:
@@ -129,7 +129,7 @@ def _pcap(file: io.BytesIO, link: int) -> Any:
     return dpkt.pcap.Writer(file, linktype=link)
 
 
-def _big_endian_nanoseconds(segments: Iterable[Segment], link: Link) -> bytes:
+def _big_endian_nanoseconds(segments: Iterable[TcpSegment], link: Link) -> bytes:
     out = struct.pack(">IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, link.number)
     for segment in segments:
         data = link.packet(segment)
@@ -144,7 +144,7 @@ def _block(kind: int, body: bytes, order: str) -> bytes:
     return struct.pack(order + "I", kind) + size + body + size
 
 
-def _two_interfaces(segments: Iterable[Segment], link: Link) -> bytes:
+def _two_interfaces(segments: Iterable[TcpSegment], link: Link) -> bytes:
     """Returns a big-endian pcapng file in nanoseconds; its second interface has the packets."""
     out = _block(0x0A0D0D0A, struct.pack(">IHHq", 0x1A2B3C4D, 1, 0, -1), ">")
     out += _block(1, struct.pack(">HHI", 147, 0, 0), ">")
@@ -165,6 +165,6 @@ FORMATS = {
 }
 
 
-def file_of(segments: Iterable[Segment], link: str = "Ethernet", form: str = "pcap") -> bytes:
+def file_of(segments: Iterable[TcpSegment], link: str = "Ethernet", form: str = "pcap") -> bytes:
     """Returns a capture file of these segments."""
     return FORMATS[form](segments, LINKS[link])

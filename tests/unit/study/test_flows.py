@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from kproto.messages import ApiVersionsRequest, ApiVersionsResponse
 from kproto.protocol.connection import ClientConnection
 from kproto.protocol.framing import frame
-from kproto.study.conversations import Kind, Side
+from kproto.study.conversations import EventKind, Side
 from kproto.study.exchanges import (
     exchange_as_json,
     exchange_as_text,
-    opened,
+    exchange_with_messages,
     pair_exchanges,
     stats_as_table,
     stats_by_api,
@@ -28,8 +28,8 @@ from kproto.study.flows import (
     events_of_recording,
     events_of_segments,
 )
-from kproto.study.recording import Entry
-from kproto.study.tcp_streams import Segment
+from kproto.study.recording import RecordingEntry
+from kproto.study.tcp_streams import TcpSegment
 from tests.unit.study.packets import BROKER, connection
 from tests.unit.study.talk import frames
 
@@ -38,14 +38,16 @@ APIS = ["ApiVersions", "Metadata", "Produce", "Fetch"]
 
 def apis(passed: list[ConnectionEvent], side: Side) -> list[str]:
     return [
-        one.event.api for one in passed if one.event.side is side and one.event.kind is Kind.MESSAGE
+        one.event.api
+        for one in passed
+        if one.event.side is side and one.event.kind is EventKind.MESSAGE
     ]
 
 
 def test_a_connection_from_its_begin() -> None:
     passed = list(events_of_segments(connection(frames())))
     assert apis(passed, Side.CLIENT) == apis(passed, Side.BROKER) == APIS
-    assert {one.event.kind for one in passed} == {Kind.MESSAGE}
+    assert {one.event.kind for one in passed} == {EventKind.MESSAGE}
     assert {(one.client, one.broker) for one in passed} == {("10.0.0.1:50000", "10.0.0.2:9092")}
     # The latency is from the request's first segment to the response's last, 1 ms per segment.
     assert all((one.event.latency_us or 1000) % 1000 == 0 for one in passed)
@@ -56,8 +58,8 @@ def test_order_and_repetition_of_packets_change_nothing(seed: int, size: int) ->
     rng = random.Random(seed)
     segments = connection(frames(times=2), size=size)
     expected = list(events_of_segments(segments))
-    passed_by: list[Segment] = []
-    mixed: list[Segment] = []
+    passed_by: list[TcpSegment] = []
+    mixed: list[TcpSegment] = []
     for _, run in groupby(segments[3:-3], key=lambda segment: segment.source):
         # Shuffles the segments that one side sends in a row, and adds retransmissions.
         mine = list(run)
@@ -97,7 +99,7 @@ def test_a_packet_that_is_missing_is_told(lost: int) -> None:
 
 @given(st.sets(st.integers(3, 200), max_size=12), st.integers(20, 200), st.booleans())
 def test_missing_bytes_do_not_falsify_times(lost: set[int], size: int, are_idle: bool) -> None:
-    def times(segments: list[Segment]) -> set[tuple[int, int, int]]:
+    def times(segments: list[TcpSegment]) -> set[tuple[int, int, int]]:
         events = [one.event for one in events_of_segments(segments, frozenset({BROKER[1]}))]
         return {
             (event.request.time_us, event.time_us, event.latency_us)
@@ -129,14 +131,14 @@ def test_several_connections_and_others_than_kafka() -> None:
     assert other_traffic.connections == 1
     assert list(events_of_segments(mixed, frozenset({1234}))) == []
     to_80 = list(events_of_segments(mixed, frozenset({80})))
-    assert {one.event.kind for one in to_80} == {Kind.BYTES}
+    assert {one.event.kind for one in to_80} == {EventKind.BYTES}
 
 
 def test_the_begin_may_be_captured_behind_the_first_bytes() -> None:
     first, second, third, data, *rest = connection(frames())
     for mixed in ([data, first, second, third], [first, data, second, third]):
         passed = list(events_of_segments([*mixed, *rest]))
-        assert {(one.connection, one.event.kind) for one in passed} == {(1, Kind.MESSAGE)}
+        assert {(one.connection, one.event.kind) for one in passed} == {(1, EventKind.MESSAGE)}
         assert apis(passed, Side.CLIENT) == apis(passed, Side.BROKER) == APIS
 
 
@@ -153,7 +155,7 @@ def test_a_port_that_is_used_again() -> None:
 def test_a_reset_ends_it() -> None:
     segments = connection(frames()[:1])[:-3]
     reset = segments[-1]._replace(is_reset=True, data=b"")
-    after: list[Segment] = connection(frames(), client=("10.0.0.5", 5))
+    after: list[TcpSegment] = connection(frames(), client=("10.0.0.5", 5))
     later = [each._replace(time_us=each.time_us + 10_000_000) for each in after]
     passed = list(events_of_segments([*segments, reset, *later]))
     assert len(passed) == 10
@@ -164,9 +166,9 @@ def test_a_version_that_is_refused_is_listed_as_it_was_asked_for() -> None:
     refused = frame(asked[8:12], ApiVersionsResponse(error_code=35).encode(0))
     (line,) = pair_exchanges(events_of_segments(connection([(asked, refused)])))
     assert " ApiVersions v4 client='me' " in exchange_as_text(line)
-    assert exchange_as_text(line).endswith(" UNSUPPORTED_VERSION: answered in version 0")
+    assert exchange_as_text(line).endswith(" UNSUPPORTED_VERSION: the response has version 0")
     assert exchange_as_json(line)["version"] == 4
-    assert opened(line)["response"]["errorCode"] == 35
+    assert exchange_with_messages(line)["response"]["errorCode"] == 35
 
 
 def test_exchanges_and_their_sums() -> None:
@@ -178,8 +180,8 @@ def test_exchanges_and_their_sums() -> None:
         "me",
         {"NOT_LEADER_OR_FOLLOWER": 1},
     )
-    assert opened(listed[1])["response"]["brokers"][0]["host"] == "b1"
-    assert opened(listed[1])["request"]["topics"] == []
+    assert exchange_with_messages(listed[1])["response"]["brokers"][0]["host"] == "b1"
+    assert exchange_with_messages(listed[1])["request"]["topics"] == []
     stats = stats_by_api(listed)
     assert {name: each.count for name, each in stats.items()} == dict.fromkeys(APIS, 1)
     table = stats_as_table(stats)
@@ -190,15 +192,15 @@ def test_exchanges_and_their_sums() -> None:
 def test_a_recording_without_its_end() -> None:
     asked, answer = frames()[0]
     entries = [
-        Entry(1, 1, client="c:1", target="b:1"),
-        Entry(2, 1, Side.CLIENT, asked),
-        Entry(3, 2, Side.CLIENT, asked[:9]),
-        Entry(9, 1, Side.BROKER, answer),
-        Entry(9, 1, Side.CLIENT, frames()[1][0]),
+        RecordingEntry(1, 1, client="c:1", target="b:1"),
+        RecordingEntry(2, 1, Side.CLIENT, asked),
+        RecordingEntry(3, 2, Side.CLIENT, asked[:9]),
+        RecordingEntry(9, 1, Side.BROKER, answer),
+        RecordingEntry(9, 1, Side.CLIENT, frames()[1][0]),
     ]
     listed = list(pair_exchanges(events_of_recording(entries)))
     kinds = [(each.connection_event.connection, each.event.kind) for each in listed]
-    assert kinds == [(1, Kind.MESSAGE), (1, Kind.UNANSWERED), (2, Kind.BYTES)]
+    assert kinds == [(1, EventKind.MESSAGE), (1, EventKind.UNANSWERED), (2, EventKind.BYTES)]
     assert listed[0].event.latency_us == 7
     assert listed[0].connection_event.client == "c:1"
 

@@ -57,7 +57,10 @@ def response_frame(message: Message, version: int) -> bytes:
 
 @contextlib.asynccontextmanager
 async def tapped() -> AsyncIterator[tuple[str, list[bytearray], list[bytearray]]]:
-    """Yields a broker behind a proxy, and the bytes of each side, one buffer per connection."""
+    """Yields the address of a proxy to a broker, and the bytes of the clients and of the broker.
+
+    Each side has one buffer per connection.
+    """
     asked: list[bytearray] = []
     answered: list[bytearray] = []
     target: list[int] = []
@@ -181,7 +184,7 @@ def test_a_frame_that_is_cut_or_too_long() -> None:
     assert faults(cut)[0].path == "size"
     check_every_byte(cut, whole[:-2])
     longer = annotate_frame(whole + b"xx", part="frame")
-    assert faults(longer)[0].reason == "18 bytes are announced and 20 are here".replace(
+    assert faults(longer)[0].reason == "the size is 18, but 20 bytes follow it".replace(
         "18", str(len(whole) - 4)
     ).replace("20", str(len(whole) - 2))
     check_every_byte(longer, whole + b"xx")

@@ -31,7 +31,7 @@ from kproto.study import (
 )
 from kproto.study.node import Node
 from kproto.testing.instances import Fill, instance
-from tests.support.selection import seeds
+from tests.support.selection import rest_slow, seeds
 from tests.unit.messages.catalogue import NAMES, class_of
 from tests.unit.messages.test_broken_bytes import mutations
 
@@ -81,7 +81,7 @@ def frames(source: random.Random) -> Iterator[tuple[bytes, type[Message], int]]:
 
 
 def answer(data: bytes, cls: type[Message], version: int, source: random.Random) -> Node:
-    """Returns the tree of the bytes, by a random function of the API."""
+    """Returns the tree that a random `annotate` function makes from the bytes."""
     topic = source.choice(TOPICS)
     match source.randrange(4):
         case 0 if issubclass(cls, Request):
@@ -112,6 +112,7 @@ def play(seed: int, count: int) -> None:
             return
 
 
+@pytest.mark.slow
 def test_mutated_frames() -> None:
     play(1, 1500)
 
@@ -122,6 +123,7 @@ def test_a_million_mutated_frames(seed: int) -> None:
     play(100 + seed, 50_000)
 
 
+@pytest.mark.slow
 def test_random_bytes() -> None:
     source = random.Random(3)
     for _ in range(1500):
@@ -131,7 +133,7 @@ def test_random_bytes() -> None:
 
 
 def repeated(size: int) -> list[tuple[str, int, bytes]]:
-    """Returns bytes of about `size` that yield as many nodes as possible."""
+    """Returns (message, version, bytes); about `size` bytes yield as many nodes as possible."""
     count, topics = size // 3, size // 6
     many_tags = b"".join(
         (0x80 | tag & 0x7F).to_bytes(1, "big") + (tag >> 7).to_bytes(1, "big") + b"\0"
@@ -164,7 +166,7 @@ def calls(name: str, version: int, data: bytes) -> int:
     return count
 
 
-@pytest.mark.parametrize("index", range(4))
+@pytest.mark.parametrize("index", rest_slow(range(4), 0, 1))
 @pytest.mark.slow
 def test_work_is_linear(index: int) -> None:
     name, version, small = repeated(6_000)[index]

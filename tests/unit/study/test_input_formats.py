@@ -153,7 +153,7 @@ def test_a_dump_that_lacks_a_line_is_no_hex() -> None:
     for write in (tcpdump, od, xxd):
         lines = write(bytes(range(0xA0, 0xFF))).splitlines()
         lines = [line.split("  ...")[0] for line in lines]  # xxd without its text column
-        with pytest.raises(ConfigurationError, match="offsets do not add up"):
+        with pytest.raises(ConfigurationError, match="offsets do not match"):
             read_bytes("\n".join(lines[:2] + lines[3:]).encode())
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kproto.study.flows import events_of_segments
 from kproto.study.ip_fragments import MAX_AGE_US, Fragment, FragmentReassembler, PacketId
 from kproto.study.pcap import SkippedPackets, read_segments
-from kproto.study.tcp_streams import Segment
+from kproto.study.tcp_streams import TcpSegment
 from tests.unit.study.packets import LINKS, connection, file_of, ip4, ip6
 from tests.unit.study.talk import frames
 
@@ -164,7 +164,7 @@ def test_held_fragments_are_bounded(numbers: list[int], by_bytes: bool) -> None:
 # --- in captures --------------------------------------------------------------------------------
 
 
-def ip4_pieces(segment: Segment, number: int, size: int = 64) -> list[bytes]:
+def ip4_pieces(segment: TcpSegment, number: int, size: int = 64) -> list[bytes]:
     """Returns the fragments of a packet, as a router makes them."""
     whole = ip4(segment)
     head, payload = bytearray(whole[:20]), whole[20:]
@@ -177,7 +177,7 @@ def ip4_pieces(segment: Segment, number: int, size: int = 64) -> list[bytes]:
     return made
 
 
-def ip6_pieces(segment: Segment, number: int, size: int = 64) -> list[bytes]:
+def ip6_pieces(segment: TcpSegment, number: int, size: int = 64) -> list[bytes]:
     """Returns IPv6 fragments of a packet; an options header precedes the fragment header."""
     whole = ip6(segment)
     addresses, payload = whole[8:40], whole[40:]

@@ -14,7 +14,8 @@ from kproto.study import annotate, nodes
 from kproto.testing.instances import instances
 from kproto.testing.strategies import any_message
 from tests.support.environment import ROOT
-from tests.unit.messages.catalogue import SOME_EVERYDAY, SOME_QUICK, class_of
+from tests.support.examples import examples
+from tests.unit.messages.catalogue import FEW_EVERYDAY, SOME_EVERYDAY, class_of
 from tests.unit.messages.test_broken_bytes import mutations, truncations
 
 from .agreement import check_agreement, check_values, message_fault
@@ -22,7 +23,7 @@ from .agreement import check_agreement, check_values, message_fault
 VECTORS = sorted((ROOT / "tests" / "vectors").glob("*.jsonl"))
 
 
-@pytest.mark.parametrize("name", SOME_QUICK)
+@pytest.mark.parametrize("name", SOME_EVERYDAY)
 def test_every_value_is_what_the_class_decodes(name: str) -> None:
     cls = class_of(name)
     for version in cls.VALID_VERSIONS:
@@ -33,7 +34,7 @@ def test_every_value_is_what_the_class_decodes(name: str) -> None:
             check_values(cls, version, cls.decode(data, version), root)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(any_message())
 def test_any_message(drawn: tuple[Message, int]) -> None:
     message, version = drawn
@@ -42,8 +43,7 @@ def test_any_message(drawn: tuple[Message, int]) -> None:
     check_values(type(message), version, type(message).decode(data, version), root)
 
 
-@pytest.mark.parametrize("name", SOME_EVERYDAY)
-@pytest.mark.slow
+@pytest.mark.parametrize("name", FEW_EVERYDAY)
 def test_broken_bytes_have_the_fault_that_decode_tells(name: str) -> None:
     cls = class_of(name)
     source = random.Random(name)
@@ -67,6 +67,7 @@ def test_the_golden_vectors(path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_memory_is_bounded_and_what_is_left_out_is_read() -> None:
     cls = class_of("MetadataRequest")
     count = 50_000

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from kproto.study.conversations import Side
 from kproto.study.recording import (
     DEFAULT_MAX_RECORDED_BYTES,
-    Entry,
     Recorder,
+    RecordingEntry,
     is_recording,
     read_recording,
 )
@@ -22,20 +22,20 @@ from kproto.wire.errors import ConfigurationError, DecodeError
 
 ENTRIES = st.one_of(
     st.builds(
-        Entry,
+        RecordingEntry,
         st.integers(0, 2**60),
         st.integers(1, 9),
         st.sampled_from(list(Side)),
         st.binary(min_size=1, max_size=50),
     ),
     st.builds(
-        lambda us, c, text: Entry(us, c, client=text, target="b:1"),
+        lambda us, c, text: RecordingEntry(us, c, client=text, target="b:1"),
         st.integers(0, 9),
         st.integers(1, 9),
         st.text(st.characters(codec="utf-8")),
     ),
     st.builds(
-        lambda us, c, text: Entry(us, c, closed=text),
+        lambda us, c, text: RecordingEntry(us, c, closed=text),
         st.integers(0, 9),
         st.integers(1, 9),
         st.text(st.characters(codec="utf-8")),
@@ -43,7 +43,7 @@ ENTRIES = st.one_of(
 )
 
 
-def recorded(entries: list[Entry], max_bytes: int = DEFAULT_MAX_RECORDED_BYTES) -> bytes:
+def recorded(entries: list[RecordingEntry], max_bytes: int = DEFAULT_MAX_RECORDED_BYTES) -> bytes:
     file = io.BytesIO()
     recorder = Recorder(file, max_bytes)
     for entry in entries:
@@ -53,7 +53,7 @@ def recorded(entries: list[Entry], max_bytes: int = DEFAULT_MAX_RECORDED_BYTES) 
 
 @given(st.lists(ENTRIES, max_size=8), st.data())
 def test_it_gives_back_what_was_written_before_it_was_cut(
-    entries: list[Entry], data: st.DataObject
+    entries: list[RecordingEntry], data: st.DataObject
 ) -> None:
     whole = recorded(entries)
     assert list(read_recording(io.BytesIO(whole))) == entries
@@ -65,13 +65,17 @@ def test_it_gives_back_what_was_written_before_it_was_cut(
 
 def test_much_in_one_entry_is_several_lines() -> None:
     large = bytes(range(256)) * 8_000
-    found = list(read_recording(io.BytesIO(recorded([Entry(1, 2, Side.BROKER, large)]))))
+    found = list(read_recording(io.BytesIO(recorded([RecordingEntry(1, 2, Side.BROKER, large)]))))
     assert len(found) == 3
     assert b"".join(entry.data for entry in found) == large
 
 
-@given(st.builds(Entry, st.integers(), st.integers(), st.sampled_from(list(Side)), st.binary()))
-def test_bytes_are_a_line_of_json(entry: Entry) -> None:
+@given(
+    st.builds(
+        RecordingEntry, st.integers(), st.integers(), st.sampled_from(list(Side)), st.binary()
+    )
+)
+def test_bytes_are_a_line_of_json(entry: RecordingEntry) -> None:
     _, *lines = recorded([entry]).splitlines()
     assert len(lines) == bool(entry.data)
     for line in lines:
@@ -82,7 +86,7 @@ def test_bytes_are_a_line_of_json(entry: Entry) -> None:
 
 
 def test_it_is_no_larger_than_its_bound() -> None:
-    entries = [Entry(n, 1, Side.CLIENT, bytes(100)) for n in range(100)]
+    entries = [RecordingEntry(n, 1, Side.CLIENT, bytes(100)) for n in range(100)]
     for bound in (24, 1_000, 5_000):
         written = recorded(entries, bound)
         assert len(written) <= bound
@@ -99,7 +103,7 @@ def test_a_file_that_takes_less_ends_it() -> None:
 
     recorder = Recorder(Full())
     with pytest.raises(OSError, match="No space left"):
-        recorder.write(Entry(1, 1, closed="x" * 50))
+        recorder.write(RecordingEntry(1, 1, closed="x" * 50))
     assert recorder.is_full
 
 
@@ -123,7 +127,7 @@ def test_a_wrong_line_is_named(line: bytes, reason: str) -> None:
 
 @pytest.mark.parametrize("head", [b"", b"\xd4\xc3\xb2\xa1", b'{"kproto_recording": 2}\n'])
 def test_other_files_are_refused(head: bytes) -> None:
-    with pytest.raises(DecodeError, match="line 1 is not that of a recording"):
+    with pytest.raises(DecodeError, match="line 1 is not the first line of a recording"):
         list(read_recording(io.BytesIO(head)))
     assert is_recording(recorded([]))
     assert not is_recording(b"\xd4\xc3\xb2\xa1")

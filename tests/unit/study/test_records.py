@@ -24,6 +24,8 @@ from kproto.study import Node, annotate, annotate_records, faults, nodes
 from kproto.testing.strategies import record_batches
 from kproto.wire.errors import CorruptBatchError
 from tests.support.environment import ROOT
+from tests.support.examples import examples
+from tests.support.selection import rest_slow
 from tests.unit.messages.test_broken_bytes import mutations
 
 from .agreement import check_every_byte
@@ -49,7 +51,7 @@ def batch(compression: str = "none", count: int = 3, **more: object) -> bytes:
 
 
 def shown(root: Node) -> list[tuple[object, ...]]:
-    """Returns offset, timestamp, key, value and headers of each magic 2 record in the tree."""
+    """Returns offset, key, value and headers of each magic 2 record in the tree."""
     found: list[tuple[object, ...]] = []
     for node in nodes(root):
         if node.kind == "record":
@@ -107,7 +109,7 @@ def test_every_record_is_there(compression: str) -> None:
         assert node.buffer in ("records[0].records", "records[1].records")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(record_batches())
 def test_any_batch(data: bytes) -> None:
     root = annotate_records(data)
@@ -137,7 +139,7 @@ def test_message_sets(magic: int, compression: str) -> None:
     check_every_byte(root, data)
 
 
-@pytest.mark.parametrize("compression", CODECS)
+@pytest.mark.parametrize("compression", rest_slow(CODECS, 1))
 def test_a_fault_is_found_where_the_records_are_refused(compression: str) -> None:
     source = random.Random(compression)
     sets = [batch(compression, 4)]
@@ -194,7 +196,7 @@ def test_decompression_is_bounded() -> None:
     assert all("bound" in fault.reason for fault in found)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=120))
 def test_any_bytes_are_records_or_have_a_fault(data: bytes) -> None:
     root = annotate_records(data)

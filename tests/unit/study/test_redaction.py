@@ -25,7 +25,7 @@ from kproto.messages.metadata_request import MetadataRequest
 from kproto.protocol.connection import ClientConnection, read_request
 from kproto.protocol.framing import frame
 from kproto.proxy.event_log import event_as_text
-from kproto.study.conversations import Conversation, Event, Kind, Side
+from kproto.study.conversations import ConversationSplitter, EventKind, Side, TrafficEvent
 from kproto.study.redaction import redact_frame, redacted_json
 from kproto.study.secret_fields import HIDDEN, has_secrets
 from tests.unit.study.talk import Step, frames
@@ -56,9 +56,9 @@ REQUESTS = [
 ]
 
 
-def event_of(request: Request[Any], version: int) -> Event:
+def event_of(request: Request[Any], version: int) -> TrafficEvent:
     _, asked = ClientConnection("me").send(request, version)
-    (event,) = Conversation().feed(Side.CLIENT, 0, asked)
+    (event,) = ConversationSplitter().feed(Side.CLIENT, 0, asked)
     return event
 
 
@@ -97,7 +97,7 @@ def test_answers_have_secrets_too() -> None:
             0,
         ),
     ]
-    talk = Conversation()
+    talk = ConversationSplitter()
     for asked, answer in frames(steps):
         talk.feed(Side.CLIENT, 0, asked)
         (event,) = talk.feed(Side.BROKER, 0, answer)
@@ -108,22 +108,22 @@ def test_answers_have_secrets_too() -> None:
 def test_unreadable_bytes_that_may_be_secret_are_hidden() -> None:
     _, asked = ClientConnection("me").send(SaslAuthenticateRequest(auth_bytes=SECRET), 2)
     cut = frame(asked[4:-3])
-    (broken,) = Conversation().feed(Side.CLIENT, 0, cut)
-    assert broken.kind is Kind.BROKEN
+    (broken,) = ConversationSplitter().feed(Side.CLIENT, 0, cut)
+    assert broken.kind is EventKind.BROKEN
     assert redact_frame(broken) == cut[:12] + b"*" * (len(cut) - 12)
     future = frame(b"\0\x24\0\x63", asked[8:])  # no definition has this version
-    (unknown,) = Conversation().feed(Side.CLIENT, 0, future)
-    assert unknown.kind is Kind.UNKNOWN
+    (unknown,) = ConversationSplitter().feed(Side.CLIENT, 0, future)
+    assert unknown.kind is EventKind.UNKNOWN
     assert SECRET not in redact_frame(unknown)
-    (raw,) = Conversation().feed(Side.CLIENT, 0, b"\xff\xff\xff\xff" + SECRET)
+    (raw,) = ConversationSplitter().feed(Side.CLIENT, 0, b"\xff\xff\xff\xff" + SECRET)
     assert SECRET not in redact_frame(raw)
 
 
 def test_unknown_message_is_hidden_after_its_header() -> None:
-    talk = Conversation()
+    talk = ConversationSplitter()
     future = frame(b"\0\xff\0\1\0\0\0\7\0\2me" + SECRET)
     (unknown,) = talk.feed(Side.CLIENT, 0, future)
-    assert unknown.kind is Kind.UNKNOWN
+    assert unknown.kind is EventKind.UNKNOWN
     assert redact_frame(unknown) == future[: -len(SECRET)] + b"*" * len(SECRET)
     answer = frame(b"\0\0\0\7" + SECRET)
     (told,) = talk.feed(Side.BROKER, 0, answer)
@@ -131,8 +131,8 @@ def test_unknown_message_is_hidden_after_its_header() -> None:
 
 
 def test_a_token_without_a_handshake_is_not_told() -> None:
-    (token,) = Conversation().feed(Side.CLIENT, 0, frame(b"\x60\x31" + SECRET * 2))
-    assert token.kind is Kind.BROKEN
+    (token,) = ConversationSplitter().feed(Side.CLIENT, 0, frame(b"\x60\x31" + SECRET * 2))
+    assert token.kind is EventKind.BROKEN
     assert redact_frame(token) == token.data[:8] + b"*" * (len(token.data) - 8)
     number = int.from_bytes(SECRET[2:6], "big")
     assert str(number) not in event_as_text(token, 1)
@@ -142,9 +142,9 @@ def test_a_token_without_a_handshake_is_not_told() -> None:
 def test_bytes_after_a_body_with_a_secret_are_hidden() -> None:
     _, asked = ClientConnection("me").send(SaslAuthenticateRequest(auth_bytes=b"x"), 1)
     more = frame(asked[4:] + SECRET)
-    talk = Conversation()
+    talk = ConversationSplitter()
     (event,) = talk.feed(Side.CLIENT, 0, more)
-    assert event.kind is Kind.MESSAGE
+    assert event.kind is EventKind.MESSAGE
     assert redact_frame(event) == more[: -len(SECRET) - 1] + b"*" * (len(SECRET) + 1)
     body = SaslAuthenticateResponse(auth_bytes=b"x").encode(1)
     answer = frame(asked[8:12] + body + SECRET)

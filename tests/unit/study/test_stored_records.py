@@ -37,11 +37,12 @@ from kproto.stored.metadata_log import (
     encode_metadata_record,
 )
 from kproto.study import Node, annotate, annotate_records, faults, nodes, stored_records, to_json
-from kproto.study.node import Budget
+from kproto.study.node import TreeSizeLimit
 from kproto.study.records_context import RecordsContext
 from kproto.testing.strategies import messages
 from kproto.wire.errors import DecodeError
 from kproto.wire.uuid import Uuid
+from tests.support.examples import examples
 from tests.unit.stored.lookups import class_of
 
 from .agreement import check_every_byte, check_values
@@ -67,7 +68,7 @@ def control_nodes(key: bytes | None, value: bytes | None) -> tuple[Node, Node]:
         made.append(
             Node(name, name, "bytes", 0, held, size=len(held), own_size=len(held), value=content)
         )
-    stored_records.open_control_record(made[0], made[1], Budget())
+    stored_records.open_control_record(made[0], made[1], TreeSizeLimit())
     return made[0], made[1]
 
 
@@ -80,8 +81,9 @@ def test_the_table_of_control_records_is_that_of_stored() -> None:
     } == control_records._MARKERS
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
+@pytest.mark.slow
 def test_every_coordinator_record(data: st.DataObject) -> None:
     topic = data.draw(st.sampled_from(sorted(COORDINATOR_TOPICS)))
     name = data.draw(st.sampled_from(sorted(COORDINATOR_TOPICS[topic].values())))
@@ -96,8 +98,9 @@ def test_every_coordinator_record(data: st.DataObject) -> None:
     check_values(value_class, version, value, value_node.children[1])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
+@pytest.mark.slow
 def test_every_metadata_record(data: st.DataObject) -> None:
     topic = data.draw(st.sampled_from(sorted(METADATA_TOPICS)))
     cls = class_of(data.draw(st.sampled_from(sorted(METADATA_TOPICS[topic].values()))))
@@ -115,7 +118,7 @@ beginnings = st.sampled_from(
 almost = st.builds(lambda start, rest: start + rest, beginnings, bits)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(almost, st.none() | almost)
 @pytest.mark.slow
 def test_broken_records_are_faults(key: bytes, value: bytes | None) -> None:
@@ -235,5 +238,5 @@ def test_subscriptions_of_a_group_are_opened() -> None:
 
 
 def test_opening_is_of_one_topic() -> None:
-    assert RecordsContext(Budget(), topic=METADATA).has_secrets
-    assert not RecordsContext(Budget(), topic=GROUPS).has_secrets
+    assert RecordsContext(TreeSizeLimit(), topic=METADATA).has_secrets
+    assert not RecordsContext(TreeSizeLimit(), topic=GROUPS).has_secrets

@@ -44,6 +44,7 @@ from kproto.testing.strategies import (
 )
 from kproto.wire.errors import ConfigurationError, EncodeError
 from kproto.wire.uuid import ZERO_UUID
+from tests.support.examples import examples
 from tests.unit.messages.catalogue import SOME_EVERYDAY
 
 #: An argument that only a caller without a type checker can pass.
@@ -71,7 +72,7 @@ def find(
     simplest: bool = False,
     examples: int = 3000,
 ) -> Any:
-    """Returns the simplest value that satisfies `wanted`, or the first one found."""
+    """Returns a value that satisfies `wanted`: the first one found, or the simplest."""
     phases = [Phase.generate, Phase.shrink] if simplest else [Phase.generate]
     bounded = settings(max_examples=examples, derandomize=True, database=None, phases=phases)
     return hypothesis.find(values, lambda value: bool(wanted(value)), settings=bounded)
@@ -115,14 +116,15 @@ def refuse(drawn: InvalidMessage[Any]) -> None:
 
 
 @given(message_classes().flatmap(invalid))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @pytest.mark.slow
 def test_an_invalid_message_names_the_field_at_fault(drawn: InvalidMessage[Message]) -> None:
     refuse(drawn)
 
 
 @given(message_classes(), st.data())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
+@pytest.mark.slow
 def test_a_message_for_several_versions_round_trips_in_each(
     cls: type[Message], data: st.DataObject
 ) -> None:
@@ -134,6 +136,7 @@ def test_a_message_for_several_versions_round_trips_in_each(
 
 @given(any_message())
 @settings(max_examples=30)
+@pytest.mark.slow
 def test_any_message_has_a_valid_version(drawn: tuple[Message, int]) -> None:
     message, version = drawn
     assert version in message.VALID_VERSIONS
@@ -154,6 +157,10 @@ def test_the_simplest_pair_has_the_lowest_version() -> None:
         OffsetCommitRequest(),
         lowest,
     )
+
+
+#: Corner cases that need many draws.
+LONG = [pytest.mark.slow, pytest.mark.thorough]
 
 
 @pytest.mark.parametrize(
@@ -192,7 +199,7 @@ def test_the_simplest_pair_has_the_lowest_version() -> None:
             messages(MetadataRequest, 12),
             lambda it: any(len(topic.name or "") == 32767 for topic in it.topics or ()),
             id="the longest text",
-            marks=pytest.mark.slow,
+            marks=LONG,
         ),
         pytest.param(
             messages(MetadataRequest, 12),
@@ -220,7 +227,7 @@ def test_the_simplest_pair_has_the_lowest_version() -> None:
             encodable(FetchRequest),
             lambda it: it[1] == 18 and it[0].topics,
             id="the last version",
-            marks=pytest.mark.slow,
+            marks=LONG,
         ),
         pytest.param(
             messages(ProduceRequest, 9),
@@ -231,14 +238,14 @@ def test_the_simplest_pair_has_the_lowest_version() -> None:
                 if partition.records and len(partition.records) > 61 and partition.records[16] == 2
             ),
             id="a record batch",
-            marks=pytest.mark.slow,
+            marks=LONG,
         ),
         *[
             pytest.param(
                 WRONG_IN_SOME,
                 lambda it, why=why: why in it.reason,
                 id=why,
-                marks=[pytest.mark.slow] if why in RARE else [],
+                marks=LONG if why in RARE else pytest.mark.slow,
             )
             for why in (
                 "an object of another kind",
@@ -248,21 +255,22 @@ def test_the_simplest_pair_has_the_lowest_version() -> None:
                 "too long",
                 "a lone surrogate",
                 "an element: ",
-                "not at its default",
+                "not the default",
                 "not flexible",
-                "no tag number",
+                "not a tag number",
             )
         ],
         pytest.param(
             invalid(MetadataRequest, 12),
             lambda it: "not of 16 bytes" in it.reason,
             id="not of 16 bytes",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             invalid(FetchRequest, 17),
             lambda it: "known field" in it.reason,
             id="a known tag twice",
-            marks=pytest.mark.slow,
+            marks=LONG,
         ),
         pytest.param(
             invalid(MetadataRequest, 12),
@@ -282,6 +290,7 @@ def test_every_corner_case_is_drawn(
     assert wanted(found)
 
 
+@pytest.mark.slow
 def test_find_fails_for_values_that_are_never_drawn() -> None:
     with pytest.raises(NoSuchExample):
         find(messages(MetadataRequest, 0), lambda it: it.topics is None, examples=200)
@@ -363,7 +372,7 @@ def test_record_batches_are_complete(data: bytes) -> None:
         ),
         (
             lambda: messages(MetadataRequest, 12, topics=NO_STRATEGY),
-            "wants a strategy, not NoneType",
+            "needs a strategy, not NoneType",
         ),
         (lambda: encodable(MetadataRequest, topics=NO_STRATEGY), r"put st.just\(\) around it"),
         (lambda: structs(MetadataRequestTopic, 77), "has versions 0 to 13, not 77"),

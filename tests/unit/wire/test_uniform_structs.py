@@ -81,7 +81,7 @@ def test_missing_bytes_are_found() -> None:
     data = STRUCT * 5
     for end in range(len(data)):
         if end < len(STRUCT) - 2:
-            # An IndexError is allowed: reading the struct normally finds the fault.
+            # An IndexError is allowed: the usual reading of the struct then finds the fault.
             try:
                 assert UniformStructs(*PARTS).of(data[:end], 0, 5) is None
             except IndexError:

@@ -1,4 +1,4 @@
-"""Tests unsigned varints: every 32-bit number, and the limit for a broken varint."""
+"""Tests unsigned varints of 32 bits: their encodings, refused numbers, and broken varints."""
 
 from __future__ import annotations
 

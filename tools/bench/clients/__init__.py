@@ -1,4 +1,4 @@
-"""One module per client, all with the same works (measured functions), and their shared code.
+"""Has a module per client with the works of the client: the functions that are measured.
 
-`worker` runs one work.
+Works of different clients that do the same have the same name. `worker` runs one work.
 """

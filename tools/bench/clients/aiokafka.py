@@ -1,4 +1,4 @@
-"""The works of the bench for aiokafka, with idempotence."""
+"""The functions that the bench measures for aiokafka, with idempotence."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .task import (
     ROUNDS,
     SENDS_TO_WARM,
     VALUE,
-    Measured,
     Meter,
-    Reading,
+    ReadMeter,
     Task,
+    TimePerRecord,
     Works,
     chunks,
     keys,
@@ -55,7 +55,7 @@ async def consumer_of(task: Task) -> AsyncIterator[Any]:
         await consumer.stop()
 
 
-async def produce(task: Task) -> Measured:
+async def produce(task: Task) -> TimePerRecord:
     """Calls `send` for each record, and awaits `gather` for each chunk of records."""
     records = records_of_chunk(task)
     sizes = chunks(task.records)
@@ -74,9 +74,9 @@ async def produce(task: Task) -> Measured:
         return measured
 
 
-async def batches(task: Task) -> Measured:
+async def batches(task: Task) -> TimePerRecord:
     async with consumer_of(task) as consumer:
-        reading = Reading(task.records)
+        reading = ReadMeter(task.records)
         while True:
             came = 0
             for messages in (await consumer.getmany(timeout_ms=1000)).values():
@@ -88,17 +88,17 @@ async def batches(task: Task) -> Measured:
                 return reading.measured
 
 
-async def by_record(task: Task) -> Measured:
+async def by_record(task: Task) -> TimePerRecord:
     async with consumer_of(task) as consumer:
         return await read_records(aiter(consumer), task.records)
 
 
-async def by_record_headers(task: Task) -> Measured:
+async def by_record_headers(task: Task) -> TimePerRecord:
     async with consumer_of(task) as consumer:
         return await read_headers(aiter(consumer), task.records)
 
 
-async def send(task: Task) -> Measured:
+async def send(task: Task) -> TimePerRecord:
     """Sends one record at a time, and waits for each acknowledgement."""
     async with producer_of(task) as producer:
         for _ in range(SENDS_TO_WARM):
@@ -112,8 +112,8 @@ async def send(task: Task) -> Measured:
         return middle_of_sends(times, meter.stop(task.records))
 
 
-async def concurrent(task: Task) -> Measured:
-    """Sends all records of a round with one `gather`; the first of 1 + `ROUNDS` warms up."""
+async def concurrent(task: Task) -> TimePerRecord:
+    """Sends all records of a round with one `gather`; a first round, the warm-up, is ignored."""
     made = keys(task.records)
     rounds = []
     async with producer_of(task) as producer:
@@ -127,14 +127,14 @@ async def concurrent(task: Task) -> Measured:
     return middle_of_rounds(rounds[1:])
 
 
-async def start_consumer(task: Task) -> Measured:
+async def start_consumer(task: Task) -> TimePerRecord:
     meter = Meter()
     async with consumer_of(task) as consumer:
         await anext(consumer)
         return meter.stop(1)
 
 
-async def start_producer(task: Task) -> Measured:
+async def start_producer(task: Task) -> TimePerRecord:
     meter = Meter()
     async with producer_of(task) as producer:
         await producer.send_and_wait(task.topic, VALUE)

@@ -1,6 +1,6 @@
-"""The works of the bench for confluent-kafka: librdkafka, with idempotence.
+"""The functions that the bench measures for confluent-kafka (librdkafka), with idempotence.
 
-Every row that reads uses the lists from `consume`, the client's fastest method.
+All measurements of reading use the lists from `consume`, the client's fastest method.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from .task import (
     ROUNDS,
     SENDS_TO_WARM,
     VALUE,
-    Measured,
     Meter,
-    Reading,
+    ReadMeter,
     Task,
+    TimePerRecord,
     Works,
     chunks,
     keys,
@@ -31,7 +31,7 @@ from .task import (
 )
 
 
-class Deliveries:
+class DeliveryCounter:
     """Counts acknowledged records."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ def producer_of(task: Task, **settings: object) -> Any:
 
 
 def for_throughput(task: Task) -> Any:
-    """Returns a producer after a first send; its queue takes all records without blocking."""
+    """Returns a producer after a first send; its queue has capacity for all records."""
     producer = producer_of(
         task,
         **{
@@ -62,11 +62,11 @@ def for_throughput(task: Task) -> Any:
     return producer
 
 
-def produce(task: Task) -> Measured:
+def produce(task: Task) -> TimePerRecord:
     """Calls `produce` and `poll(0)` for each record, and `flush` at the end."""
     records = records_of_chunk(task)
     sizes = chunks(task.records)
-    delivered = Deliveries()
+    delivered = DeliveryCounter()
     producer = for_throughput(task)
     meter = Meter()
     for size in sizes:
@@ -79,14 +79,14 @@ def produce(task: Task) -> Measured:
     return measured
 
 
-def produce_batch(task: Task) -> Measured:
+def produce_batch(task: Task) -> TimePerRecord:
     """Calls `produce_batch` with lists of records; the method accepts no headers."""
     made = [
         {"value": VALUE} if key is None else {"value": VALUE, "key": key}
         for key, _ in records_of_chunk(task)
     ]
     lists = [made if size == CHUNK else made[:size] for size in chunks(task.records)]
-    delivered = Deliveries()
+    delivered = DeliveryCounter()
     producer = for_throughput(task)
     meter = Meter()
     for each in lists:
@@ -102,8 +102,8 @@ def consumer_of(task: Task) -> Any:
     settings = {
         "bootstrap.servers": task.bootstrap,
         "group.id": "bench",
-        # By default it stops fetching for a second when 100,000 messages wait. This caller reads
-        # them in a tenth of a second.
+        # By default, librdkafka stops fetching for a second when 100,000 messages wait. This caller
+        # reads them in a tenth of a second.
         "fetch.queue.backoff.ms": 10,
     }
     consumer = Consumer(settings)
@@ -111,9 +111,9 @@ def consumer_of(task: Task) -> Any:
     return consumer
 
 
-def consume(task: Task, read: Callable[[list[Any]], None]) -> Measured:
+def consume(task: Task, read: Callable[[list[Any]], None]) -> TimePerRecord:
     consumer = consumer_of(task)
-    reading = Reading(task.records)
+    reading = ReadMeter(task.records)
     is_done = False
     while not is_done:
         messages = consumer.consume(1000, 1.0)
@@ -123,7 +123,7 @@ def consume(task: Task, read: Callable[[list[Any]], None]) -> Measured:
     return reading.measured
 
 
-def batches(task: Task) -> Measured:
+def batches(task: Task) -> TimePerRecord:
     def read(messages: list[Any]) -> None:
         for message in messages:
             assert message.error() is None, message.error()
@@ -133,7 +133,7 @@ def batches(task: Task) -> Measured:
     return consume(task, read)
 
 
-def by_record_headers(task: Task) -> Measured:
+def by_record_headers(task: Task) -> TimePerRecord:
     headers = 0
 
     def read(messages: list[Any]) -> None:
@@ -149,7 +149,7 @@ def by_record_headers(task: Task) -> Measured:
     return measured
 
 
-def values(task: Task) -> Measured:
+def values(task: Task) -> TimePerRecord:
     def read(messages: list[Any]) -> None:
         for message in messages:
             assert message.error() is None, message.error()
@@ -158,10 +158,10 @@ def values(task: Task) -> Measured:
     return consume(task, read)
 
 
-def send(task: Task) -> Measured:
+def send(task: Task) -> TimePerRecord:
     """Sends one record at a time with `produce` and `flush`."""
     producer = producer_of(task, **{"linger.ms": 0})
-    delivered = Deliveries()
+    delivered = DeliveryCounter()
     for _ in range(SENDS_TO_WARM):
         producer.produce(task.topic, VALUE, on_delivery=delivered)
         producer.flush()
@@ -177,13 +177,13 @@ def send(task: Task) -> Measured:
     return measured
 
 
-def concurrent(task: Task) -> Measured:
-    """Produces all records of a round, then flushes; the first of 1 + `ROUNDS` warms up."""
+def concurrent(task: Task) -> TimePerRecord:
+    """Produces all records of a round, then flushes; a first round, the warm-up, is ignored."""
     made = keys(task.records)
     producer = producer_of(task)
     rounds = []
     for _ in range(1 + ROUNDS):
-        delivered = Deliveries()
+        delivered = DeliveryCounter()
         meter = Meter()
         for key in made:
             producer.produce(task.topic, VALUE, key, on_delivery=delivered)
@@ -193,7 +193,7 @@ def concurrent(task: Task) -> Measured:
     return middle_of_rounds(rounds[1:])
 
 
-def start_consumer(task: Task) -> Measured:
+def start_consumer(task: Task) -> TimePerRecord:
     meter = Meter()
     consumer = consumer_of(task)
     messages = consumer.consume(1, 30.0)
@@ -203,8 +203,8 @@ def start_consumer(task: Task) -> Measured:
     return measured
 
 
-def start_producer(task: Task) -> Measured:
-    delivered = Deliveries()
+def start_producer(task: Task) -> TimePerRecord:
+    delivered = DeliveryCounter()
     meter = Meter()
     producer = producer_of(task, **{"linger.ms": 0})
     producer.produce(task.topic, VALUE, on_delivery=delivered)

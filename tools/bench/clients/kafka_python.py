@@ -1,4 +1,4 @@
-"""The works of the bench for kafka-python, with its default settings, which are idempotent."""
+"""The functions that the bench measures for kafka-python, with its idempotent default settings."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .task import (
     CHUNK,
     SENDS_TO_WARM,
     VALUE,
-    Measured,
     Meter,
-    Reading,
+    ReadMeter,
     Task,
+    TimePerRecord,
     Works,
     chunks,
     middle_of_sends,
@@ -37,7 +37,7 @@ def consumer_of(task: Task) -> Any:
     )
 
 
-def produce(task: Task) -> Measured:
+def produce(task: Task) -> TimePerRecord:
     """Calls `send` for each record, and `get` on each future of a chunk of records."""
     records = records_of_chunk(task)
     sizes = chunks(task.records)
@@ -56,10 +56,10 @@ def produce(task: Task) -> Measured:
     return measured
 
 
-def batches(task: Task) -> Measured:
+def batches(task: Task) -> TimePerRecord:
     """Reads the lists of records that `poll` returns."""
     consumer = consumer_of(task)
-    reading = Reading(task.records)
+    reading = ReadMeter(task.records)
     is_done = False
     while not is_done:
         came = 0
@@ -73,7 +73,7 @@ def batches(task: Task) -> Measured:
     return reading.measured
 
 
-def by_record(task: Task) -> Measured:
+def by_record(task: Task) -> TimePerRecord:
     consumer = consumer_of(task)
     warm = warm_records(task.records)
     for _ in islice(consumer, warm):
@@ -92,7 +92,7 @@ def by_record(task: Task) -> Measured:
     return measured
 
 
-def send(task: Task) -> Measured:
+def send(task: Task) -> TimePerRecord:
     """Sends one record at a time, and waits for each acknowledgement."""
     producer = producer_of(task)
     for _ in range(SENDS_TO_WARM):
@@ -108,7 +108,7 @@ def send(task: Task) -> Measured:
     return measured
 
 
-def start_consumer(task: Task) -> Measured:
+def start_consumer(task: Task) -> TimePerRecord:
     meter = Meter()
     consumer = consumer_of(task)
     next(consumer)
@@ -117,7 +117,7 @@ def start_consumer(task: Task) -> Measured:
     return measured
 
 
-def start_producer(task: Task) -> Measured:
+def start_producer(task: Task) -> TimePerRecord:
     meter = Meter()
     producer = producer_of(task)
     producer.send(task.topic, VALUE).get(30)

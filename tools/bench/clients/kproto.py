@@ -1,4 +1,4 @@
-"""The works of the bench for kproto, with its default settings."""
+"""The functions that the bench measures for kproto, with kproto's default settings."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .task import (
     ROUNDS,
     SENDS_TO_WARM,
     VALUE,
-    Measured,
     Meter,
-    Reading,
+    ReadMeter,
     SkippedError,
     Task,
+    TimePerRecord,
     Works,
     chunks,
     keys,
@@ -30,7 +30,7 @@ from .task import (
 )
 
 
-async def produce(task: Task) -> Measured:
+async def produce(task: Task) -> TimePerRecord:
     """Calls `send_many` with lists of `CHUNK` records."""
     values: list[bytes | ProducerRecord | None] = [VALUE] * CHUNK
     if task.keyed or task.headers:
@@ -52,9 +52,9 @@ async def produce(task: Task) -> Measured:
         return measured
 
 
-async def batches(task: Task) -> Measured:
+async def batches(task: Task) -> TimePerRecord:
     async with Client(task.bootstrap) as client:
-        reading = Reading(task.records)
+        reading = ReadMeter(task.records)
         async for fetched in client.consumer(task.topic).record_lists():
             for record in fetched.records:
                 _ = record.key
@@ -64,22 +64,22 @@ async def batches(task: Task) -> Measured:
         return reading.measured
 
 
-async def by_record(task: Task) -> Measured:
+async def by_record(task: Task) -> TimePerRecord:
     async with Client(task.bootstrap) as client:
         records = aiter(client.consumer(task.topic))
         return await read_records(records, task.records)
 
 
-async def by_record_headers(task: Task) -> Measured:
+async def by_record_headers(task: Task) -> TimePerRecord:
     async with Client(task.bootstrap) as client:
         records = aiter(client.consumer(task.topic))
         return await read_headers(records, task.records)
 
 
-async def values(task: Task) -> Measured:
+async def values(task: Task) -> TimePerRecord:
     """Reads lists of values, for which the consumer creates no records."""
     async with Client(task.bootstrap) as client:
-        reading = Reading(task.records)
+        reading = ReadMeter(task.records)
         async for fetched in iteration(client.consumer(task.topic), "values"):
             for value in fetched.values:
                 _ = value
@@ -88,10 +88,10 @@ async def values(task: Task) -> Measured:
         return reading.measured
 
 
-async def raw(task: Task) -> Measured:
+async def raw(task: Task) -> TimePerRecord:
     """Reads batches in the brokers' format, without decoding records."""
     async with Client(task.bootstrap) as client:
-        reading = Reading(task.records)
+        reading = ReadMeter(task.records)
         async for fetched in iteration(client.consumer(task.topic), "raw_batches"):
             _ = fetched.batch.raw
             if reading.is_done(fetched.batch.record_count):
@@ -107,7 +107,7 @@ def iteration(consumer: Consumer, name: str) -> Any:
     return method()
 
 
-async def send(task: Task) -> Measured:
+async def send(task: Task) -> TimePerRecord:
     """Sends one record at a time, and waits for each acknowledgement."""
     async with Client(task.bootstrap) as client, client.producer() as producer:
         for _ in range(SENDS_TO_WARM):
@@ -121,8 +121,8 @@ async def send(task: Task) -> Measured:
         return middle_of_sends(times, meter.stop(task.records))
 
 
-async def concurrent(task: Task) -> Measured:
-    """Sends all records of a round with one `gather`; the first of 1 + `ROUNDS` warms up."""
+async def concurrent(task: Task) -> TimePerRecord:
+    """Sends all records of a round with one `gather`; a first round, the warm-up, is ignored."""
     made = keys(task.records)
     rounds = []
     async with Client(task.bootstrap) as client, client.producer() as producer:
@@ -136,14 +136,14 @@ async def concurrent(task: Task) -> Measured:
     return middle_of_rounds(rounds[1:])
 
 
-async def start_consumer(task: Task) -> Measured:
+async def start_consumer(task: Task) -> TimePerRecord:
     meter = Meter()
     async with Client(task.bootstrap) as client:
         await anext(aiter(client.consumer(task.topic)))
         return meter.stop(1)
 
 
-async def start_producer(task: Task) -> Measured:
+async def start_producer(task: Task) -> TimePerRecord:
     meter = Meter()
     async with Client(task.bootstrap) as client, client.producer() as producer:
         await producer.send(task.topic, VALUE)

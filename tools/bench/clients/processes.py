@@ -1,4 +1,4 @@
-"""Runs a work of the bench in a separate process."""
+"""Runs a task of the bench in a separate process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ WORKER_TIMEOUT_S: Final = 300
 
 
 def run_task(task: Task, byte_code: Path) -> dict[str, Any]:
-    """Returns the worker's result, or {"fault": its stderr}; byte code is cached in `byte_code`."""
+    """Returns the worker's result, or {"fault": its stderr or the timeout error}.
+
+    Python caches byte code in the folder `byte_code`.
+    """
     python = sys.executable if task.client == "kproto" else str(peers_python())
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": str(byte_code)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -1,4 +1,7 @@
-"""Collects measurements by turn, and formats their tables. Works on plain data."""
+"""Collects measurements by turn, and formats their tables. Works on plain data.
+
+In a turn each client runs a row of the table once.
+"""
 
 from __future__ import annotations
 
@@ -7,72 +10,82 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from .rows import Row, Shown
-from .task import Measured
+from .rows import MeasurementUnit, Row
+from .task import TimePerRecord
 
 #: The peer with which kproto's CPU time is compared.
 CPU_BASE: Final = "confluent_kafka"
 
 
 class Results:
-    """The measurements by row, turn and client, and the clients' versions."""
+    """The measurements by row, turn and client, and the clients' versions.
+
+    A turn of a row measures each client once.
+    """
 
     def __init__(self) -> None:
         self.versions: dict[str, str] = {}
-        self._turns: dict[str, list[dict[str, Measured]]] = defaultdict(lambda: [{}])
+        self._turns: dict[str, list[dict[str, TimePerRecord]]] = defaultdict(lambda: [{}])
 
-    def add(self, row: str, client: str, measured: Measured) -> None:
-        """Records the measurement of `client` in the present turn of `row`."""
+    def add(self, row: str, client: str, measured: TimePerRecord) -> None:
+        """Records the measurement of `client` in the present turn of `row`, a row of the table.
+
+        A turn measures each client once.
+        """
         self._turns[row][-1][client] = measured
 
     def end_turn(self, row: str) -> None:
         """Ends the present turn of `row`."""
         self._turns[row].append({})
 
-    def middle(self, row: str, client: str) -> Measured | None:
-        """Returns a client's medians over the turns; None without measurements."""
+    def middle(self, row: str, client: str) -> TimePerRecord | None:
+        """Returns the medians of a client's times over all turns of a row; None if it has none."""
         found = [turn[client] for turn in self._turns[row] if client in turn]
         if not found:
             return None
-        return Measured(
+        return TimePerRecord(
             statistics.median(each.seconds for each in found),
             statistics.median(each.cpu for each in found),
         )
 
-    def ratio(self, row: str, peer: str) -> Measured | None:
-        """Returns kproto's times divided by the peer's: the medians of the ratios of all turns."""
+    def ratio(self, row: str, peer: str) -> TimePerRecord | None:
+        """Returns the medians, over all turns, of kproto's times divided by the peer's.
+
+        A turn measures each client once. Returns None if both clients ran in no turn.
+        """
         ratios = self.ratios(row, peer)
         if not ratios:
             return None
-        return Measured(
+        return TimePerRecord(
             statistics.median(each.seconds for each in ratios),
             statistics.median(each.cpu for each in ratios),
         )
 
-    def ratios(self, row: str, peer: str) -> list[Measured]:
-        """Returns kproto's times divided by the peer's, for each turn that has both."""
+    def ratios(self, row: str, peer: str) -> list[TimePerRecord]:
+        """Returns kproto's times divided by the peer's, for each turn in which both clients ran."""
         pairs = [
             (turn["kproto"], turn[peer])
             for turn in self._turns[row]
             if "kproto" in turn and peer in turn
         ]
         return [
-            Measured(ours.seconds / theirs.seconds, ours.cpu / theirs.cpu) for ours, theirs in pairs
+            TimePerRecord(ours.seconds / theirs.seconds, ours.cpu / theirs.cpu)
+            for ours, theirs in pairs
         ]
 
 
 def lines_of_tables(rows: Sequence[Row], clients: Sequence[str], results: Results) -> list[str]:
-    """Returns two Markdown tables, of rates and of times, with a blank line between them."""
+    """Returns the lines of two Markdown tables, rates and times, with a blank line between them."""
     tables = [
         table_lines(title, held, clients, results)
         for title, held in (
             (
                 "thousand records/s, CPU µs a record (rate ÷ peer's)",
-                [row for row in rows if row.shown is Shown.RATE],
+                [row for row in rows if row.shown is MeasurementUnit.RATE],
             ),
             (
                 "time, CPU time (time ÷ peer's)",
-                [row for row in rows if row.shown is not Shown.RATE],
+                [row for row in rows if row.shown is not MeasurementUnit.RATE],
             ),
         )
         if held
@@ -107,7 +120,7 @@ def head_of(client: str, results: Results) -> str:
 
 
 def cpu_cell_of(row: Row, results: Results) -> str:
-    """Returns the median ratio of CPU times, and the range of the ratios."""
+    """Returns kproto's CPU time divided by that of `CPU_BASE`: the median ratio and the range."""
     ratios = sorted(each.cpu for each in results.ratios(row.name, CPU_BASE))
     if not ratios:
         return ""
@@ -116,18 +129,21 @@ def cpu_cell_of(row: Row, results: Results) -> str:
 
 
 def cell_of(row: Row, client: str, results: Results) -> str:
-    """Returns a client's rate or time with its CPU time; for a peer also kproto's ratio to it."""
+    """Returns a client's rate or time with its CPU time; for a peer also kproto's ratio to it.
+
+    Returns "" if the client has no work in the row, and "not measured" without measurements.
+    """
     if client not in row.works:
         return ""
     middle = results.middle(row.name, client)
     if middle is None:
         return "not measured"
     ratio = None if client == "kproto" else results.ratio(row.name, client)
-    if row.shown is Shown.RATE:
+    if row.shown is MeasurementUnit.RATE:
         rate = 1 / middle.seconds / 1000
         beside = "" if ratio is None else f" ({1 / ratio.seconds:.2f})"
         return f"{rate:,.1f}, {middle.cpu * 1e6:.2f} µs{beside}"
-    scale = 1e6 if row.shown is Shown.MICROSECONDS else 1e3
+    scale = 1e6 if row.shown is MeasurementUnit.MICROSECONDS else 1e3
     beside = "" if ratio is None else f" ({ratio.seconds:.2f})"
     unit = row.shown.value
     return f"{middle.seconds * scale:,.1f} {unit}, {middle.cpu * scale:,.1f} {unit}{beside}"

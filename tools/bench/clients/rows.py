@@ -18,12 +18,12 @@ FEW: Final = 10
 SENDS: Final = 2_000
 CONCURRENT: Final = 10_000
 
-#: The measurements per turn of rows that show a time: single processes differ much, because the
-#: system places their threads differently.
+#: The measurements per turn of rows that show a time. These differ much from process to process,
+#: because the operating system distributes threads differently.
 TIMES: Final = 7
 
 
-class Shown(Enum):
+class MeasurementUnit(Enum):
     """The unit that a row shows: a rate (higher is better) or a time (lower is better)."""
 
     RATE = "thousand/s"
@@ -35,14 +35,14 @@ class Row(NamedTuple):
     """One row of the client table.
 
     `works` has the name of the work by client; a client without an equivalent is missing. `records`
-    is the number of records; None is the number that the user requested. `times` is the number of
-    measurements per turn. With `keyed` and `headers`, records have a key and six headers. With
-    `reads`, the work reads the topic that is filled once for all rows. With `few`, its topic has a
-    few records at the start.
+    is the number of records; None means the number that the user requested. `times` is the number
+    of measurements of each client per repetition (`--repeat`). With `keyed` records have a key,
+    with `headers` six headers. With `reads` the work reads a topic that all rows with equal
+    `headers` share. With `few` the work has a new topic with a few records.
     """
 
     name: str
-    shown: Shown
+    shown: MeasurementUnit
     works: Mapping[str, str]
     records: int | None = None
     times: int = 1
@@ -62,50 +62,55 @@ def _of(**works: str) -> dict[str, str]:
 
 
 ROWS: Final = (
-    Row("send_many, plain values", Shown.RATE, _all("produce")),
-    Row("send_many, records with key", Shown.RATE, _all("produce"), keyed=True),
+    Row("send_many, plain values", MeasurementUnit.RATE, _all("produce")),
+    Row("send_many, records with key", MeasurementUnit.RATE, _all("produce"), keyed=True),
     Row(
         "send_many, records with key and six headers",
-        Shown.RATE,
+        MeasurementUnit.RATE,
         _all("produce"),
         keyed=True,
         headers=True,
     ),
     Row(
         "send_many, plain values; confluent-kafka by produce_batch",
-        Shown.RATE,
+        MeasurementUnit.RATE,
         _of(kproto="produce", confluent_kafka="produce_batch"),
     ),
     Row(
         "send_many, records with key; confluent-kafka by produce_batch",
-        Shown.RATE,
+        MeasurementUnit.RATE,
         _of(kproto="produce", confluent_kafka="produce_batch"),
         keyed=True,
     ),
-    Row("consume by record_lists(), key and value", Shown.RATE, _all("batches"), reads=True),
-    Row("consume by record, key and value", Shown.RATE, _all("by record"), reads=True),
+    Row(
+        "consume by record_lists(), key and value",
+        MeasurementUnit.RATE,
+        _all("batches"),
+        reads=True,
+    ),
+    Row("consume by record, key and value", MeasurementUnit.RATE, _all("by record"), reads=True),
     Row(
         "consume by record, key, value and six headers",
-        Shown.RATE,
+        MeasurementUnit.RATE,
         _all("by record, headers"),
         headers=True,
         reads=True,
     ),
     Row(
         "consume by values(), lists of values",
-        Shown.RATE,
+        MeasurementUnit.RATE,
         _of(kproto="values", confluent_kafka="values"),
         reads=True,
     ),
     Row(
         "consume by raw_batches(); confluent-kafka: values",
-        Shown.RATE,
+        MeasurementUnit.RATE,
         _of(kproto="raw", confluent_kafka="values"),
         reads=True,
     ),
     Row(
         "10,000 concurrent sends with key, 12 partitions",
-        Shown.RATE,
+        MeasurementUnit.RATE,
         _of(kproto="concurrent", confluent_kafka="concurrent", aiokafka="concurrent"),
         records=CONCURRENT,
         keyed=True,
@@ -113,14 +118,14 @@ ROWS: Final = (
     ),
     Row(
         "one acknowledged send at a time, p50",
-        Shown.MICROSECONDS,
+        MeasurementUnit.MICROSECONDS,
         _all("send"),
         records=SENDS,
         times=TIMES,
     ),
     Row(
         "start to the first record consumed",
-        Shown.MILLISECONDS,
+        MeasurementUnit.MILLISECONDS,
         _all("start, consume"),
         records=1,
         times=TIMES,
@@ -128,7 +133,7 @@ ROWS: Final = (
     ),
     Row(
         "start to the first record acknowledged",
-        Shown.MILLISECONDS,
+        MeasurementUnit.MILLISECONDS,
         _all("start, produce"),
         records=1,
         times=TIMES,
@@ -138,12 +143,15 @@ ROWS: Final = (
 
 
 def clients_of(row: Row, wanted: Sequence[str]) -> list[str]:
-    """Returns the requested clients that have a work in the row."""
+    """Returns the clients of `wanted` that can run the row."""
     return [client for client in wanted if client in row.works]
 
 
 def records_of(row: Row, client: str, records: int) -> int:
-    """Returns the number of records of a row for a client, if the user requested `records`."""
+    """Returns the number of records that the bench measures in a row for a client.
+
+    `records` is the number that the user requested. Slow clients get a share of it.
+    """
     if row.records is not None:
         return row.records
     return records // SHARES.get(client, 1)

@@ -36,7 +36,7 @@ ROUNDS: Final = 5
 
 
 class Task(NamedTuple):
-    """One work of one client; `keyed` and `headers` give the records keys and headers."""
+    """A measured task of a client; with `keyed` and `headers` records have keys and headers."""
 
     client: str
     work: str
@@ -47,7 +47,7 @@ class Task(NamedTuple):
     headers: bool = False
 
 
-class Measured(NamedTuple):
+class TimePerRecord(NamedTuple):
     """Seconds, and CPU seconds of the whole process, per record (or per send, or per start)."""
 
     seconds: float
@@ -65,17 +65,20 @@ class Meter:
         self._cpu = time.process_time()
         self._wall = time.perf_counter()
 
-    def stop(self, count: int) -> Measured:
+    def stop(self, count: int) -> TimePerRecord:
         """Returns the measured times divided by `count`."""
         wall, cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
-        return Measured(wall / count, cpu / count)
+        return TimePerRecord(wall / count, cpu / count)
 
 
-class Reading:
-    """Counts records that arrive in lists; measures after the start-up share."""
+class ReadMeter:
+    """Counts records that arrive in lists; does not measure the first ones (see `WARM_SHARE`).
+
+    When `is_done` has returned True, `measured` is the result.
+    """
 
     def __init__(self, records: int) -> None:
-        self.measured = Measured(0, 0)
+        self.measured = TimePerRecord(0, 0)
         self._records = records
         self._warm = warm_records(records)
         self._seen = 0
@@ -83,14 +86,14 @@ class Reading:
         self._meter: Meter | None = None
 
     def is_done(self, came: int) -> bool:
-        """Counts `came` more records; returns whether they complete the requested number.
+        """Counts `came` more records; returns True if they complete the requested number.
 
         Raises RuntimeError if all records arrived during start-up.
         """
         self._seen += came
         if self._meter is None:
             if self._seen >= self._records:
-                raise RuntimeError(f"all {self._records} records came at once: ask for more")
+                raise RuntimeError(f"all {self._records} records came at once: use more records")
             if self._seen >= self._warm:
                 self._meter, self._began = Meter(), self._seen
         elif self._seen >= self._records:
@@ -100,12 +103,15 @@ class Reading:
 
 
 def warm_records(records: int) -> int:
-    """Returns how many of `records` are read unmeasured, as start-up."""
+    """Returns how many of the `records` records are read before the measurement begins."""
     return records // WARM_SHARE
 
 
-async def read_records(records: AsyncIterator[Any], count: int) -> Measured:
-    """Reads `count` records one by one, with key and value; the first are unmeasured."""
+async def read_records(records: AsyncIterator[Any], count: int) -> TimePerRecord:
+    """Reads `count` records one by one, with key and value.
+
+    Measures only the records after the first ones, which count as start-up.
+    """
     left = await _warmed(records, count)
     seen = 0
     meter = Meter()
@@ -118,8 +124,8 @@ async def read_records(records: AsyncIterator[Any], count: int) -> Measured:
     return meter.stop(left)
 
 
-async def read_headers(records: AsyncIterator[Any], count: int) -> Measured:
-    """Reads like `read_records`, but also the headers of each record."""
+async def read_headers(records: AsyncIterator[Any], count: int) -> TimePerRecord:
+    """Reads like `read_records`, and accesses the headers of each record, too."""
     left = await _warmed(records, count)
     seen = headers = 0
     meter = Meter()
@@ -168,20 +174,20 @@ def header_sets() -> list[list[tuple[str, bytes]]]:
 
 
 def records_of_chunk(task: Task) -> list[tuple[bytes | None, list[tuple[str, bytes]] | None]]:
-    """Returns the key and the headers of each record of a chunk; None if the task has none."""
+    """Returns (key, headers) of each record of a chunk; None replaces what the task lacks."""
     made = keys(CHUNK) if task.keyed else [None] * CHUNK
     sets = header_sets() if task.headers else [None]
     return [(key, sets[index % len(sets)]) for index, key in enumerate(made)]
 
 
-def middle_of_sends(times: list[float], whole: Measured) -> Measured:
+def middle_of_sends(times: list[float], whole: TimePerRecord) -> TimePerRecord:
     """Returns the median wall time of a send, and the mean CPU time."""
-    return Measured(statistics.median(times), whole.cpu)
+    return TimePerRecord(statistics.median(times), whole.cpu)
 
 
-def middle_of_rounds(rounds: list[Measured]) -> Measured:
+def middle_of_rounds(rounds: list[TimePerRecord]) -> TimePerRecord:
     """Returns the medians of the rounds' times."""
-    return Measured(
+    return TimePerRecord(
         statistics.median(each.seconds for each in rounds),
         statistics.median(each.cpu for each in rounds),
     )

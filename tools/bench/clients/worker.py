@@ -1,9 +1,9 @@
-"""Runs one work of one client, and prints the result as a line of JSON.
+"""Runs one task of one client, and prints the result as a line of JSON.
 
     python -m tools.bench.clients.worker '{"client": "kproto", "work": "produce", …}'
 
-The line is a `Measured` with the client's version, or {"skipped": reason}. Runs in our environment
-and in that of the peers, so imports only the requested client.
+The line is a `TimePerRecord` with the client's version, or {"skipped": reason}. Runs in our
+environment and in that of the peers, so it imports only the requested client.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
-from .task import Measured, SkippedError, Task, Works
+from .task import SkippedError, Task, TimePerRecord, Works
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
     except SkippedError as why:
         print(json.dumps({"skipped": str(why)}))
         return
-    assert isinstance(result, Measured)
+    assert isinstance(result, TimePerRecord)
     print(json.dumps(result._asdict() | {"version": version_of(task.client)}))
 
 

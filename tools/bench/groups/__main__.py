@@ -14,10 +14,18 @@ TABLES = ("reading", "running", "members", "assignors")
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.bench.groups", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(TABLES))
-    parser.add_argument("--records", type=int, default=1_000_000, help="that are read in a turn")
-    parser.add_argument("--pairs", type=int, default=20, help="turns of both readers")
-    parser.add_argument("--rounds", type=int, default=15, help="of members, and of assignors")
-    parser.add_argument("--heartbeat", type=int, default=100, help="ms between two of a member")
+    parser.add_argument(
+        "--records", type=int, default=1_000_000, help="records that are read per turn"
+    )
+    parser.add_argument(
+        "--pairs", type=int, default=20, help="turns of both readers of `reading` and `running`"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=15, help="rounds of `members` and `assignors`"
+    )
+    parser.add_argument(
+        "--heartbeat", type=int, default=100, help="heartbeat interval of a member in ms"
+    )
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.serve:
@@ -25,7 +33,7 @@ def main() -> int:
         return 0
     unknown = [name for name in chosen.names if name not in TABLES]
     if unknown:
-        parser.error(f"no table is called {unknown[0]}; there are {', '.join(TABLES)}")
+        parser.error(f"there is no table {unknown[0]}; the tables are {', '.join(TABLES)}")
     names = chosen.names or TABLES
     is_good = True
     if "reading" in names:

@@ -26,7 +26,7 @@ ASSIGNORS: Final[dict[str, Assign]] = {
     "roundrobin": assign_round_robin,
     "sticky": assign_sticky,
 }
-#: The maximum time divided by aiokafka's; 1.0 for the cases that are not listed.
+#: The maximum of kproto's time divided by aiokafka's; 1.0 for the cases that are not listed.
 WANTED: Final = {"sticky, equal subscriptions": 0.5}
 
 
@@ -44,7 +44,7 @@ def ours(case: str) -> float:
 
 
 def table(rounds: int) -> bool:
-    """Prints the table; returns whether kproto's assignors stay within the limits."""
+    """Prints the table; returns True if kproto's assignors stay within the limits."""
     is_good = True
     print("| assigning, ms of CPU | kproto | aiokafka | ratio |\n|---|---|---|---|")
     for case in CASES:
@@ -72,6 +72,6 @@ def table(rounds: int) -> bool:
         ratio = statistics.median(a / b for a, b in pairs)
         print(f"| {case} | {mine:.1f} | {its:.1f} | {ratio:.2f} |", flush=True)
         if ratio > WANTED.get(case, 1.0):
-            print(f"{case}: {ratio:.2f}, and may be {WANTED.get(case, 1.0)}", file=sys.stderr)
+            print(f"{case}: {ratio:.2f}; the limit is {WANTED.get(case, 1.0)}", file=sys.stderr)
             is_good = False
     return is_good

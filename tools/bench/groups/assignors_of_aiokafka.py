@@ -1,4 +1,8 @@
-"""Measures aiokafka's assignors for CASE; prints the seconds of one assignment per input line."""
+"""Measures an assignor of aiokafka: `python -m tools.bench.groups.assignors_of_aiokafka CASE`.
+
+CASE is a key of `cases.CASES`. For each line of its input, the program computes one assignment and
+prints the CPU seconds.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,10 @@ CASES: Final = {
 
 
 def members(*, equal: bool) -> dict[str, list[str]]:
-    """Returns the subscribed topics by member id; with `equal`, all members have all topics."""
+    """Returns the subscribed topics by member id.
+
+    With `equal`, all members have all topics; otherwise every tenth member lacks the first topic.
+    """
     topics = list(TOPICS)
     return {
         f"member-{number:03}": topics if equal or number % 10 else topics[1:]

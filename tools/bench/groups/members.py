@@ -1,4 +1,4 @@
-"""Measures a group: from its start to the first record, and from a leave to the takeover.
+"""Measures how fast a member starts, and how fast it takes over the partitions of another.
 
 Each client has a program (`with_…`), which prints a line of JSON with the seconds of its rounds.
 The programs run in turn on a real broker without an initial rebalance delay.
@@ -34,8 +34,8 @@ WORKS: Final = {
     "handover": "from leaving the group to the next owner's first record",
 }
 TOPIC: Final = "shared"
-#: The rounds of a client before the next client runs. One more round comes first and does not
-#: count, because the program loads its modules in it.
+#: The rounds of a client before the next client runs. The program first runs one more round, in
+#: which it loads its modules and which does not count.
 AT_A_TIME: Final = 3
 LIMIT_S: Final = 120
 
@@ -74,7 +74,7 @@ def _run(
 
 
 def table(rounds: int, heartbeat_ms: int) -> bool:
-    """Prints a table per group protocol; returns whether kproto stays within the limits."""
+    """Prints a table per group protocol; returns True if kproto stays within the limits."""
     found = [_table(rounds, heartbeat_ms, protocol) for protocol in CLIENTS]
     return all(found)
 
@@ -109,7 +109,7 @@ def _table(rounds: int, heartbeat_ms: int, protocol: str) -> bool:
         print(f"| {name} | {' | '.join(f'{medians[each] * 1000:.0f}' for each in clients)} |")
         fastest = min(medians[client] for client in clients[1:])
         if medians["kproto"] > fastest * ALLOWED[protocol]:
-            print(f"{work}: {medians['kproto'] / fastest:.2f} of the fastest", file=sys.stderr)
+            print(f"{work}: {medians['kproto'] / fastest:.2f} times the fastest", file=sys.stderr)
             is_good = False
     print()
     return is_good

@@ -1,4 +1,4 @@
-"""Compares the CPU time of reading as a group member with that of reading assigned partitions."""
+"""Compares the CPU time of reading as a group member with that of reading without a group."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WAYS: Final = ("by hand", "as a member")
 
 
 async def serve() -> None:
-    """Prints the broker's address, and runs the broker until its input ends."""
+    """Prints the broker's address, and runs the broker until standard input ends."""
     async with Broker() as broker:
         print(broker.bootstrap, flush=True)
         await asyncio.to_thread(sys.stdin.read)
@@ -66,7 +66,7 @@ async def as_member(bootstrap: str, records: int, group: str) -> float:
 
 
 def table(records: int, pairs: int) -> bool:
-    """Prints the table; returns whether a group member stays within the limit."""
+    """Prints the table; returns True if group membership adds at most `WANTED` to the CPU time."""
     spent: dict[str, list[float]] = {way: [] for way in WAYS}
     with served_by("tools.bench.groups") as bootstrap:
         asyncio.run(_write(bootstrap, records))

@@ -52,7 +52,7 @@ async def running(bootstrap: str, records: int, group: str, order: Order) -> flo
 
 
 def table(records: int, pairs: int) -> bool:
-    """Prints the table; returns whether every order stays within its limit."""
+    """Prints the table; returns True if `run` stays within the time limit of each `order`."""
     spent: dict[str, list[float]] = {way: [] for way in (PLAIN, *WANTED)}
     with served_by("tools.bench.groups") as bootstrap:
         asyncio.run(_write(bootstrap, records))
@@ -81,6 +81,6 @@ def table(records: int, pairs: int) -> bool:
         print(f"| {name} | {statistics.median(its) / records * 1e6:.2f} | {times:.2f} |")
         most = next((most for each, most in WANTED.items() if each == way), times)
         if times > most:
-            print(f"{name} costs {times:.2f} times, and may cost {most}", file=sys.stderr)
+            print(f"{name} takes {times:.2f} times; the limit is {most}", file=sys.stderr)
             is_good = False
     return is_good

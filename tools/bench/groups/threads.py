@@ -1,4 +1,4 @@
-"""Runs the rounds of clients with a poll loop: two consumers, each in its own thread.
+"""Runs the rounds of a client with a poll loop: two consumers, each in its own thread.
 
 Imports the standard library only, because it runs in the peers' environment.
 """
@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["Polled", "run"]
+__all__ = ["PollLoopFunctions", "run"]
 
 
-class Polled(NamedTuple):
-    """The functions of a client with a poll loop.
+class PollLoopFunctions(NamedTuple):
+    """Holds the functions with which the benchmark drives a client that has a poll loop.
 
     `make(group)` returns a subscribed consumer. `poll(consumer)` polls, and returns the partitions
     of the records. `assigned(consumer)` returns the assigned partitions.
@@ -27,7 +27,7 @@ class Polled(NamedTuple):
     assigned: Callable[[Any], list[int]]
 
 
-def _first(client: Polled, name: str) -> float:
+def _first(client: PollLoopFunctions, name: str) -> float:
     began = time.perf_counter()
     consumer = client.make(name)
     while not client.poll(consumer):
@@ -37,7 +37,7 @@ def _first(client: Polled, name: str) -> float:
     return took
 
 
-def _handover(client: Polled, name: str) -> float:
+def _handover(client: PollLoopFunctions, name: str) -> float:
     seen: queue.Queue[tuple[float, int]] = queue.Queue()
     assigned: dict[str, list[int]] = {"stays": [], "goes": []}
     stop = {"stays": threading.Event(), "goes": threading.Event()}
@@ -75,8 +75,11 @@ def _handover(client: Polled, name: str) -> float:
     return at - left_at[0]
 
 
-def run(client: Polled, group: str, rounds: int) -> None:
-    """Runs the rounds, and prints their times as JSON."""
+def run(client: PollLoopFunctions, group: str, rounds: int) -> None:
+    """Runs the rounds, and prints the seconds of each as JSON: lists `first` and `handover`.
+
+    The name of each round's group begins with `group`.
+    """
     found: dict[str, list[float]] = {"first": [], "handover": []}
     for number in range(rounds):
         found["first"].append(_first(client, f"{group}-first-{number}"))

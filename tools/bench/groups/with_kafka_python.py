@@ -1,4 +1,8 @@
-"""Runs kafka-python's rounds: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS PROTOCOL."""
+"""Runs kafka-python's rounds for `members`.
+
+Each round measures the start of a member, and then a handover of partitions to another member.
+The arguments are: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS PROTOCOL.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import Any
 from kafka import KafkaConsumer
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
-from tools.bench.groups.threads import Polled, run
+from tools.bench.groups.threads import PollLoopFunctions, run
 
 bootstrap, topic, group = sys.argv[1:4]
 heartbeat_ms, rounds = map(int, sys.argv[4:6])
@@ -36,4 +40,4 @@ def assigned(consumer: Any) -> list[int]:
     return [place.partition for place in consumer.assignment()]
 
 
-run(Polled(make, poll, assigned), group, rounds)
+run(PollLoopFunctions(make, poll, assigned), group, rounds)

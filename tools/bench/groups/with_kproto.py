@@ -1,4 +1,8 @@
-"""Runs kproto's rounds: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS PROTOCOL."""
+"""Runs kproto's rounds for `members`.
+
+Each round measures the start of a member, and then a handover of partitions to another member.
+The arguments are: BOOTSTRAP TOPIC GROUP HEARTBEAT_MS ROUNDS PROTOCOL.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Compares Spark with kproto's data source to Spark with the JVM connector.
+"""Compares Spark with kproto's data source and Spark with the JVM connector.
 
     python -m tools.bench.spark [TABLE …] [--events 1000000] [--cores 1 2] [--repeat 3]
 
-A real broker has CloudEvents with six headers and a value of 113 bytes on four partitions. Each
+A real broker has CloudEvents with six headers and a value of 114 bytes on four partitions. Each
 engine runs in a separate process, on the PySpark version for which the connector was built. It runs
 once to warm up, then `--repeat` times; the engines alternate, in both orders. The tables show the
-best rate of each engine, the median of the ratios of neighbouring turns, and the CPU time per row.
+best rate of each engine, the median of the ratios of consecutive runs, and the CPU time per row.
 The connector is the newest release whose jars are available.
 """
 
@@ -23,7 +23,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tools.bench.spark.engines import CONNECTOR, OURS, Engine, Turns, in_turns
+from tools.bench.spark.engines import CONNECTOR, OURS, Engine, EngineTimes, in_turns
 from tools.bench.spark.job import BROKEN_EVERY, TWICE_EVERY
 from tools.bench.spark.reads import READS
 from tools.bench.spark.sink import WRITES
@@ -38,8 +38,8 @@ MICRO_BATCHES: Final = 60
 
 
 @dataclass(frozen=True)
-class Run:
-    """The settings that all tables share."""
+class SparkBench:
+    """The settings that all tables of the Spark benchmark share."""
 
     bootstrap: str
     folder: str
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     unknown = [name for name in options.tables if name not in TABLES]
     if unknown:
-        parser.error(f"no table is called {unknown[0]}; there are {', '.join(TABLES)}")
+        parser.error(f"there is no table {unknown[0]}; the tables are {', '.join(TABLES)}")
     with ExitStack() as closing:
         bootstrap = os.environ.get("KPROTO_BOOTSTRAP")
         if not bootstrap:
@@ -79,38 +79,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             bootstrap = closing.enter_context(KafkaNode(BROKER)).bootstrap
         folder = closing.enter_context(tempfile.TemporaryDirectory(prefix="kproto-bench-"))
-        run = Run(bootstrap, folder, options.events, options.repeat)
+        run = SparkBench(bootstrap, folder, options.events, options.repeat)
         for name in options.tables or TABLES:
             TABLES[name](run, options.cores)
     return 0
 
 
-def _published(run: Run, closing: ExitStack, events: int, **shape: int) -> str:
-    """Creates a topic with `events` events; `closing` deletes it."""
+def _published(run: SparkBench, closing: ExitStack, events: int, **shape: int) -> str:
+    """Creates a topic with `events` events, and returns its name; `closing` deletes the topic."""
     topic = f"bench-spark-{os.getpid()}-{time.time_ns()}"
     asyncio.run(publish(run.bootstrap, topic, events, **shape))
     closing.callback(lambda: asyncio.run(delete(run.bootstrap, topic)))
     return topic
 
 
-def _read_table(run: Run, all_cores: Sequence[int]) -> None:
+def _read_table(run: SparkBench, all_cores: Sequence[int]) -> None:
     _reads(run, all_cores, "Spark reads a batch", "read")
 
 
-def _stream_table(run: Run, all_cores: Sequence[int]) -> None:
+def _stream_table(run: SparkBench, all_cores: Sequence[int]) -> None:
     _reads(run, all_cores, "A stream, all at once", "stream")
     title = "The same, without the start of the query"
     _reads(run, all_cores, title, "stream", batches_only=True)
 
 
-def _idle_table(run: Run, all_cores: Sequence[int]) -> None:
+def _idle_table(run: SparkBench, all_cores: Sequence[int]) -> None:
     title = "PySpark with a source in Python that does nothing, a stream, all at once"
     _reads(run, all_cores, title, "stream", whats=READS[:2], idle=True)
     _writes(run, all_cores, "PySpark with a sink in Python that does nothing", idle=True)
 
 
 def _reads(
-    run: Run,
+    run: SparkBench,
     all_cores: Sequence[int],
     title: str,
     action: str,
@@ -130,7 +130,7 @@ def _reads(
                     _line(what, cores, run.events, turns)
 
 
-def _micro_table(run: Run, all_cores: Sequence[int]) -> None:
+def _micro_table(run: SparkBench, all_cores: Sequence[int]) -> None:
     rows = MICRO_ROWS * (MICRO_BATCHES + 1)
     print(f"\nA micro-batch of {MICRO_ROWS:,} rows, median, ms\n")
     print("| | cores | " + " | ".join(STEPS) + " |")
@@ -156,11 +156,11 @@ def _micro_table(run: Run, all_cores: Sequence[int]) -> None:
                 print(f"| {name} | {cores} | {' | '.join(cells)} |", flush=True)
 
 
-def _sink_table(run: Run, all_cores: Sequence[int]) -> None:
+def _sink_table(run: SparkBench, all_cores: Sequence[int]) -> None:
     _writes(run, all_cores, "Spark writes a batch")
 
 
-def _writes(run: Run, all_cores: Sequence[int], title: str, *, idle: bool = False) -> None:
+def _writes(run: SparkBench, all_cores: Sequence[int], title: str, *, idle: bool = False) -> None:
     from kproto.client import Client, NewTopic
 
     async def make(topic: str) -> None:
@@ -181,7 +181,7 @@ def _writes(run: Run, all_cores: Sequence[int], title: str, *, idle: bool = Fals
                 asyncio.run(delete(run.bootstrap, topic))
 
 
-def _job_table(run: Run, all_cores: Sequence[int]) -> None:
+def _job_table(run: SparkBench, all_cores: Sequence[int]) -> None:
     _head("The job, warm: topic to Parquet")
     with ExitStack() as closing:
         topic = _published(
@@ -194,8 +194,8 @@ def _job_table(run: Run, all_cores: Sequence[int]) -> None:
                 _line("CloudEvents to Parquet", cores, run.events, turns)
 
 
-def _memory_table(run: Run, all_cores: Sequence[int]) -> None:
-    print("\nThe most memory that one of Python's workers held, MB\n")
+def _memory_table(run: SparkBench, all_cores: Sequence[int]) -> None:
+    print("\nThe peak memory of a Python worker, MB\n")
     print("| topic | cores | values, MB | read | copied to another topic |")
     print("|---" * 5 + "|")
     for events, text_bytes in (
@@ -215,7 +215,7 @@ def _memory_table(run: Run, all_cores: Sequence[int]) -> None:
                 print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def _worker_peak_bytes(run: Run, action: str, cores: int, topic: str, events: int) -> int:
+def _worker_peak_bytes(run: SparkBench, action: str, cores: int, topic: str, events: int) -> int:
     task = {"bootstrap": run.bootstrap, "topic": topic, "events": events, "folder": run.folder}
     with ExitStack() as closing:
         engine = closing.enter_context(Engine(OURS, cores, task))
@@ -245,7 +245,7 @@ def _head(title: str, *, idle: bool = False) -> None:
     print("|---|---|---|---|---|---|---|")
 
 
-def _line(what: str, cores: int, rows: int, turns: Turns) -> None:
+def _line(what: str, cores: int, rows: int, turns: EngineTimes) -> None:
     rates = [f"{rows / min(each) / 1000:.0f}" for each in (turns.ours, turns.connector)]
     cpu = [
         f"{statistics.median(each) / rows * 1e6:.2f}"

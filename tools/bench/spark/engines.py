@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, Self
 from tools.processes import below, command_of, cpu_s, peak_bytes
 from tools.spark.environments import connector_jars, environment, python_with_connector
 
-__all__ = ["ANSWER", "CONNECTOR", "OURS", "Engine", "Turns", "in_turns"]
+__all__ = ["ANSWER", "CONNECTOR", "OURS", "Engine", "EngineTimes", "in_turns"]
 
 OURS: Final = "ours"
 CONNECTOR: Final = "connector"
@@ -26,7 +26,10 @@ ANSWER: Final = "answer: "
 
 
 class Engine:
-    """An engine that runs actions."""
+    """Runs actions in a separate process: Spark on `cores` cores with one data source.
+
+    `name` is OURS or CONNECTOR.
+    """
 
     def __init__(self, name: str, cores: int, task: dict[str, object]) -> None:
         self.name = name
@@ -56,10 +59,13 @@ class Engine:
         return cpu_s(self._process.pid)
 
     def worker_peak_bytes(self) -> int:
-        """Returns the largest peak memory of the running Python workers, in bytes."""
+        """Returns the largest peak memory of the running Python workers, in bytes.
+
+        Raises RuntimeError if no worker is running.
+        """
         workers = [pid for pid in below(self._process.pid) if "pyspark.daemon" in command_of(pid)]
         if not workers:
-            raise RuntimeError(f"{self.name}: no worker is there that could be asked")
+            raise RuntimeError(f"{self.name}: no Python worker is running")
         return max(map(peak_bytes, workers))
 
     def __enter__(self) -> Self:
@@ -76,8 +82,8 @@ class Engine:
             self._process.wait()
 
 
-class Turns(NamedTuple):
-    """The wall-clock and CPU seconds of two engines, one entry per turn."""
+class EngineTimes(NamedTuple):
+    """The wall-clock and CPU seconds of two engines; each engine runs once in each turn."""
 
     ours: list[float]
     connector: list[float]
@@ -86,7 +92,7 @@ class Turns(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Returns the connector's time divided by kproto's: the median over the turns."""
+        """Returns the median, over all turns, of the connector's time divided by kproto's."""
         return statistics.median(
             theirs / own for own, theirs in zip(self.ours, self.connector, strict=True)
         )
@@ -94,7 +100,7 @@ class Turns(NamedTuple):
 
 def in_turns(
     engines: tuple[Engine, Engine], action: str, *, repeat: int, **arguments: object
-) -> Turns:
+) -> EngineTimes:
     """Runs an action `repeat` times on both engines after a warm-up; alternates their order.
 
     The action must return its duration in seconds.
@@ -108,4 +114,4 @@ def in_turns(
             before = engine.cpu_s()
             seconds[engine.name].append(engine.do(action, **arguments))
             cpu[engine.name].append(engine.cpu_s() - before)
-    return Turns(seconds[OURS], seconds[CONNECTOR], cpu[OURS], cpu[CONNECTOR])
+    return EngineTimes(seconds[OURS], seconds[CONNECTOR], cpu[OURS], cpu[CONNECTOR])

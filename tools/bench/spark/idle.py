@@ -1,4 +1,4 @@
-"""An idle data source in Python: shows the cost of PySpark itself, without Kafka.
+"""A Python data source without Kafka: shows the cost of PySpark itself.
 
 The sink ignores its rows. The source creates one record batch and yields it repeatedly. No source
 or sink in Python can be faster.
@@ -35,7 +35,10 @@ class _Rows(InputPartition):
 
 
 class IdleSource(DataSource):
-    """The format `idle`; option `rows` is the number of rows, `includeHeaders` as in Kafka's."""
+    """The data source `idle`, with two options: `rows`, the number of rows, and `includeHeaders`.
+
+    `includeHeaders` adds the column `headers`.
+    """
 
     @classmethod
     def name(cls) -> str:

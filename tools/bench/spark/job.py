@@ -1,8 +1,8 @@
 """Compares the job of kproto_pipeline with the same job on the JVM connector.
 
-Reads a topic of CloudEvents, of which one in 1,000 is sent twice and one in 1,500 followed by an
-invalid record. Sets the status of each event, drops duplicates, writes Parquet by status and type,
-and counts the written rows. The peer does that with `format("kafka")` and Spark's built-in
+The topic has CloudEvents: one of 1,000 is sent twice, one of 1,500 is followed by an invalid
+record. The job sets the status of each event, drops duplicates, writes Parquet by status and type,
+and counts the written rows. The peer does the same with `format("kafka")` and Spark's built-in
 functions.
 """
 
@@ -36,7 +36,7 @@ def timed_job(spark: SparkSession, task: Mapping[str, Any]) -> float:
         "duplicates": twice,
     }
     if counts != right:
-        raise RuntimeError(f"{task['engine']} counted {counts}; right is {right}")
+        raise RuntimeError(f"{task['engine']} counted {counts}, expected {right}")
     return took
 
 
@@ -50,7 +50,7 @@ def _our_job(spark: SparkSession, task: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _their_job(spark: SparkSession, task: Mapping[str, Any]) -> dict[str, int]:
-    """Runs the same job with the connector and Spark's functions, and returns its counts."""
+    """Runs the job of `_our_job` with the connector and Spark's functions; returns its counts."""
     from pyspark.sql import Observation, Window
     from pyspark.sql import functions as sf
 

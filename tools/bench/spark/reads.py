@@ -35,7 +35,7 @@ def timed_read(spark: SparkSession, task: Mapping[str, Any], what: str) -> float
 def load(
     reader: DataFrameReader | DataStreamReader, task: Mapping[str, Any], what: str, **options: str
 ) -> DataFrame:
-    """Returns the topic's rows from the reader, with the columns that `what` names."""
+    """Returns the topic's rows from the reader, with the columns of `what`, one of `READS`."""
     ours = task["engine"] == "ours"
     reader = (
         reader.format(format_of(task))
@@ -55,14 +55,14 @@ def load(
 
 
 def format_of(task: Mapping[str, Any]) -> str:
-    """Returns the format name of an engine."""
+    """Returns the name of the data source that the task's engine reads: kafka, kproto or idle."""
     if task["engine"] != "ours":
         return "kafka"
     return "idle" if task.get("idle") else "kproto"
 
 
 def _with_attributes(frame: DataFrame) -> DataFrame:
-    """Adds four attributes from the connector's headers with Spark's functions."""
+    """Replaces the connector's headers by four attributes, with Spark's functions."""
     from pyspark.sql import functions as sf
 
     columns = {

@@ -62,7 +62,7 @@ def timed_write(spark: SparkSession, task: Mapping[str, Any], what: str, topic: 
 
 
 def copy(spark: SparkSession, task: Mapping[str, Any], topic: str) -> None:
-    """Writes all records of the topic, with their headers, to another topic."""
+    """Writes all records of the task's topic, with their headers, to `topic`."""
     rows = load(spark.read, task, "with headers").select("key", "value", "headers", "partition")
     _write(rows, task, topic)
 

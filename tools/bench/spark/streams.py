@@ -1,4 +1,4 @@
-"""Measures streaming into Spark's `noop` sink: all rows at once, and micro-batches of 1,000."""
+"""Measures streaming into Spark's `noop` sink: all rows at once, or micro-batches of equal size."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def timed_stream(
 ) -> float:
     """Returns the seconds of a query with the trigger AvailableNow, from start to end.
 
-    With `batches_only`, counts only its micro-batches: not the start of the query, nor that of
-    PySpark's process for a Python source.
+    With `batches_only`, counts only the micro-batches: neither the start of the query nor the start
+    of PySpark's process for a Python source. Raises RuntimeError if rows are missing.
     """
     began = time.perf_counter()
     progress = _run(spark, task, what)

@@ -1,4 +1,4 @@
-"""Fills the benchmark's topics: CloudEvents with six headers, and values of 113 bytes or more."""
+"""Fills the benchmark's topics: CloudEvents with six headers, and values of 114 bytes or more."""
 
 from __future__ import annotations
 
@@ -47,7 +47,11 @@ async def publish(
     twice_every: int = 0,
     broken_every: int = 0,
 ) -> None:
-    """Fills a new topic; sends some events twice, and adds some records without an id."""
+    """Creates a topic with the events 0 to `events` - 1.
+
+    Sends every `twice_every`th event twice, and adds a record without an id to every
+    `broken_every`th; 0 means none.
+    """
 
     def records(number: int) -> list[ProducerRecord]:
         made = [event(number, text_bytes)]

@@ -1,14 +1,15 @@
-// Command kfake runs franz-go's fake Kafka cluster on ports of this machine, until it is ended.
+// Command kfake runs franz-go's fake Kafka cluster on ports of this machine, until Ctrl-C.
 //
-// The first argument is the port of its first broker, the second how many brokers there are, one
-// by default; those that follow are keys of APIs that it shall not offer. It prints their addresses, joined by commas, and then carries out what it reads, a
-// line each, and answers "ok" or why not:
+// The first argument is the port of its first broker, the second the number of brokers (by default
+// one). Further arguments are keys of APIs that the brokers must not support. The command prints the
+// addresses of the brokers, joined by commas. Then it runs each command that it reads, one per line,
+// and answers with "ok" or an error:
 //
-//	shuffle                        every partition gets a leader drawn by lot
-//	move TOPIC PARTITION NODE      that node leads the partition
-//	add NODE                       a node joins, and leaders are shuffled
-//	remove NODE                    a node leaves; its connections stay, its port is closed
-//	forget KEY TIMES               connections with requests of that key are closed
+//	shuffle                        gives every partition a random leader
+//	move TOPIC PARTITION NODE      makes the node the leader of the partition
+//	add NODE                       adds a node, and shuffles leaders
+//	remove NODE                    removes a node: closes its port; its connections stay open
+//	forget KEY TIMES               closes the connection of the next TIMES requests with the API key
 package main
 
 import (
@@ -35,13 +36,13 @@ func main() {
 		numbers = append(numbers, number)
 	}
 	if len(numbers) == 0 {
-		fail(errors.New("the arguments are the port, how many brokers, and keys of APIs to leave out"))
+		fail(errors.New("the arguments are the port, the number of brokers, and keys of APIs to leave out"))
 	}
 	if len(numbers) == 1 {
 		numbers = append(numbers, 1)
 	}
 	ports := make([]int, numbers[1])
-	ports[0] = numbers[0] // the others are free ones
+	ports[0] = numbers[0] // 0, for the other brokers, is any free port
 	options := []kfake.Opt{
 		kfake.NumBrokers(len(ports)), kfake.Ports(ports...), kfake.SeedTopics(2, "greetings"),
 	}
@@ -82,7 +83,7 @@ func obey(cluster *kfake.Cluster) {
 
 func do(cluster *kfake.Cluster, words []string) error {
 	if len(words) == 0 {
-		return errors.New("say what is to be done")
+		return errors.New("the line has no command")
 	}
 	topic, rest := "", words[1:]
 	if words[0] == "move" && len(rest) > 0 {
@@ -92,7 +93,7 @@ func do(cluster *kfake.Cluster, words []string) error {
 	for at, word := range rest {
 		number, err := strconv.Atoi(word)
 		if err != nil || at == len(numbers) {
-			return fmt.Errorf("%q is no number that is wanted here", word)
+			return fmt.Errorf("%q is not a number, or one argument too many", word)
 		}
 		numbers[at] = number
 	}
@@ -107,13 +108,13 @@ func do(cluster *kfake.Cluster, words []string) error {
 	case "remove":
 		return cluster.RemoveNode(int32(numbers[0]))
 	case "forget":
-		for range numbers[1] { // each is good for one request
+		for range numbers[1] { // each call controls one request
 			cluster.ControlKey(int16(numbers[0]), func(kmsg.Request) (kmsg.Response, error, bool) {
-				return nil, errors.New("forgotten by order"), true
+				return nil, errors.New("closed by the command forget"), true
 			})
 		}
 	default:
-		return fmt.Errorf("%q is nothing that can be done", words[0])
+		return fmt.Errorf("there is no command %q", words[0])
 	}
 	return nil
 }

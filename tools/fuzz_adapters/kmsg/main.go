@@ -1,7 +1,7 @@
-// Command kmsg puts franz-go's kmsg behind the lines of `kproto fuzz`.
+// Command kmsg answers the questions of `kproto fuzz` with franz-go's kmsg.
 //
-// It re-writes requests and responses. kmsg has no JSON form of Kafka's, so decode and encode are
-// unsupported, as are headers and stored records.
+// It rewrites requests and responses. kmsg lacks Kafka's JSON form, so the operations decode and
+// encode are unsupported; headers and stored records are unsupported, too.
 package main
 
 import (
@@ -22,7 +22,7 @@ type question struct {
 	Hex       string `json:"hex"`
 }
 
-// message is what requests and responses of kmsg have in common.
+// message has the methods that all requests and responses of kmsg have.
 type message interface {
 	ReadFrom([]byte) error
 	AppendTo([]byte) []byte

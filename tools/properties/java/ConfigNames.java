@@ -9,9 +9,10 @@ import java.util.Set;
 import java.util.TreeSet;
 
 /**
- * Prints the names of the properties that the clients of each jar know: one line a name, with the
- * jar, parted by a tab. They are those of the ConfigDefs of the clients, reached by reflection, so
- * that one program reads every jar.
+ * Prints the property names of the clients in each jar: a line has the jar, a tab and one name.
+ *
+ * The names are those in the ConfigDefs of the clients. The program uses reflection, so that it can
+ * read every jar.
  */
 public final class ConfigNames {
     private static final String PACKAGE = "org.apache.kafka.clients.";
@@ -20,7 +21,7 @@ public final class ConfigNames {
         "admin.AdminClientConfig", "consumer.ConsumerConfig", "producer.ProducerConfig"
     };
 
-    /** The first argument is a class path of what the jars need; the others are the jars. */
+    /** The first argument is the class path of the libraries for the jars; the others are jars. */
     public static void main(String[] jars) throws Exception {
         for (String jar : Arrays.copyOfRange(jars, 1, jars.length)) {
             List<URL> found = new ArrayList<>();
@@ -31,7 +32,7 @@ public final class ConfigNames {
             Set<String> names = new TreeSet<>();
             try (URLClassLoader loader =
                     new URLClassLoader(urls, ClassLoader.getPlatformClassLoader())) {
-                // Defaults that are classes are looked up by it.
+                // ConfigDef loads default values that are classes with the context class loader.
                 Thread.currentThread().setContextClassLoader(loader);
                 for (String client : CLIENTS) {
                     Class<?> config = Class.forName(PACKAGE + client, true, loader);

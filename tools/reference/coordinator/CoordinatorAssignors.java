@@ -22,7 +22,7 @@ import org.apache.kafka.coordinator.group.modern.Assignment;
 import org.apache.kafka.coordinator.group.modern.GroupSpecImpl;
 import org.apache.kafka.coordinator.group.modern.MemberSubscriptionAndAssignmentImpl;
 
-/** Who shall have what, as the assignors of Kafka's coordinator decide; of Kafka 4.4. */
+/** Runs the server-side assignors of Kafka's group coordinator, those of Kafka 4.4. */
 final class CoordinatorAssignors {
     private CoordinatorAssignors() {
     }
@@ -91,10 +91,13 @@ final class CoordinatorAssignors {
     }
 
     /**
-     * Reads words between tabs, on lines: `group ASSIGNOR ALIKE`, `topic ID PARTITIONS`, `member ID
-     * INSTANCE TOPICS TOPIC:PARTITIONS...`, where what there are several of is joined by commas and
-     * `-` is no instance, and `decide`, which is answered by a line of `MEMBER TOPIC PARTITION`
-     * between tabs.
+     * Reads lines of words, separated by tabs.
+     *
+     * `group ASSIGNOR ALIKE` begins a group; ALIKE is 1 if all members have equal subscriptions.
+     * `topic ID PARTITIONS` has the number of partitions. `member ID INSTANCE TOPICS
+     * TOPIC:PARTITIONS...` has subscribed topics and assigned partitions, joined by commas;
+     * INSTANCE may be `-`. After `decide` the program answers with a line of `MEMBER TOPIC
+     * PARTITION`, a tab after each partition.
      */
     public static void main(String[] arguments) throws IOException {
         var lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));

@@ -21,17 +21,18 @@ import org.apache.kafka.common.Node;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 
-/** Who reads what, as Kafka's assignors decide. */
+/** Runs the client-side assignors of Kafka. */
 final class Assignors {
     private Assignors() {
     }
 
     /**
-     * Reads words between tabs, on lines: `assignor NAME`, `topic NAME RACKS...` with the racks of
-     * each partition's replicas joined by commas (`-` for none), and `member ID INSTANCE RACK
-     * GENERATION USER-DATA TOPICS OWNED` with `-` for what is not there, user data in hexadecimal,
-     * topics joined by commas and what is owned as `topic:partition`. Answers lines
-     * `ID topic:partition...`.
+     * Returns the assignment of a group as lines `ID topic:partition...`.
+     *
+     * The question has lines of words, separated by tabs. `assignor NAME`. `topic NAME RACKS...`:
+     * by partition, the racks of its replicas, joined by commas (`-`: no rack). `member ID INSTANCE
+     * RACK GENERATION USER-DATA TOPICS OWNED`: a missing value is `-`, user data is hexadecimal,
+     * topics are joined by commas, and owned partitions are `topic:partition`, joined by commas.
      */
     static ByteBuffer assign(ByteBuffer question) {
         String text = StandardCharsets.UTF_8.decode(question).toString();
@@ -81,7 +82,7 @@ final class Assignors {
         };
     }
 
-    /** A node for each rack; one without a rack where there is none. */
+    /** Returns a node for each rack; for `-`, a node without a rack. */
     private static Node[] replicas(String racks, Map<String, Node> nodes) {
         List<Node> found = new ArrayList<>();
         for (String rack : racks.split(",")) {

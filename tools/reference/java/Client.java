@@ -19,11 +19,12 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * Kafka's own client as a program: {@code BOOTSTRAP TOPIC write} produces the records on standard
- * input to partition 0, {@code BOOTSTRAP TOPIC read COUNT} prints those of partition 0.
+ * Runs Kafka's own client as a program. {@code BOOTSTRAP TOPIC write} produces the records on
+ * standard input to partition 0, and prints their offsets; {@code BOOTSTRAP TOPIC read COUNT}
+ * prints the first COUNT records of partition 0.
  *
- * <p>One record a line: key, value, then NAME:VALUE for each header, with blanks between; each is
- * "-" for null, else "=" and its Base64.
+ * <p>A line is one record: key, value, then NAME:VALUE for each header, separated by blanks. A null
+ * is "-"; any other key, value or header part is "=" and its Base64.
  */
 public final class Client {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
@@ -69,7 +70,7 @@ public final class Client {
             long deadline = System.nanoTime() + PATIENCE.toNanos();
             for (int found = 0; found < count; ) {
                 if (System.nanoTime() > deadline) {
-                    throw new IllegalStateException("only " + found + " records came");
+                    throw new IllegalStateException("only " + found + " records were read");
                 }
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofSeconds(1))) {
                     found++;

@@ -10,16 +10,19 @@ import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Subscription;
 import org.apache.kafka.clients.consumer.internals.ConsumerProtocol;
 import org.apache.kafka.common.TopicPartition;
 
-/** What members of a group and their leader tell each other, as Kafka's ConsumerProtocol has it. */
+/** Encodes and decodes the data that group members exchange, with Kafka's ConsumerProtocol. */
 final class MemberData {
     private MemberData() {
     }
 
     /**
-     * Reads words between tabs, `-` for what is not there. `subscription VERSION RACK GENERATION
-     * USER-DATA TOPICS OWNED` and `assignment VERSION USER-DATA PARTITIONS` are answered with bytes;
-     * version `-` is the one that Kafka writes. `read-subscription BYTES` and `read-assignment BYTES`
-     * are answered with such words behind the version. Bytes are hexadecimal.
+     * Encodes or decodes a subscription or an assignment.
+     *
+     * A question has words, separated by tabs; a missing value is `-`. The answers to `subscription
+     * VERSION RACK GENERATION USER-DATA TOPICS OWNED` and `assignment VERSION USER-DATA PARTITIONS`
+     * are the encoded bytes; version `-` is Kafka's default. The answers to `read-subscription
+     * BYTES` and `read-assignment BYTES` are the words from RACK or USER-DATA on. Bytes are
+     * hexadecimal.
      */
     static ByteBuffer answer(ByteBuffer question) throws Reference.Refusal {
         int taken = question.limit();
@@ -36,7 +39,7 @@ final class MemberData {
                 default -> throw new AssertionError(words[0]);
             };
         } catch (RuntimeException fault) {
-            // A SchemaException where it looks at the bytes left, and whatever reading raises else.
+            // A SchemaException if Kafka checks the remaining bytes; otherwise other exceptions.
             throw new Reference.Refusal(fault);
         }
         return ByteBuffer.allocate(Integer.BYTES + bytes.length).putInt(taken).put(bytes).flip();

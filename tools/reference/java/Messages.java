@@ -18,16 +18,16 @@ import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
 
 /**
- * The operations on the messages that Kafka generates from its definitions.
+ * Decodes and encodes messages with the classes that Kafka generates from its definitions.
  *
- * Each wants one byte with the length of the message's name, the name as the definition has it, an
- * int16 version, and then bytes or JSON. Each gives an int32, how many bytes of those were read,
- * and then bytes or JSON.
+ * The input of each operation is one byte with the length of the message's name, the name in the
+ * definition, an int16 version, and then bytes or JSON. The output is an int32 with the number of
+ * decoded bytes, and then bytes or JSON.
  */
 final class Messages {
     private static final String CONVERTER = "JsonConverter";
 
-    /** A generated class: how it is made, and its converter's two methods. */
+    /** A generated class: its constructor, and the two methods of its JSON converter. */
     private record Generated(MethodHandle create, MethodHandle toJson, MethodHandle fromJson) {
     }
 
@@ -38,7 +38,7 @@ final class Messages {
     private Messages() {
     }
 
-    /** Reads a message from bytes; gives it written again. */
+    /** Decodes a message, and returns it encoded again. */
     static ByteBuffer rewrite(ByteBuffer question) throws Throwable {
         Generated generated = generated(question);
         short version = question.getShort();
@@ -47,7 +47,7 @@ final class Messages {
         return write(message, version, question.position() - begin);
     }
 
-    /** Reads a message from bytes; gives it as the JSON of Kafka's converter. */
+    /** Decodes a message, and returns the JSON of Kafka's converter. */
     static ByteBuffer toJson(ByteBuffer question) throws Throwable {
         Generated generated = generated(question);
         short version = question.getShort();
@@ -61,7 +61,7 @@ final class Messages {
             .flip();
     }
 
-    /** Reads a message from JSON; gives it as bytes. */
+    /** Reads a message from JSON, and returns it encoded. */
     static ByteBuffer fromJson(ByteBuffer question) throws Throwable {
         Generated generated = generated(question);
         short version = question.getShort();
@@ -117,11 +117,11 @@ final class Messages {
         return known;
     }
 
-    /** Requests, responses and headers are called by their definition's name and "Data". */
+    /** Returns the class of a message: its name in the definition, mostly with "Data" appended. */
     private static Generated find(String name) throws ReflectiveOperationException {
         String found = CLASS_NAMES.getOrDefault(name + "Data", CLASS_NAMES.get(name));
         if (found == null) {
-            throw new ClassNotFoundException("no jar here has the message " + name);
+            throw new ClassNotFoundException("no jar on the class path has the message " + name);
         }
         Class<?> message = Class.forName(found);
         Class<?> converter = Class.forName(found + CONVERTER);
@@ -134,7 +134,7 @@ final class Messages {
                 MethodType.methodType(message, JsonNode.class, short.class)));
     }
 
-    /** The full names of all classes that have a converter, by their simple names. */
+    /** Returns the full names of all classes that have a converter, by simple name. */
     private static Map<String, String> classNames() {
         Map<String, String> found = new HashMap<>();
         String suffix = CONVERTER + ".class";

@@ -6,14 +6,17 @@ import org.apache.kafka.common.metrics.Quota;
 import org.apache.kafka.common.metrics.stats.Rate;
 import org.apache.kafka.common.metrics.stats.TokenBucket;
 
-/** What Kafka's measures of quotas say of things taken at given times. */
+/** Measures events with the classes that Kafka uses for quotas. */
 final class Quotas {
     private Quotas() {
     }
 
     /**
-     * Reads a line `samples seconds limit`, then lines `time value`; of each it answers a line with
-     * the rate, the span that the rate is taken over in ms, and the tokens left in a bucket.
+     * Returns a line after each event: the rate per second, the time over which the rate is
+     * measured in ms, and the tokens that the token bucket has left.
+     *
+     * The first line of the question is `samples seconds limit`; each other line is an event, `time
+     * value`, with the time in ms.
      */
     static ByteBuffer measure(ByteBuffer question) {
         String[] lines = StandardCharsets.UTF_8.decode(question).toString().split("\n");

@@ -15,10 +15,10 @@ import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.record.TimestampType;
 
 /**
- * The operations on record batches and message sets.
+ * Decodes and builds record batches and message sets with Kafka's classes.
  *
- * Kafka 4.x keeps their classes in another package than 3.9 does, so they are called by reflection.
- * Bytes stand in JSON as hexadecimal digits.
+ * These classes are in different packages in Kafka 3.9 and 4, so they are called by reflection. In
+ * JSON, bytes are hexadecimal.
  */
 final class Records {
     private static final ObjectMapper MAPPER = new ObjectMapper();
@@ -34,11 +34,11 @@ final class Records {
     }
 
     /**
-     * Reads all of a buffer; gives {"batches": […], "error": …}.
+     * Decodes a whole buffer; returns {"batches": […], "error": …}.
      *
      * Each batch has its header and its records, [offset, timestamp, timestamp type, key, value,
-     * [[header name, value]]]. Checksums are verified, also of each record. "error" is null, or
-     * says what Kafka's classes made of the bytes behind the batches that are given.
+     * [[header name, value]]]. Checksums of batches and of messages are verified. "error" is the
+     * error of Kafka's classes for the bytes after the listed batches, or null.
      */
     static ByteBuffer read(ByteBuffer question) throws Throwable {
         int size = question.remaining();
@@ -55,13 +55,13 @@ final class Records {
             }
         } catch (InvocationTargetException error) {
             answer.put("error", describe(error.getCause()));
-        } catch (RuntimeException | Error error) { // snappy throws an Error of its own
+        } catch (RuntimeException | Error error) { // snappy throws its own Error
             answer.put("error", describe(error));
         }
         return answered(size, MAPPER.writeValueAsBytes(answer));
     }
 
-    /** Builds one batch or message set from its description in JSON; gives its bytes. */
+    /** Builds a batch or message set from its description in JSON; returns its bytes. */
     static ByteBuffer build(ByteBuffer question) throws Throwable {
         int size = question.remaining();
         byte[] json = new byte[size];
@@ -149,7 +149,7 @@ final class Records {
         return node;
     }
 
-    /** A message says which type it has when it is asked about each, a record of magic 2 never. */
+    /** Returns the timestamp type of a record: its own (magic 0 and 1), else that of its batch. */
     private static int timestampType(Object record, int typeOfBatch)
             throws ReflectiveOperationException {
         Method has = RECORD.getMethod("hasTimestampType", TimestampType.class);

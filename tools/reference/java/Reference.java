@@ -10,32 +10,32 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Answers, in order, what it is asked on its standard input, by Kafka's own classes.
+ * Answers the questions on its standard input with Kafka's own classes, in order.
  *
- * A question is an int32 size, one byte that names the operation (its place in OPERATIONS), and
- * what the operation wants. An answer is an int32 size, one byte of status, and what the operation
- * gives, or UTF-8 text that says why there is nothing (behind an int32, how many bytes were read,
- * if they were). All numbers are big-endian. It ends when
- * its input does.
+ * A question is an int32 size, one byte with the number of the operation (its index in OPERATIONS),
+ * and the operation's input. An answer is an int32 size, one byte of status, and a content. The
+ * content is the operation's output if the status is DONE, else the reason in UTF-8; if the status
+ * is UNWRITABLE, an int32 with the number of decoded bytes precedes the reason. All numbers are
+ * big-endian. The program ends when its input ends.
  */
 public final class Reference {
-    /** Kafka's class took what it was given. */
+    /** Kafka's class accepted the input. */
     private static final byte DONE = 0;
-    /** Kafka's class refused what it was given. */
+    /** Kafka's class refused the input. */
     private static final byte REFUSED = 1;
-    /** Kafka's class read what it was given, and then could not write it. */
+    /** Kafka's class decoded the input, but could not encode it again. */
     private static final byte UNWRITABLE = 2;
-    /** The question makes no sense, or this program has a fault. */
+    /** The question is invalid, or this program has a fault. */
     private static final byte FAILED = 3;
 
     private static final int BUFFER_BYTES = 1 << 16;
 
     interface Operation {
-        /** Answers a question; `question` is not used again afterwards. */
+        /** Returns the answer to a question, and may consume `question`. */
         ByteBuffer answer(ByteBuffer question) throws Throwable;
     }
 
-    /** Kafka's class refused its input: bytes that it cannot read, or JSON that it does not take. */
+    /** Kafka's class refused its input, bytes or JSON. */
     static final class Refusal extends Exception {
         private static final long serialVersionUID = 1L;
 
@@ -44,7 +44,7 @@ public final class Reference {
         }
     }
 
-    /** Kafka's class read `taken` bytes, and cannot write what it read. */
+    /** Kafka's class decoded `taken` bytes, but cannot encode the message. */
     static final class Unwritable extends Exception {
         private static final long serialVersionUID = 1L;
 
@@ -56,7 +56,7 @@ public final class Reference {
         }
     }
 
-    /** By number; `tools.reference.process.Operation` has the same. */
+    /** By number; the numbers are those of `tools.reference.process.Operation`. */
     private static final Operation[] OPERATIONS = {
         Messages::rewrite,
         Messages::toJson,

@@ -19,16 +19,18 @@ import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 
-/** What KRaft's authorizer decides, with ACLs that it is given. */
+/** Authorizes operations with KRaft's StandardAuthorizer. */
 final class Rights {
     private Rights() {
     }
 
     /**
-     * Reads lines of words between tabs, and answers a letter for each that asks, Y or N:
-     * `settings super-users allow-everyone`, which comes first;
-     * `acl type name pattern principal host operation permission`, numbers for words;
-     * `may principal host operation type name`, and `any principal host operation type`.
+     * Returns a letter, Y or N, for each line `may` and `any` of the question.
+     *
+     * Lines have words, separated by tabs; types, patterns, operations and permissions are numbers.
+     * The first line is `settings super-users allow-everyone`. `acl type name pattern principal
+     * host operation permission` adds an ACL. `may principal host operation type name` is about one
+     * resource, `any principal host operation type` about at least one resource of the type.
      */
     static ByteBuffer decide(ByteBuffer question) throws Exception {
         String text = StandardCharsets.UTF_8.decode(question).toString();
@@ -76,7 +78,7 @@ final class Rights {
         return ByteBuffer.allocate(Integer.BYTES + letters.length).putInt(taken).put(letters).flip();
     }
 
-    /** From 4.1 on the authorizer counts what it decides, and needs something to count with. */
+    /** Sets the metrics in which the authorizer, from 4.1 on, counts its decisions. */
     private static void giveMetrics(StandardAuthorizer authorizer, Metrics metrics)
             throws ReflectiveOperationException {
         for (Method method : StandardAuthorizer.class.getMethods()) {
@@ -93,7 +95,7 @@ final class Rights {
         return result == AuthorizationResult.ALLOWED ? 'Y' : 'N';
     }
 
-    /** A request of `principal` from `host`; of all else the authorizer asks nothing. */
+    /** The context of a request of `principal` from `host`; the authorizer reads nothing else. */
     private static final class Asking implements AuthorizableRequestContext {
         private final KafkaPrincipal principal;
         private final InetAddress address;

@@ -27,10 +27,11 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * Kafka's own client takes a walk before a broker: {@code BOOTSTRAP NAME [modern]}, with a topic and
- * a group of that name; {@code modern}: a share group too.
+ * Calls the main methods of Kafka's own client against a broker: {@code BOOTSTRAP NAME [modern]}.
  *
- * <p>Prints JSON: how many records it read that are committed, and how many in all.
+ * <p>The topic and the group have the name NAME. With {@code modern} it uses a group of the
+ * consumer protocol and a share group, too. Prints JSON: the number of records that it read with
+ * isolation level read_committed ("committed"), and with read_uncommitted ("every").
  */
 public final class Walk {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
@@ -165,7 +166,7 @@ public final class Walk {
         }
     }
 
-    /** By the protocol of KIP-848. */
+    /** Reads in a group of the consumer protocol (KIP-848). */
     private void readAsModernGroup() {
         Map<String, Object> member =
                 Map.of(
@@ -175,13 +176,13 @@ public final class Walk {
         try (KafkaConsumer<byte[], byte[]> group = consumer(member)) {
             group.subscribe(List.of(name));
             if (read(group, 135) != 135) {
-                throw new IllegalStateException("not all came");
+                throw new IllegalStateException("the group did not read 135 records");
             }
             group.commitSync();
         }
     }
 
-    /** By the protocol of KIP-932. */
+    /** Reads in a share group (KIP-932). */
     private void readAsShareGroup(Admin admin) throws Exception {
         String id = name + "-share";
         ConfigResource group = new ConfigResource(ConfigResource.Type.valueOf("GROUP"), id);
@@ -197,7 +198,7 @@ public final class Walk {
             long until = System.nanoTime() + PATIENCE.toNanos();
             for (int count = 0; count < 135; ) {
                 if (System.nanoTime() > until) {
-                    throw new IllegalStateException("only " + count + " records were shared");
+                    throw new IllegalStateException("the share group read only " + count + " records");
                 }
                 count += consumer.poll(Duration.ofMillis(200)).count();
             }
@@ -205,7 +206,7 @@ public final class Walk {
         }
     }
 
-    /** Reads until that many came, and a while longer, in which heartbeats pass. */
+    /** Polls until `least` records were read, then for 600 ms of heartbeats; returns the count. */
     private int read(KafkaConsumer<byte[], byte[]> consumer, int least) {
         long until = System.nanoTime() + PATIENCE.toNanos();
         int count = 0;

@@ -10,17 +10,18 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * Prints what the class ApiKeys of each clients jar declares: one line an API, with the jar, the
- * api key, the name of the constant, and the lowest and highest version, parted by tabs. An API
- * without versions has the range 0 to -1.
+ * Prints the APIs that the class ApiKeys of each clients jar declares.
  *
- * Up to 0.11 the versions are those of Protocol.REQUESTS, an array a key; from 1.0 on ApiKeys tells
- * them itself. Everything is reached by reflection, so that one program reads every jar.
+ * A line is one API: the jar, the api key, the name of the constant, and the lowest and highest
+ * version, separated by tabs. An API without versions has the range 0 to -1.
+ *
+ * Up to 0.11 the versions are in Protocol.REQUESTS, an array per api key; from 1.0 on they are in
+ * ApiKeys itself. The program uses reflection, so that it can read every jar.
  */
 public final class Ranges {
     private static final String PACKAGE = "org.apache.kafka.common.protocol.";
 
-    /** The first argument is a class path of what the jars need; the others are the jars. */
+    /** The first argument is the class path of the libraries for the jars; the others are jars. */
     public static void main(String[] jars) throws Exception {
         for (String jar : Arrays.copyOfRange(jars, 1, jars.length)) {
             List<URL> found = new ArrayList<>();
@@ -56,7 +57,7 @@ public final class Ranges {
         }
     }
 
-    /** The lowest and the highest version of which there is a schema. */
+    /** Returns the lowest and the highest version with a schema; 0 and -1 if there is none. */
     private static int[] range(Class<?> protocol, int id) throws Exception {
         Field field = protocol.getField("REQUESTS");
         Object schemas = Array.get(field.get(null), id);

@@ -1,8 +1,8 @@
-"""One program per client: a group member that logs its assignments, records and revocations.
+"""Group members, a program per client; each logs its assignments, records and revocations.
 
     python -m tools.storm.members.with_kproto BOOTSTRAP TOPIC GROUP ASSIGNOR LOG [INSTANCE]
 
-Each appends lines to LOG (see `lines`), leaves the group on SIGTERM, and takes some time for each
-record, so that a record is always being processed. Its client id is the file name of LOG without
-suffix, by which the broker's records name it.
+Each program appends lines to LOG (see `lines`) and leaves the group on SIGTERM. Most programs sleep
+after each record or poll, like an application that processes records. The client id is the file
+name of LOG without suffix; the broker's records name the member by this id.
 """

@@ -21,7 +21,7 @@ class MemberLog:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def say(self, word: str, rest: object = "") -> None:
-        """Appends a line."""
+        """Appends a line: `word`, the present time in seconds, and `rest`."""
         os.write(self._file, f"{word} {time.time():.6f} {rest}\n".encode())
 
     def partitions(self, word: str, partitions: Iterable[int]) -> None:

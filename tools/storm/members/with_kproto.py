@@ -1,4 +1,4 @@
-"""Runs kproto as a member; after SIGUSR1, its next record exceeds the maximum poll interval."""
+"""Runs kproto as a member; after SIGUSR1, one record takes longer than max.poll.interval.ms."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Handles requests of classic members in a group of the consumer protocol (KIP-848, migration).
 
 These are JoinGroup, SyncGroup, Heartbeat and LeaveGroup. The generation is the member epoch, there
-is no leader, and SyncGroup returns the assignment of the server-side assignor. Responses are not
-delayed until other members have joined. The order of checks is that of Kafka 4.4.0.
+is no leader, and SyncGroup returns the assignment of the server-side assignor. No response is
+delayed: a member does not wait for the other members. The order of checks is that of Kafka 4.4.0.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ..classic_members import (
     NO_ERROR,
     JoinRequest,
     JoinResult,
-    LeaveRequest,
+    LeavingMember,
     SyncRequest,
     SyncResult,
 )
 from ..clock_reading import ClockReading
 from ..group_limits import MigrationPolicy
 from .classic_subscriptions import Subscription, assignment_bytes, read_subscription
-from .consumer_group import ConsumerGroup, Timer
+from .consumer_group import ConsumerGroup, MemberTimeout
 from .consumer_group_member import (
     ClassicMemberMetadata,
     ConsumerGroupMember,
@@ -38,7 +38,7 @@ __all__ = ["heartbeat", "join", "leave", "sync"]
 
 
 def join(group: ConsumerGroup, request: JoinRequest, new_id: str, now: ClockReading) -> JoinResult:
-    """Handles a JoinGroup; returns the generation, or an error name in the result.
+    """Handles a JoinGroup; the result has the generation and the protocol, or an error name.
 
     `new_id` is the member id to use if the request has none.
     """
@@ -74,15 +74,15 @@ def _join(group: ConsumerGroup, request: JoinRequest, new_id: str, now: ClockRea
         is_behind = change.state.target_epoch < change.state.epoch
         if not has_changed:
             member = change.reconcile(member, subscription.owned, has_changed=False)
-        why = "another subscription" if has_changed else "an assignment of before" * is_behind
+        why = "a changed subscription" if has_changed else "an outdated assignment" * is_behind
         group.downgrade(change, (), why or None, now)
         return _join_result(member)
     change.update_target_assignment()
     member = change.reconcile(member, subscription.owned, has_changed=has_changed)
     group.apply_change(change, now)
-    group.stop_timer(Timer.JOIN, member_id)
+    group.stop_timer(MemberTimeout.JOIN, member_id)
     group.reset_session(member, now)
-    group.start_timer(Timer.SYNC, member, request.rebalance_timeout_ms, now)
+    group.start_timer(MemberTimeout.SYNC, member, request.rebalance_timeout_ms, now)
     return _join_result(member)
 
 
@@ -97,8 +97,8 @@ def _join_result(member: ConsumerGroupMember) -> JoinResult:
 
 
 def _check_protocols(group: ConsumerGroup, request: JoinRequest) -> None:
-    """Raises INCONSISTENT_GROUP_PROTOCOL unless all classic members support a protocol of the
-    request.
+    """Raises INCONSISTENT_GROUP_PROTOCOL unless the request has the protocol type `consumer`, and a
+    protocol that all classic members support.
     """
     others = [
         {protocol.name for protocol in it.classic.protocols}
@@ -119,7 +119,8 @@ def _member(
 ) -> ConsumerGroupMember:
     """Returns the joining member, existing or new.
 
-    A static member without a member id replaces the member with its instance id.
+    If the request of a static member has no member id, the joining member replaces the member that
+    has the instance id.
     """
     if request.instance_id is None:
         return group.members.get(member_id, ConsumerGroupMember(member_id))
@@ -150,19 +151,19 @@ def _update_member(
 
 
 def sync(group: ConsumerGroup, request: SyncRequest, now: ClockReading) -> SyncResult:
-    """Handles a SyncGroup; returns the member's assignment, or an error name in the result."""
+    """Handles a SyncGroup; the result has the member's assignment, or an error name."""
     group.advance(now)
     try:
         member, part = _classic(group, request.member_id, request.instance_id, request.generation)
         if not request.matches_protocol(PROTOCOL_TYPE, part.protocols[0].name):
-            raise api_error("INCONSISTENT_GROUP_PROTOCOL", "the protocol is another one")
+            raise api_error("INCONSISTENT_GROUP_PROTOCOL", "the member has another protocol")
         is_behind = group.persisted.epoch > member.epoch
         if is_behind and member.state is not MemberState.UNREVOKED_PARTITIONS:
             _require_rejoin(group, member, now)
             raise api_error("REBALANCE_IN_PROGRESS", f"group {group.group_id!r} rebalances")
     except BrokerResponseError as error:
         return SyncResult(error.name)
-    group.stop_timer(Timer.SYNC, member.member_id)
+    group.stop_timer(MemberTimeout.SYNC, member.member_id)
     group.reset_session(member, now)
     assigned = without_epochs(member.assigned)
     return SyncResult(
@@ -200,8 +201,11 @@ def heartbeat(
         raise api_error("REBALANCE_IN_PROGRESS", f"group {group.group_id!r} rebalances")
 
 
-def leave(group: ConsumerGroup, leaving: Iterable[LeaveRequest], now: ClockReading) -> list[str]:
-    """Handles a LeaveGroup: removes members of either protocol; returns an error name for each."""
+def leave(group: ConsumerGroup, leaving: Iterable[LeavingMember], now: ClockReading) -> list[str]:
+    """Handles a LeaveGroup: removes members of either protocol.
+
+    Returns an error name for each member, NONE for success.
+    """
     group.advance(now)
     errors, leaving_members = [], []
     for one in leaving:
@@ -217,14 +221,14 @@ def leave(group: ConsumerGroup, leaving: Iterable[LeaveRequest], now: ClockReadi
         else:
             errors.append(NO_ERROR)
             leaving_members.append(member)
-    group.fence(leaving_members, "it left", now)
+    group.remove_members(leaving_members, "it left", now)
     return errors
 
 
 def _classic(
     group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
 ) -> tuple[ConsumerGroupMember, ClassicMemberMetadata]:
-    """Returns a classic member, and its data of the classic protocol.
+    """Returns a member that uses the classic protocol, and its metadata of this protocol.
 
     Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
     """
@@ -241,13 +245,13 @@ def _classic(
 
 
 def _require_rejoin(group: ConsumerGroup, member: ConsumerGroupMember, now: ClockReading) -> None:
-    """Starts the timeout within which the member must join again, unless it is running."""
-    if not group.is_timer_running(Timer.JOIN, member.member_id):
-        group.start_timer(Timer.JOIN, member, member.rebalance_timeout_ms, now)
+    """Starts the timeout for the member to join again, unless this timeout is running."""
+    if not group.is_timer_running(MemberTimeout.JOIN, member.member_id):
+        group.start_timer(MemberTimeout.JOIN, member, member.rebalance_timeout_ms, now)
 
 
 def _awaits_release(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-    """Returns whether a partition of the member's target assignment is not revoked yet by its
+    """Returns True if a partition of the member's target assignment is not revoked yet by its
     former owner.
     """
     owned = group.persisted.owned

@@ -32,7 +32,10 @@ class Subscription(NamedTuple):
 
 
 def read_subscription(data: bytes, topics: Topics) -> Subscription:
-    """Decodes the subscription of a member. Raises DecodeError."""
+    """Decodes the subscription of a member; `owned` omits topics that do not exist.
+
+    Raises DecodeError if `data` cannot be decoded.
+    """
     decoded = decode_subscription(data)
     owned = _by_id(((it.topic, it.partitions) for it in decoded.owned_partitions), topics)
     return Subscription(frozenset(decoded.topics), decoded.rack_id or None, owned)
@@ -41,7 +44,7 @@ def read_subscription(data: bytes, topics: Topics) -> Subscription:
 def read_assignment(data: bytes, topics: Topics) -> tuple[Partitions, bytes]:
     """Decodes an assignment; returns its partitions and the leader's user data.
 
-    Empty `data` is an empty assignment. Raises DecodeError.
+    Empty `data` is an empty assignment. Raises DecodeError if `data` cannot be decoded.
     """
     decoded = decode_assignment(data)
     assigned = _by_id(((it.topic, it.partitions) for it in decoded.assigned_partitions), topics)

@@ -1,8 +1,9 @@
 """Implements a group of the consumer protocol: handles heartbeats and timeouts (KIP-848).
 
-A member sends its subscription and its owned partitions, and gets its assignment. Each change of
-members, subscriptions or topics bumps the group epoch. For that epoch an assignor computes the
-target assignment (`assignors`), and each member is reconciled with it step by step
+A member sends its subscription and its owned partitions, and gets its assignment. A change of
+members, subscriptions or subscribed topics bumps the group epoch; if a static member is only
+replaced or temporarily absent, the epoch stays the same. An assignor computes the target assignment
+of an epoch (`assignors`), and each member is reconciled with it step by step
 (`current_assignment_builder`).
 
 The records of each change (`group_change`) are stored first; the change takes effect only if that
@@ -33,16 +34,16 @@ from .group_change import NO_TOPIC_CHANGES_SEEN, GroupChange
 from .heartbeat import ConsumerHeartbeat, ConsumerHeartbeatResult
 from .persisted_state import ConsumerGroupState, PersistedState
 
-__all__ = ["ConsumerGroup", "GroupStore", "Timer"]
+__all__ = ["ConsumerGroup", "MemberTimeout", "SupportsGroupStorage"]
 
 logger = logging.getLogger("kproto.broker")
 
-#: If the records of an expired timeout could not be stored, it is handled again after this time in
-#: ms.
+#: If the records of an expired timeout could not be stored, the timeout is handled again after this
+#: time in ms.
 _STORE_RETRY_MS: Final = 1_000
 
 
-class GroupStore(Protocol):
+class SupportsGroupStorage(Protocol):
     """Describes the methods of `GroupMetadataManager` that a group calls."""
 
     def store(
@@ -65,13 +66,13 @@ class GroupStore(Protocol):
         """
 
 
-class Timer(Enum):
+class MemberTimeout(Enum):
     """Names the timeouts of a member; the value is the reason to fence the member, for the log."""
 
     SESSION = "its session expired"
     REBALANCE = "it did not revoke partitions in time"
     JOIN = "it did not join again in time"
-    SYNC = "it did not ask for its assignment in time"
+    SYNC = "it did not send SyncGroup in time"
 
 
 class _Deadline(NamedTuple):
@@ -96,7 +97,7 @@ class ConsumerGroup:
         group_id: str,
         limits: ConsumerGroupConfig,
         topics: Topics,
-        group_store: GroupStore,
+        group_store: SupportsGroupStorage,
         now: ClockReading,
         *,
         state: PersistedState | None = None,
@@ -109,7 +110,7 @@ class ConsumerGroup:
         self.topics = topics
         self._group_store = group_store
         self._pending_records = tuple(pending_records)
-        self._deadlines: dict[tuple[Timer, str], _Deadline] = {}
+        self._deadlines: dict[tuple[MemberTimeout, str], _Deadline] = {}
         self._dead = False
         self._seen_topic_changes = NO_TOPIC_CHANGES_SEEN
         #: When the group became empty, in ms since 1970; None if it has members. It is not stored:
@@ -147,11 +148,11 @@ class ConsumerGroup:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """Returns when the next timeout expires, as `ClockReading.ms`; None without a timeout."""
+        """Returns when the next timeout expires, as `ClockReading.ms`; None if there is none."""
         return min((deadline.ms for deadline in self._deadlines.values()), default=None)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Returns whether a member subscribes to the topic."""
+        """Returns True if a member subscribes to the topic."""
         return topic in self.persisted.topics
 
     def check_deletable(self, now: ClockReading) -> None:
@@ -171,8 +172,8 @@ class ConsumerGroup:
     ) -> ConsumerHeartbeatResult:
         """Handles a heartbeat of a joining or an existing member.
 
-        `new_id` is the member id to use if the request has none, which v0 allows. `may_describe`
-        returns whether the client may describe a topic; a regular expression matches no other
+        `new_id` is the member id to use if the request has none; v0 allows this. `may_describe`
+        returns True if the client may describe a topic; a regular expression matches no other
         topics. Raises GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH,
         UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID, INVALID_REGULAR_EXPRESSION, and the errors of
         `GroupCoordinator.append`.
@@ -203,7 +204,7 @@ class ConsumerGroup:
         )
 
     def leave(self, request: ConsumerHeartbeat, now: ClockReading) -> ConsumerHeartbeatResult:
-        """Removes a member. A static member that leaves with epoch -2 keeps its assignment.
+        """Removes a member; a static member that leaves with epoch -2 stays, with its assignment.
 
         Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, and the errors of `GroupCoordinator.append`.
         """
@@ -214,11 +215,11 @@ class ConsumerGroup:
             change.leave_static(member)
             self.apply_change(change, now)
         else:
-            self.fence([member], "it left", now)
+            self.remove_members([member], "it left", now)
         return ConsumerHeartbeatResult(request.member_id, request.epoch)
 
     def check_member(self, member_id: str, instance_id: str | None) -> ConsumerGroupMember:
-        """Returns the member with this member id and, if not None, this instance id.
+        """Returns the member with `member_id`; it must have `instance_id` if that is not None.
 
         Raises UNKNOWN_MEMBER_ID, and FENCED_INSTANCE_ID if another member has the instance id.
         """
@@ -305,25 +306,25 @@ class ConsumerGroup:
             timer, member_id = min(self._deadlines, key=lambda it: self._deadlines[it].ms)
             epoch = self._deadlines.pop((timer, member_id)).epoch
             member = self.persisted.members.get(member_id)
-            if member is None or (timer is Timer.REBALANCE and member.epoch != epoch):
+            if member is None or (timer is MemberTimeout.REBALANCE and member.epoch != epoch):
                 continue
             try:
-                self.fence([member], timer.value, now.at(deadline))
+                self.remove_members([member], timer.value, now.at(deadline))
             except BrokerResponseError as error:
                 logger.warning("group %s is not stored: %s", log_safe(self.group_id), error)
                 self._deadlines[timer, member_id] = _Deadline(now.ms + _STORE_RETRY_MS, epoch)
 
     def start_timer(
-        self, timer: Timer, member: ConsumerGroupMember, timeout_ms: int, now: ClockReading
+        self, timer: MemberTimeout, member: ConsumerGroupMember, timeout_ms: int, now: ClockReading
     ) -> None:
         """Starts a timeout of a member, which is fenced when the timeout expires."""
         self._deadlines[timer, member.member_id] = _Deadline(now.ms + timeout_ms, member.epoch)
 
-    def is_timer_running(self, timer: Timer, member_id: str) -> bool:
-        """Returns whether a timeout of a member is running."""
+    def is_timer_running(self, timer: MemberTimeout, member_id: str) -> bool:
+        """Returns True if a timeout of a member is running."""
         return (timer, member_id) in self._deadlines
 
-    def stop_timer(self, timer: Timer, member_id: str) -> None:
+    def stop_timer(self, timer: MemberTimeout, member_id: str) -> None:
         """Stops a timeout of a member; does nothing if it is not running."""
         self._deadlines.pop((timer, member_id), None)
 
@@ -332,7 +333,7 @@ class ConsumerGroup:
         timeout_ms = self.limits.session_timeout_ms
         if member.classic is not None:
             timeout_ms = member.classic.session_timeout_ms
-        self.start_timer(Timer.SESSION, member, timeout_ms, now)
+        self.start_timer(MemberTimeout.SESSION, member, timeout_ms, now)
 
     def _update_rebalance_timer(self, member: ConsumerGroupMember, now: ClockReading) -> None:
         """Starts the rebalance timeout if the member must revoke partitions; else stops it.
@@ -340,14 +341,14 @@ class ConsumerGroup:
         Classic members have the timeouts JOIN and SYNC instead.
         """
         if member.classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
-            self.start_timer(Timer.REBALANCE, member, member.rebalance_timeout_ms, now)
+            self.start_timer(MemberTimeout.REBALANCE, member, member.rebalance_timeout_ms, now)
         else:
-            self.stop_timer(Timer.REBALANCE, member.member_id)
+            self.stop_timer(MemberTimeout.REBALANCE, member.member_id)
 
     # Changes
 
     def start_change(self, now: ClockReading) -> GroupChange:
-        """Returns a change of the group, which has a copy of the state."""
+        """Returns a new change, which has a copy of the group's state."""
         return GroupChange(
             self.group_id,
             self.persisted,
@@ -359,9 +360,9 @@ class ConsumerGroup:
         )
 
     def apply_change(self, change: GroupChange, now: ClockReading) -> None:
-        """Stores the records of a change, and then uses its state.
+        """Stores the records of a change; then the change's state becomes the group's state.
 
-        Raises BrokerResponseError if they cannot be stored; then the group has not changed.
+        Raises BrokerResponseError if the records cannot be stored; then the group has not changed.
         """
         self._group_store.store(self, change.records, now)
         self._pending_records, self._seen_topic_changes = (), change.seen_topic_changes
@@ -388,9 +389,11 @@ class ConsumerGroup:
         elif self.last_empty_at is None:
             self.last_empty_at = now.timestamp_ms
 
-    def fence(self, members: Iterable[ConsumerGroupMember], reason: str, now: ClockReading) -> None:
+    def remove_members(
+        self, members: Iterable[ConsumerGroupMember], reason: str, now: ClockReading
+    ) -> None:
         """Removes members; downgrades the group if only classic members remain, and the migration
-        policy allows it.
+        policy and the maximum size of classic groups allow it.
 
         Raises BrokerResponseError if the change cannot be stored.
         """
@@ -407,12 +410,12 @@ class ConsumerGroup:
         self.apply_change(change, now)
 
     def _may_downgrade(self, leaving: Collection[str]) -> bool:
-        """Returns whether the group may be downgraded when the members `leaving` have left."""
+        """Returns True if the group may be downgraded when the members `leaving` have left."""
         staying = [it for it in self.persisted.members.values() if it.member_id not in leaving]
         return bool(staying) and self._are_classic(staying, len(staying))
 
     def may_downgrade(self, replaced: ConsumerGroupMember) -> bool:
-        """Returns whether the group may be downgraded when a classic member replaces `replaced`."""
+        """Returns True if the group may be downgraded when a classic member replaces `replaced`."""
         others = [it for it in self.persisted.members.values() if it is not replaced]
         return self._are_classic(others, len(others) + 1)
 
@@ -426,7 +429,7 @@ class ConsumerGroup:
     def downgrade(
         self, change: GroupChange, leaving: Collection[str], reason: str | None, now: ClockReading
     ) -> None:
-        """Converts the group to a classic group, as `GroupStore.downgrade`."""
+        """Converts the group to a classic group; see `SupportsGroupStorage.downgrade`."""
         self._group_store.downgrade(self, change, leaving, reason, now)
 
     # Unloading
@@ -461,8 +464,8 @@ def _update_member(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> C
 def _check_epoch(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> None:
     """Raises FENCED_MEMBER_EPOCH unless the request has the member's epoch, or joins.
 
-    The previous epoch is accepted if the member owns only partitions that are assigned to it:
-    the response with the current epoch may have been lost.
+    The previous epoch is accepted if the request reports owned partitions, and all of them are
+    assigned to the member: the response with the current epoch may have been lost.
     """
     if request.epoch == JOIN_EPOCH or request.epoch == member.epoch:
         return

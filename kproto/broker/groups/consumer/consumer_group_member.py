@@ -83,7 +83,7 @@ class ConsumerGroupMember:
     revoking: Assigned = field(default_factory=dict)
 
     def is_reconciled_to(self, epoch: int) -> bool:
-        """Returns whether the member has its complete target assignment of `epoch`."""
+        """Returns True if the member has its complete target assignment of `epoch`."""
         return self.state is MemberState.STABLE and self.epoch == epoch
 
 

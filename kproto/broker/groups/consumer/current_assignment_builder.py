@@ -1,10 +1,10 @@
 """Reconciles the current assignment of a member with its target assignment (KIP-848).
 
 A partition moves to its new owner only after the former owner has revoked it. A member first
-revokes the partitions that are not in its target assignment; its member epoch does not change until
-a heartbeat shows that it has. Then its member epoch becomes that of the target assignment, and it
-gets the partitions of the target that no other member owns. The steps are those of Kafka's
-CurrentAssignmentBuilder.
+revokes the partitions that are not in its target assignment. Its member epoch does not change until
+a heartbeat shows that these partitions are revoked. Then its member epoch becomes that of the
+target assignment, and it gets the partitions of the target that no other member owns. The steps are
+those of Kafka's CurrentAssignmentBuilder.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ def reconcile(
     owned: Partitions | None,
     has_changed: bool,
 ) -> ConsumerGroupMember:
-    """Returns the member after one step of reconciliation; `member` itself if nothing changes.
+    """Returns the member after one step of reconciliation; an equal member if nothing changes.
 
     `subscribed` are the ids of the topics that the member subscribes to. `unreleased` are the
-    partitions that a member of the group may still read. `owned` are the partitions that the member
-    reports; None if it reports none. `has_changed` tells whether its subscription has changed.
+    partitions that any member of the group may still read. `owned` are the partitions that the
+    member's request reports as owned; None if the request does not have them. `has_changed` is True
+    if the member's subscription has changed.
     """
     if member.state is _STABLE and member.epoch == target_epoch:
         return _revoke_unsubscribed(member, subscribed, owned) if has_changed else member
@@ -44,14 +45,14 @@ def reconcile(
 
 
 def owns_any(owned: Partitions | None, revoking: Assigned) -> bool:
-    """Returns whether `owned` contains a partition of `revoking`; True if `owned` is None."""
+    """Returns True if `owned` contains a partition of `revoking`, or if `owned` is None."""
     if owned is None:
         return True
     return any(its & revoking.get(topic_id, {}).keys() for topic_id, its in owned.items())
 
 
 def is_within(owned: Partitions | None, assigned: Assigned) -> bool:
-    """Returns whether all partitions of `owned` are in `assigned`; False if `owned` is None."""
+    """Returns True if all partitions of `owned` are in `assigned`; False if `owned` is None."""
     return owned is not None and all(
         its <= assigned.get(topic_id, {}).keys() and topic_id in assigned
         for topic_id, its in owned.items()
@@ -63,7 +64,7 @@ def _revoke_unsubscribed(
 ) -> ConsumerGroupMember:
     """Returns the member without the partitions of topics to which it no longer subscribes.
 
-    It must revoke them at once, not only with the next target assignment.
+    The member must revoke them at once, without waiting for the next target assignment.
     """
     unsubscribed = {it: its for it, its in member.assigned.items() if it not in subscribed}
     if not unsubscribed:

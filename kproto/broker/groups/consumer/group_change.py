@@ -19,7 +19,7 @@ from ...topics import Topics
 from ..clock_reading import ClockReading
 from ..group_limits import ConsumerGroupConfig
 from ..java_order import copied_size, in_java_order, in_timeline_order
-from . import record_helpers
+from . import consumer_group_records
 from .assignors import GroupSpec, MemberSpec, assign
 from .consumer_group_member import JOIN_EPOCH, LEAVE_STATIC_EPOCH, ConsumerGroupMember, Partitions
 from .current_assignment_builder import reconcile
@@ -33,7 +33,7 @@ NO_TOPIC_CHANGES_SEEN: Final = -1
 
 
 class GroupChange:
-    """Computes a change: `before` is the state before it, `state` the state after `records`."""
+    """Computes a change: `before` is the former state, `state` is the state after `records`."""
 
     def __init__(
         self,
@@ -46,8 +46,8 @@ class GroupChange:
         seen_topic_changes: int = NO_TOPIC_CHANGES_SEEN,
     ) -> None:
         self.before = before
-        #: How many topics were created and deleted in the cluster when the group last compared its
-        #: topics.
+        #: How many topics had been created in the cluster, plus how many had been deleted, when the
+        #: group last compared its topics.
         self.seen_topic_changes = seen_topic_changes
         self.state = before.copy()
         self.records: list[CoordinatorRecord] = list(pending_records)
@@ -74,14 +74,14 @@ class GroupChange:
         """Stores the fields of a new or existing member.
 
         Returns whether the subscription has changed, and whether the group epoch must be bumped. A
-        new regular expression does not bump it before the expression is resolved; until then it
-        matches no topic. Raises INVALID_REGULAR_EXPRESSION.
+        new regular expression does not bump the epoch before it is resolved; until then the
+        expression matches no topic. Raises INVALID_REGULAR_EXPRESSION.
         """
         member = self.state.members.get(updated.member_id, ConsumerGroupMember(updated.member_id))
         self._votes = member.assignor, updated.assignor
         counts = self.state.regex_counts
         if updated != member:
-            self.write(record_helpers.member_metadata(self._group_id, updated))
+            self.write(consumer_group_records.member_metadata(self._group_id, updated))
         has_changed = updated.topics != member.topics
         before = self.before.assignor or self._limits.assignors[0]
         bumps_epoch = has_changed or before != self._assignor
@@ -89,7 +89,7 @@ class GroupChange:
         if updated.regex != member.regex:
             has_changed = True
             if member.regex and counts[member.regex] == 1:
-                self.write(record_helpers.regex_tombstone(self._group_id, member.regex))
+                self.write(consumer_group_records.regex_tombstone(self._group_id, member.regex))
             if not updated.regex or updated.regex in self.state.regexes:
                 bumps_epoch = True
             elif not counts[updated.regex]:
@@ -106,28 +106,28 @@ class GroupChange:
         return has_changed, bumps_epoch
 
     def replace_static(self, former: ConsumerGroupMember, member_id: str) -> ConsumerGroupMember:
-        """Gives a static member a new member id; returns the new member.
+        """Replaces a static member by a member with the id `member_id`; returns the new member.
 
-        It has the current and target assignment of `former`.
+        The new member has the current and the target assignment of `former`.
         """
         member = replace(former, member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
         target = self.state.target_assignment_of(former.member_id)
         self.write(
-            *record_helpers.member_tombstones(self._group_id, former.member_id),
-            record_helpers.member_metadata(self._group_id, member),
-            record_helpers.target_assignment(self._group_id, member_id, target),
-            record_helpers.current_assignment(self._group_id, member),
+            *consumer_group_records.member_tombstones(self._group_id, former.member_id),
+            consumer_group_records.member_metadata(self._group_id, member),
+            consumer_group_records.target_assignment(self._group_id, member_id, target),
+            consumer_group_records.current_assignment(self._group_id, member),
         )
         return member
 
     def leave_static(self, member: ConsumerGroupMember) -> None:
         """Sets the epoch of a static member to -2, because it has left temporarily.
 
-        It keeps its assignment.
+        The member keeps its assignment.
         """
         rested = {topic_id: dict.fromkeys(its, 0) for topic_id, its in member.assigned.items()}
         self.write(
-            record_helpers.current_assignment(
+            consumer_group_records.current_assignment(
                 self._group_id,
                 replace(member, epoch=LEAVE_STATIC_EPOCH, assigned=rested, revoking={}),
             )
@@ -141,13 +141,15 @@ class GroupChange:
         removed = list(members)
         counts = self.state.regex_counts
         for member in removed:
-            self.write(*record_helpers.member_tombstones(self._group_id, member.member_id))
+            self.write(*consumer_group_records.member_tombstones(self._group_id, member.member_id))
         for text, count in Counter(it.regex for it in removed if it.regex).items():
             if counts[text] == count:
-                self.write(record_helpers.regex_tombstone(self._group_id, text))
-        self.write(record_helpers.group_epoch(self._group_id, self.state.epoch + 1, self._hash()))
+                self.write(consumer_group_records.regex_tombstone(self._group_id, text))
+        self.write(
+            consumer_group_records.group_epoch(self._group_id, self.state.epoch + 1, self._hash())
+        )
         if not self.state.members:
-            self.write(record_helpers.target_epoch(self._group_id, self.state.epoch, NEVER))
+            self.write(consumer_group_records.target_epoch(self._group_id, self.state.epoch, NEVER))
 
     # Target assignment
 
@@ -155,8 +157,9 @@ class GroupChange:
         """Bumps the group epoch if `bumps_epoch` is set, or if the subscribed topics have changed.
 
         As in Kafka, topics are compared only after a topic of the cluster was created or deleted.
-        In the same two cases, it determines whether all members have the same subscription. The
-        assignor uses that result even if a member without a subscription joins later.
+        Then, and if `bumps_epoch` is set, also determines whether all members have the same
+        subscription. The assignor uses this result even if a member without a subscription joins
+        later.
         """
         changes = self._topics.created_count + self._topics.deleted_count
         if bumps_epoch or self.seen_topic_changes != changes:
@@ -167,15 +170,17 @@ class GroupChange:
     def _bump_epoch(self, *, bumps_epoch: bool) -> None:
         found = self._hash()
         if bumps_epoch or found != self.state.metadata_hash:
-            self.write(record_helpers.group_epoch(self._group_id, self.state.epoch + 1, found))
+            self.write(
+                consumer_group_records.group_epoch(self._group_id, self.state.epoch + 1, found)
+            )
 
     def _hash(self) -> int:
         return metadata_hash(self.state.topics, self._topics)
 
     def update_target_assignment(self) -> None:
-        """Computes the target assignment if the group epoch is above that of the last one.
+        """Computes a target assignment if the group epoch is above the present assignment's epoch.
 
-        Does nothing within the assignment interval after the last one (KIP-1263).
+        Does nothing within the assignment interval after the last computation (KIP-1263).
         """
         state = self.state
         if state.epoch <= state.target_epoch:
@@ -189,16 +194,20 @@ class GroupChange:
         for member_id in spec.member_ids:
             target = {it: frozenset(its) for it, its in found.get(member_id, {}).items()}
             if state.targets.get(member_id) != target:
-                self.write(record_helpers.target_assignment(self._group_id, member_id, target))
-        self.write(record_helpers.target_epoch(self._group_id, state.epoch, self._now.timestamp_ms))
+                self.write(
+                    consumer_group_records.target_assignment(self._group_id, member_id, target)
+                )
+        self.write(
+            consumer_group_records.target_epoch(self._group_id, state.epoch, self._now.timestamp_ms)
+        )
 
     @property
     def _assignor(self) -> str:
         """Returns the assignor that most members prefer; the default if no member prefers any.
 
-        Of two assignors with equal votes, returns that which no member preferred before the change.
-        Kafka does so because both are in the same bucket of its hash map, where a new key comes
-        first.
+        Of assignors with equal votes, returns the assignor that no member preferred before the
+        change; otherwise the first in the order of `PersistedState.votes`. Kafka does so because
+        both assignors are in the same bucket of its hash map, where a new key comes first.
         """
         votes = self.before.votes
         former, preferred = self._votes
@@ -247,8 +256,8 @@ class GroupChange:
     ) -> ConsumerGroupMember:
         """Reconciles a member with its target assignment; returns the updated member.
 
-        `owned` are the partitions that the member reports; `has_changed` tells whether its
-        subscription has changed.
+        `owned` are the partitions that the member's request reports as owned; None if the request
+        does not have them. `has_changed` is True if the member's subscription has changed.
         """
         updated = reconcile(
             member,
@@ -260,7 +269,7 @@ class GroupChange:
             has_changed=has_changed,
         )
         if updated != member:
-            self.write(record_helpers.current_assignment(self._group_id, updated))
+            self.write(consumer_group_records.current_assignment(self._group_id, updated))
         return updated
 
     # Regular expressions
@@ -268,7 +277,8 @@ class GroupChange:
     def resolve_regexes(self, may_describe: Callable[[str], bool]) -> None:
         """Resolves all regular expressions.
 
-        Bumps the group epoch if an expression matches different topics than before.
+        Bumps the group epoch if an expression matches different topics than before, or if a
+        subscribed topic has changed.
         """
         found = resolve_regexes(
             self.state.regex_counts,
@@ -281,5 +291,5 @@ class GroupChange:
         bumps_epoch = False
         for text, its in found.items():
             bumps_epoch = bumps_epoch or self.state.regexes.get(text, none).topics != its.topics
-            self.write(record_helpers.regex(self._group_id, text, its))
+            self.write(consumer_group_records.regex(self._group_id, text, its))
         self._bump_epoch(bumps_epoch=bumps_epoch)

@@ -42,14 +42,21 @@ class ConsumerHeartbeat:
 
     @property
     def is_full(self) -> bool:
-        """Returns whether the request has all fields, as members send it after an error."""
+        """Returns True if the request has timeout, subscription and owned partitions.
+
+        Members send all of them when they join, and after an error.
+        """
         subscribes = self.topics is not None or self.regex is not None
         return self.rebalance_timeout_ms != _UNSET and subscribes and self.owned is not None
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerHeartbeatResult:
-    """Holds the result of a heartbeat; `assigned` is None if the assignment has not changed."""
+    """Holds the result of a heartbeat.
+
+    `assigned` is None if the response has no assignment: for a member that leaves, and for an
+    unchanged assignment unless the member joins or the request is full.
+    """
 
     member_id: str
     epoch: int
@@ -60,7 +67,7 @@ class ConsumerHeartbeatResult:
 def validate_heartbeat(
     group_id: str, request: ConsumerHeartbeat, version: int, assignors: tuple[str, ...]
 ) -> None:
-    """Raises INVALID_REQUEST or UNSUPPORTED_ASSIGNOR for a request that is invalid in any group.
+    """Raises INVALID_REQUEST or UNSUPPORTED_ASSIGNOR for a request that no group accepts.
 
     `assignors` are the assignors that the broker supports.
     """

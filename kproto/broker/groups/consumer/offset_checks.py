@@ -27,11 +27,13 @@ def validate_offset_commit(
     version: int,
     partitions: Iterable[tuple[Uuid, int]],
 ) -> None:
-    """Checks whether a member may commit offsets of `partitions`; `version` is OffsetCommit's.
+    """Checks whether a member may commit offsets of `partitions`.
 
-    Consumers that are not members and admin clients send an epoch below 0. They may commit if the
-    group has no members. Raises UNKNOWN_MEMBER_ID; UNSUPPORTED_VERSION for v0 to v8 from a member
-    of the consumer protocol; and STALE_MEMBER_EPOCH, or for a classic member ILLEGAL_GENERATION.
+    `version` is the version of OffsetCommit. Admin clients, and consumers that are not members,
+    send an epoch below 0. They may commit if the group has no members. Raises UNKNOWN_MEMBER_ID for
+    an unknown member, and UNSUPPORTED_VERSION for v0 to v8 from a member of the consumer protocol.
+    For an epoch that is not accepted, raises STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION for a member
+    of the classic protocol.
     """
     if epoch < 0 and not group.members:
         return
@@ -60,7 +62,8 @@ def validate_offset_commit(
 def validate_offset_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
     """Checks whether a client may fetch offsets. An admin client has neither member id nor epoch.
 
-    Raises UNKNOWN_MEMBER_ID, and STALE_MEMBER_EPOCH, or for a classic member ILLEGAL_GENERATION.
+    Raises UNKNOWN_MEMBER_ID for an unknown member. For an epoch other than the member's, raises
+    STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION for a member of the classic protocol.
     """
     if member_id is None and epoch < 0:
         return

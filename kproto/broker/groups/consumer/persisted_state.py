@@ -68,8 +68,8 @@ __all__ = [
 #: The epoch of a new group, as in Kafka since 4.3.
 FIRST_EPOCH: Final = 1
 
-#: The timestamp of a target assignment that no assignor has computed. After it, the assignment
-#: interval does not apply, so that the next target assignment is computed at once.
+#: The timestamp of a target assignment that no assignor has computed. The assignment interval does
+#: not apply after such an assignment: the next target assignment is computed at once.
 NEVER: Final = 0
 
 #: The keys of records of consumer-protocol groups.
@@ -97,10 +97,10 @@ class ConsumerGroupState(StrEnum):
 
 @dataclass(slots=True)
 class PersistedState:
-    """Holds the state after all records.
+    """Holds the state of a group after all of its records.
 
-    `targets` are the target assignments by member id, which were computed for the group epoch
-    `target_epoch` at `target_ms` (NEVER if no assignor has computed them).
+    `targets` are the target assignments by member id. They were computed for the group epoch
+    `target_epoch` at `target_ms`, in ms since 1970 (NEVER if no assignor has computed them).
     """
 
     epoch: int = FIRST_EPOCH
@@ -137,9 +137,10 @@ class PersistedState:
         return ConsumerGroupState.RECONCILING
 
     def target_assignment_of(self, member_id: str, instance_id: str | None = None) -> Partitions:
-        """Returns the target assignment of a member; empty if there is none.
+        """Returns the target assignment of the member `member_id`.
 
-        If `member_id` has none, returns that of the static member with `instance_id`.
+        If this member has none, returns that of the static member with `instance_id`. Returns an
+        empty mapping if there is none either.
         """
         if member_id not in self.targets and instance_id is not None:
             member_id = self.static_ids.get(instance_id, member_id)
@@ -169,7 +170,7 @@ class PersistedState:
 
     @property
     def is_homogeneous(self) -> bool:
-        """Returns whether all members subscribe to the same names, or with the same regular
+        """Returns True if all members subscribe to the same names, or with the same regular
         expression; False if a member has both.
         """
         subscribed = {(it.topics, it.regex) for it in self.members.values()}

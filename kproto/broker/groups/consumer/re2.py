@@ -2,7 +2,7 @@
 
 Kafka's brokers use re2j 1.8 (https://github.com/google/re2/wiki/Syntax). Python's `re` differs: it
 has backreferences and lookaround, and a match may take exponential time. Here the time of a match
-is at most proportional to the squared lengths of the expression and the name.
+is polynomial in the lengths of the expression and the name.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-__all__ = ["Expression", "InvalidExpressionError"]
+__all__ = ["InvalidExpressionError", "Re2Pattern"]
 
-#: Maximum repetition count; for nested repetitions, that of the product of their counts.
+#: Maximum repetition count, and maximum product of the counts of nested repetitions.
 _MOST_REPEATS: Final = 1000
 
 #: Maximum nesting depth of groups. re2j allows more, but parser and matcher are recursive here.
@@ -32,26 +32,26 @@ class InvalidExpressionError(ValueError):
 
 
 @dataclass(eq=False, slots=True)
-class _Char:
+class _RegexChar:
     """Matches one character."""
 
     test: Test
 
 
 @dataclass(eq=False, slots=True)
-class _Assertion:
+class _RegexAssertion:
     """Matches the empty text at a position for which `holds(text, position)` is true."""
 
     holds: Callable[[str, int], bool]
 
 
 @dataclass(eq=False, slots=True)
-class _Sequence:
+class _RegexSequence:
     parts: list[_Node]
 
 
 @dataclass(eq=False, slots=True)
-class _Choice:
+class _Alternation:
     parts: list[_Node]
 
 
@@ -62,35 +62,35 @@ class _Repeat:
     most: int
 
 
-_Node: TypeAlias = _Char | _Assertion | _Sequence | _Choice | _Repeat
+_Node: TypeAlias = _RegexChar | _RegexAssertion | _RegexSequence | _Alternation | _Repeat
 
 
-class Expression:
-    """Parses an expression. Raises InvalidExpressionError."""
+class Re2Pattern:
+    """Parses an expression, and matches names. Raises InvalidExpressionError."""
 
     def __init__(self, text: str) -> None:
-        self._node = _Parser(text).parse()
+        self._node = _RegexParser(text).parse()
         if _repeats(self._node) > _MOST_REPEATS:
             raise InvalidExpressionError("invalid repeat count: repeated more than 1000 times")
 
     def matches(self, name: str) -> bool:
-        """Returns whether the expression matches the complete name."""
-        return len(name) in _Matching(name).ends(self._node, 0)
+        """Returns True if the expression matches the complete name."""
+        return len(name) in _RegexMatcher(name).ends(self._node, 0)
 
 
 def _repeats(node: _Node) -> int:
     if isinstance(node, _Repeat):
         times = max(node.least, node.most, 1) if node.least > 1 or node.most > 1 else 1
         return times * _repeats(node.part)
-    if isinstance(node, _Sequence | _Choice):
+    if isinstance(node, _RegexSequence | _Alternation):
         return max((_repeats(part) for part in node.parts), default=1)
     return 1
 
 
-class _Matching:
-    """Computes the positions at which a match of a node may end in one text.
+class _RegexMatcher:
+    """Computes the positions in one text at which a match of a part of the expression may end.
 
-    It caches the result for each node and start position.
+    It caches the result for each part and start position.
     """
 
     def __init__(self, text: str) -> None:
@@ -104,14 +104,14 @@ class _Matching:
         return self._known[key]
 
     def _ends(self, node: _Node, start: int) -> frozenset[int]:
-        if isinstance(node, _Char):
+        if isinstance(node, _RegexChar):
             fits = start < len(self._text) and node.test(self._text[start])
             return frozenset({start + 1}) if fits else frozenset()
-        if isinstance(node, _Assertion):
+        if isinstance(node, _RegexAssertion):
             return frozenset({start}) if node.holds(self._text, start) else frozenset()
-        if isinstance(node, _Choice):
+        if isinstance(node, _Alternation):
             return frozenset().union(*(self.ends(part, start) for part in node.parts))
-        if isinstance(node, _Sequence):
+        if isinstance(node, _RegexSequence):
             positions = frozenset({start})
             for part in node.parts:
                 positions = self._after(part, positions)
@@ -170,7 +170,7 @@ _ASSERTIONS: Final[dict[str, Callable[[str, int], bool]]] = {
     "B": lambda text, position: not _at_boundary(text, position),
 }
 #: The general categories of Unicode, and the names of scripts. Topic names have only characters of
-#: the scripts Latin and Common, so that no other script matches.
+#: the scripts Latin and Common, so no other script matches.
 _CATEGORY: Final = re.compile("C[cfos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?")
 _SCRIPT: Final = re.compile(
     "Arabic|Armenian|Bengali|Common|Cyrillic|Devanagari|Georgian|Greek|Gujarati|Han|Hangul|Hebrew|"
@@ -180,9 +180,9 @@ _SCRIPT: Final = re.compile(
 
 
 @dataclass(slots=True)
-class _Flags:
+class _RegexFlags:
     """Holds the flags that are set: `i` ignores case, `m` makes `^` and `$` match at line breaks,
-    `s` makes `.` match a newline.
+    `s` makes `.` match a newline. `U` has no effect on the match of a complete name.
     """
 
     set: frozenset[str] = field(default_factory=frozenset)
@@ -191,13 +191,13 @@ class _Flags:
         return flag in self.set
 
 
-class _Parser:
+class _RegexParser:
     """Parses one expression from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
-        self._flags = _Flags()
+        self._flags = _RegexFlags()
         self._depth = 0
         self._names: set[str] = set()
 
@@ -226,7 +226,7 @@ class _Parser:
         parts = [self._sequence()]
         while self._take("|"):
             parts.append(self._sequence())
-        return _Choice(parts)
+        return _Alternation(parts)
 
     def _sequence(self) -> _Node:
         parts: list[_Node] = []
@@ -234,15 +234,17 @@ class _Parser:
         while self._at < len(self._text) and not self._peek("|") and not self._peek(")"):
             counts = self._counts()
             if counts is None:
-                repeated = self._peek("{")  # re2j reads a brace that begins no repetition literally
+                # If a brace begins no repetition, re2j reads the brace literally, but refuses a
+                # repetition of the brace.
+                repeated = self._peek("{")
                 parts += self._atoms()
                 continue
             if not parts or repeated:
                 what = "invalid nested repetition operator" if repeated else "missing argument"
-                raise InvalidExpressionError(f"{what} before place {self._at}")
+                raise InvalidExpressionError(f"{what} before position {self._at}")
             parts.append(_Repeat(parts.pop(), *counts))
             repeated = True
-        return _Sequence(parts)
+        return _RegexSequence(parts)
 
     def _counts(self) -> tuple[int, int] | None:
         """Parses a repetition; returns its minimum and maximum, or None if there is none."""
@@ -268,7 +270,7 @@ class _Parser:
         low = int(least)
         high = low if not comma else int(most) if most else _NO_END
         if max(low, high) > _MOST_REPEATS or _NO_END < high < low:
-            raise InvalidExpressionError(f"invalid repeat count at place {self._at}")
+            raise InvalidExpressionError(f"invalid repeat count at position {self._at}")
         self._at = end + 1
         return low, high
 
@@ -286,12 +288,12 @@ class _Parser:
             return [self._char(it) for it in quoted]
         one = self._next("")
         if one == "[":
-            return [_Char(self._class())]
+            return [_RegexChar(self._class())]
         if one == ".":
             every = "s" in self._flags
-            return [_Char(lambda it: every or it != "\n")]
+            return [_RegexChar(lambda it: every or it != "\n")]
         if one in "^$":
-            return [_Assertion(self._edge(one))]
+            return [_RegexAssertion(self._edge(one))]
         if one == "\\":
             return [self._escape()]
         return [self._char(one)]
@@ -302,8 +304,8 @@ class _Parser:
             return lambda text, at: at == 0 or (lines and text[at - 1] == "\n")
         return lambda text, at: at == len(text) or (lines and text[at] == "\n")
 
-    def _char(self, one: str) -> _Char:
-        return _Char(self._folded(lambda it: it == one))
+    def _char(self, one: str) -> _RegexChar:
+        return _RegexChar(self._folded(lambda it: it == one))
 
     def _folded(self, test: Test) -> Test:
         if "i" not in self._flags:
@@ -325,7 +327,7 @@ class _Parser:
         return [node]
 
     def _opening(self) -> bool:
-        """Parses the name or flags after `(?`; returns whether the group ends after its flags."""
+        """Parses the name or flags after `(?`; returns True if the group ends after its flags."""
         if self._take("P<") or self._take("<"):
             name = self._text[self._at : self._text.find(">", self._at)]
             if not name or not set(name) <= _WORD or name in self._names or not self._has(name):
@@ -342,7 +344,7 @@ class _Parser:
             elif one == "-" and sets:
                 sets, some = False, False
             elif one in ":)" and (sets or some):
-                self._flags = _Flags(frozenset(flags))
+                self._flags = _RegexFlags(frozenset(flags))
                 return one == ")"
             else:
                 raise InvalidExpressionError(f"invalid or unsupported Perl syntax: (?{one}")
@@ -356,10 +358,10 @@ class _Parser:
         one = self._text[self._at : self._at + 1]
         if one in _ASSERTIONS and one:
             self._at += 1
-            return _Assertion(_ASSERTIONS[one])
+            return _RegexAssertion(_ASSERTIONS[one])
         test = self._known_class()
         if test is not None:
-            return _Char(self._folded(test))
+            return _RegexChar(self._folded(test))
         return self._char(self._escaped())
 
     def _known_class(self) -> Test | None:

@@ -1,7 +1,7 @@
 """Resolves regular expressions of subscriptions to topics, and decides when to refresh (KIP-848).
 
 The rules are those of Kafka's GroupMetadataManager. All expressions of a group are resolved
-together, so that the assignment changes only once, and at most every ten seconds.
+together, at most every ten seconds, so that the assignment changes only once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ...api_error import api_error
-from .re2 import Expression, InvalidExpressionError
+from .re2 import InvalidExpressionError, Re2Pattern
 
 __all__ = ["ResolvedRegex", "check_expression", "needs_regex_refresh", "resolve_regexes"]
 
@@ -34,8 +34,8 @@ class ResolvedRegex(NamedTuple):
 
 
 @lru_cache(_MOST_KEPT)
-def _expression(text: str) -> Expression:
-    return Expression(text)
+def _expression(text: str) -> Re2Pattern:
+    return Re2Pattern(text)
 
 
 def check_expression(text: str) -> None:
@@ -59,7 +59,7 @@ def resolve_regexes(
     """Returns, for each expression, the topics whose complete names match.
 
     `names` are the topics of the cluster; those for which `may_describe` returns False are ignored.
-    `version` and `timestamp_ms` are for the results.
+    The results have `version` and `timestamp_ms`.
     """
     visible = [name for name in names if may_describe(name)]
     return {
@@ -79,11 +79,13 @@ def needs_regex_refresh(
     timestamp_ms: int,
     interval_ms: int,
 ) -> bool:
-    """Returns whether the regular expressions of a group must be resolved now.
+    """Returns True if the regular expressions of a group must be resolved at `timestamp_ms`.
 
-    `expressions` are those of all members, `known` the resolved ones. `is_new` tells that a
-    heartbeat has a new expression. `version` is how many topics have been created so far,
-    `interval_ms` is group.consumer.regex.refresh.interval.ms.
+    They must be resolved for a new or removed expression, after the creation of a topic, and after
+    `interval_ms` (group.consumer.regex.refresh.interval.ms), but at most every ten seconds, and
+    only if a member has an expression. `expressions` are those of all members, `known` the resolved
+    ones. `is_new` is True if a heartbeat has a new expression. `version` is how many topics have
+    been created so far.
     """
     expressions = set(expressions)
     if not expressions and not is_new:

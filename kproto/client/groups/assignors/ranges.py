@@ -1,9 +1,9 @@
-"""`range`: assigns each consumer of a topic a run of consecutive partitions of it.
+"""`range`: assigns each consumer of a topic a run of consecutive partitions of the topic.
 
 The result is that of Kafka's RangeAssignor. Consumers are sorted; if the partitions cannot be
 divided evenly, the first consumers get one partition more. With racks (KIP-881) each consumer first
-gets partitions that have a replica in its rack; topics with the same consumers and the same number
-of partitions are then co-partitioned.
+gets partitions that have a replica in its rack, consecutive or not; topics with the same consumers
+and the same number of partitions are co-partitioned if the racks allow it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def assign_ranges(topics: TopicRacks, members: Mapping[str, Subscription]) -> As
         for topic in sorted(consumers):
             _assign_range(topic, len(topics[topic]), consumers[topic], found)
         return found
-    shares = [_Share(topic, topics[topic], its, racks) for topic, its in consumers.items()]
+    shares = [
+        _TopicAssignment(topic, topics[topic], its, racks) for topic, its in consumers.items()
+    ]
     if any(share.uses_racks for share in shares):
         _match_racks(shares)
     for share in shares:
@@ -39,8 +41,9 @@ def assign_ranges(topics: TopicRacks, members: Mapping[str, Subscription]) -> As
 def _sorted_consumers(
     topics: TopicRacks, members: Mapping[str, Subscription]
 ) -> dict[str, list[str]]:
-    """Returns the sorted consumers of each topic that has any; topics with the same consumers
-    share one list.
+    """Returns the sorted consumers of each topic that has consumers.
+
+    Topics with the same consumers share one list.
     """
     in_orders: dict[tuple[str, ...], list[str]] = {}
     found = {}
@@ -54,7 +57,10 @@ def _sorted_consumers(
 
 
 def _assign_range(topic: str, count: int, consumers: Sequence[str], found: Assignment) -> None:
-    """Assigns each consumer its run of `count` partitions; the first consumers get one more."""
+    """Divides the `count` partitions of `topic` into consecutive runs, one per consumer.
+
+    The first `count % len(consumers)` consumers get one partition more than the others.
+    """
     each, with_one_more = divmod(count, len(consumers))
     begin = 0
     for at, consumer in enumerate(consumers):
@@ -65,8 +71,8 @@ def _assign_range(topic: str, count: int, consumers: Sequence[str], found: Assig
         begin = end
 
 
-class _Share:
-    """The unassigned partitions of a topic, and how many more each consumer may get."""
+class _TopicAssignment:
+    """Tracks which partitions of a topic each consumer has, and how many more it may get."""
 
     def __init__(
         self,
@@ -88,9 +94,7 @@ class _Share:
         return self._minimum + (self._with_one_more > 0) - len(self.assigned[consumer])
 
     def matches(self, consumer: str, partition: int) -> bool:
-        """Returns True if the partition has a replica in the consumer's rack, or the consumer has
-        no rack.
-        """
+        """Returns True if the consumer has no rack, or its rack has a replica of the partition."""
         rack = self._racks[consumer]
         return rack is None or rack in self.partitions[partition]
 
@@ -104,8 +108,9 @@ class _Share:
             del self._unassigned[partition]
 
     def fill(self, may: Callable[[str, int], bool] | None) -> None:
-        """Assigns each consumer the first unassigned partitions that it `may` have, up to its
-        share.
+        """Assigns each consumer the first unassigned partitions, up to the consumer's share.
+
+        `may` returns True if a consumer may have a partition; None allows all.
         """
         for consumer in self.assigned:
             if not self._unassigned:
@@ -123,11 +128,12 @@ class _Share:
                 self.assign(consumer, chosen)
 
 
-def _match_racks(shares: Sequence[_Share]) -> None:
-    """Assigns partitions that have a replica in the consumer's rack; topics with the same
-    consumers and number of partitions are co-partitioned.
+def _match_racks(shares: Sequence[_TopicAssignment]) -> None:
+    """Assigns partitions to consumers in whose rack they have a replica.
+
+    Topics with the same consumers and number of partitions are co-partitioned.
     """
-    co_partitioned: dict[tuple[int, tuple[str, ...]], list[_Share]] = {}
+    co_partitioned: dict[tuple[int, tuple[str, ...]], list[_TopicAssignment]] = {}
     for share in shares:
         co_partitioned.setdefault((len(share.partitions), tuple(share.assigned)), []).append(share)
     for (partitions, consumers), its in co_partitioned.items():
@@ -138,10 +144,13 @@ def _match_racks(shares: Sequence[_Share]) -> None:
 
 
 def _match_co_partitioned(
-    shares: Sequence[_Share], partitions: int, consumers: Sequence[str]
+    shares: Sequence[_TopicAssignment], partitions: int, consumers: Sequence[str]
 ) -> None:
-    """Assigns the same partition number of all topics to the first consumer whose rack has a
-    replica of each.
+    """Assigns each partition number, such as partition 0 of all topics, to one consumer.
+
+    The consumer must have capacity in each topic. It must have no rack, or its rack must have a
+    replica of each of these partitions. The first such consumer gets the partitions. If there is
+    none, they stay unassigned.
     """
     for partition in range(partitions):
         for consumer in consumers:

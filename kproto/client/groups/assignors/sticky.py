@@ -41,8 +41,9 @@ def assign_cooperative_sticky(
 
 
 class _Claims(NamedTuple):
-    """The existing partitions that each member owns, and those that two members claim in the same
-    generation.
+    """The existing partitions that each member owns.
+
+    `conflicting` are the partitions that two members claim in the same generation.
     """
 
     owned: dict[str, list[TopicPartition]]
@@ -67,8 +68,10 @@ def _assign(
 def _claims(
     topics: TopicRacks, members: Mapping[str, Subscription], claimed: Mapping[str, MemberData]
 ) -> _Claims:
-    """Returns the owners. If two members claim a partition, the later generation owns it; in the
-    same generation neither does.
+    """Returns the owners of the existing partitions.
+
+    If two members claim a partition, the member with the later generation owns it. If both have the
+    same generation, neither owns it.
     """
     owned: dict[str, dict[TopicPartition, None]] = {}
     owners: dict[TopicPartition, str] = {}
@@ -99,7 +102,10 @@ def _claims(
 
 
 def _previous_owners(claimed: Mapping[str, MemberData]) -> dict[TopicPartition, str]:
-    """Returns the owners of partitions in generations before the newest one of all members."""
+    """Returns the latest owner of each partition among the members of older generations.
+
+    Members of the newest generation do not count.
+    """
     generations = {
         member_id: NO_GENERATION if its.generation is None else its.generation
         for member_id, its in claimed.items()

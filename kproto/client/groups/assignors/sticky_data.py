@@ -1,7 +1,8 @@
 """Encodes and decodes the user data of sticky members, as Kafka's own assignors do.
 
-StickyAssignor: the owned partitions by topic, and from version 1 on their generation.
-CooperativeStickyAssignor: the generation alone; the subscription itself lists owned partitions.
+StickyAssignor sends the owned partitions by topic; version 1 adds the generation of the assignment.
+CooperativeStickyAssignor sends only the generation: the subscription itself has the owned
+partitions.
 """
 
 from __future__ import annotations
@@ -28,14 +29,18 @@ _INT32: Final = struct.Struct(">i")
 
 
 class MemberData(NamedTuple):
-    """The partitions that a member owned, and their generation; None if the user data has none."""
+    """The partitions that a member owned, and the generation in which they were assigned.
+
+    `generation` is None if the member sent no generation, NO_GENERATION if its user data is
+    malformed.
+    """
 
     partitions: Sequence[TopicPartition]
     generation: int | None
 
 
 def sticky_user_data(partitions: Iterable[TopicPartition], generation: int) -> bytes:
-    """Returns the user data of an eager sticky member that owned these partitions."""
+    """Returns the user data of an eager member that owned `partitions` in `generation`."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)
@@ -55,7 +60,10 @@ def cooperative_user_data(generation: int) -> bytes:
 
 
 def eager_member_data(member: Subscription) -> MemberData:
-    """Returns the partitions that an eager sticky member owned; none if the bytes are malformed."""
+    """Returns the partitions and the generation in the user data of an eager sticky member.
+
+    There are no partitions if the user data is missing or malformed.
+    """
     data = member.user_data
     if not data:
         return MemberData((), None)
@@ -70,7 +78,10 @@ def eager_member_data(member: Subscription) -> MemberData:
 
 
 def cooperative_member_data(member: Subscription) -> MemberData:
-    """Returns the partitions that a cooperative sticky member owns."""
+    """Returns the partitions that a cooperative sticky member owns, and their generation.
+
+    The generation is that of the subscription, or else that in the user data.
+    """
     if member.generation >= 0:
         return MemberData(member.owned, member.generation)
     data = member.user_data

@@ -1,9 +1,9 @@
 """Assigns stickily for members that all subscribe to the same topics.
 
 Each member keeps the partitions that it owns, up to its share; the other partitions are assigned
-round robin. A share is the number of partitions divided by the number of members; as many members
-as the remainder get one partition more. With racks a member keeps only partitions that have a
-replica in its rack, and other partitions first go to members whose rack has a replica.
+round robin. A share is the number of partitions divided by the number of members; if the remainder
+of the division is n, n members get one partition more. With racks a member keeps only partitions
+that have a replica in its rack, and other partitions first go to members whose rack has a replica.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def assign_equal_subscriptions(
     wanted = members[next(iter(members))].topics if members else ()
     existing = {topic: topics[topic] for topic in java_sorted(set(wanted) & topics.keys())}
     racks = {member_id: rack_of(member) for member_id, member in members.items()}
-    shares = _Shares(members, sum(map(len, existing.values())))
+    shares = _BalancedAssignment(members, sum(map(len, existing.values())))
     counts = uses_racks(racks.values(), existing)
     for member_id, tps in owned.items():
         kept = [
@@ -61,8 +61,11 @@ def assign_equal_subscriptions(
     return shares.assigned
 
 
-class _Shares:
-    """The partitions of each member: `_minimum`, or one more for `_with_one_more` members."""
+class _BalancedAssignment:
+    """The partitions that are assigned to each member, up to its share.
+
+    A share is `_minimum` partitions, or one more for `_with_one_more` members.
+    """
 
     def __init__(self, members: Collection[str], partitions: int) -> None:
         self.assigned: Assignment = {member_id: [] for member_id in members}
@@ -71,7 +74,7 @@ class _Shares:
         self._at_minimum: list[
             str
         ] = []  # members with `_minimum` partitions, which may get one more
-        self._next = 0  # index in `_below_minimum`
+        self._next = 0  # index in `_below_minimum` of the next member
 
     def keep_owned(self, member_id: str, tps: Sequence[TopicPartition]) -> None:
         """Assigns a member the first of its own partitions `tps`, up to its share."""
@@ -94,8 +97,9 @@ class _Shares:
     def assign_in_rack(
         self, tp: TopicPartition, near: Collection[str], racks: Mapping[str, str | None]
     ) -> bool:
-        """Assigns a partition to the next member below its share in one of the racks `near`;
-        returns False if there is none.
+        """Assigns a partition to the next member that is in a rack of `near` and below its share.
+
+        Returns False if these racks have no such member.
         """
         below = self._below_minimum
         for step in range(len(below)):
@@ -114,8 +118,9 @@ class _Shares:
         return False
 
     def assign_round_robin(self, partitions: Sequence[TopicPartition]) -> None:
-        """Assigns each partition to the next member below its share: up to `_minimum`, then one
-        more.
+        """Assigns each partition to the next member with less than its share.
+
+        Members first get up to `_minimum` partitions, then some get one more.
         """
         at = 0
         for number, tp in enumerate(partitions):
@@ -126,7 +131,7 @@ class _Shares:
             at = self._assign_to(tp, at % len(self._below_minimum))
 
     def _assign_to(self, tp: TopicPartition, at: int) -> int:
-        """Assigns `tp` to the member at that index of `_below_minimum`; returns the next index."""
+        """Assigns `tp` to the member at index `at` of `_below_minimum`; returns the next index."""
         member_id = self._below_minimum[at]
         assigned = self.assigned[member_id]
         assigned.append(tp)

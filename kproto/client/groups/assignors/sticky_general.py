@@ -2,8 +2,8 @@
 
 An unassigned partition goes to the subscribed member with the fewest partitions. Then partitions
 move, one by one, from a member that has at least two more than another subscribed member, until no
-move improves the balance. If the moves did not improve the overall balance, all are undone. A
-partition moves back to its previous owner rather than to a third member.
+move improves the balance. If the moves did not improve the overall balance, all are undone, except
+in a first assignment. A partition moves back to its previous owner rather than to a third member.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ __all__ = ["StickyBalancer"]
 
 
 class StickyBalancer:
-    """An assignment; `owned` has the current partitions of each member, `previous_owners` the
-    owners in an earlier generation.
+    """Computes an assignment for members with different subscriptions.
+
+    `owned` has the current partitions of each member. `previous_owners` has the owners of
+    partitions in an earlier generation.
     """
 
     def __init__(
@@ -97,7 +99,7 @@ class StickyBalancer:
         return rack is None or rack in self._topics[tp[0]][tp[1]]
 
     def _least_loaded_subscriber(self, topic: str) -> str:
-        """Returns the member with the fewest partitions that subscribes to the topic."""
+        """Returns the member with the fewest partitions among the subscribers of the topic."""
         for _, rank in self._order:
             if topic in self._subscribed_topics[self._by_rank[rank]]:
                 return self._by_rank[rank]
@@ -106,8 +108,10 @@ class StickyBalancer:
     def _assign(
         self, tp: TopicPartition, may: Callable[[str, TopicPartition], bool] | None
     ) -> bool:
-        """Assigns `tp` to the subscribed member with the fewest partitions that `may` have it;
-        returns False if there is none.
+        """Assigns `tp` to the subscribed member with the fewest partitions.
+
+        `may` returns True if a member may have a partition; None allows all. Returns False if no
+        member may have `tp`.
         """
         for at, (count, rank) in enumerate(self._order):
             member_id = self._by_rank[rank]
@@ -120,8 +124,10 @@ class StickyBalancer:
         return False
 
     def _exclude_fixed_members(self) -> None:
-        """Excludes members that own all partitions of their topics, if no other member subscribes
-        to these topics.
+        """Excludes from the balancing the members that can neither gain nor lose partitions.
+
+        Such a member owns all partitions of its topics, and no other member subscribes to these
+        topics.
         """
         self._order = [
             (count, rank)
@@ -134,9 +140,9 @@ class StickyBalancer:
         return sum(len(self._topics[topic]) for topic in self._subscribed_topics[member_id])
 
     def _balance(self, tps: Collection[TopicPartition]) -> bool:
-        """Moves partitions to members with at least two fewer, until no move improves the balance.
+        """Moves partitions from their owners to members that have at least two partitions fewer.
 
-        Returns True if any partition moved.
+        Ends when no move improves the balance. Returns True if any partition moved.
         """
         has_moved = False
         is_even = self._is_balanced()
@@ -153,8 +159,10 @@ class StickyBalancer:
         return has_moved
 
     def _move_if_better(self, tp: TopicPartition) -> bool:
-        """Moves `tp`, or an equivalent partition, to its previous owner or to the member with the
-        fewest partitions; returns False if that does not improve the balance.
+        """Moves `tp`, or an equivalent partition, to a member with at least two partitions fewer.
+
+        That member is the previous owner of `tp`, or else the subscriber with the fewest
+        partitions. Returns False, and moves nothing, if neither has so few.
         """
         topic = tp[0]
         owner = self._owner[tp]
@@ -185,7 +193,7 @@ class StickyBalancer:
         insort(self._order, (count + by, rank))
 
     def _is_balanced(self) -> bool:
-        """Returns True if no partition could move to a member with at least two fewer."""
+        """Returns True if no partition can move to a member with at least two partitions fewer."""
         if not self._order or self._order[0][0] >= self._order[-1][0] - 1:
             return True
         most_of: dict[str, int] = {}
@@ -202,8 +210,9 @@ class StickyBalancer:
 
 
 class _PartitionMoves:
-    """Records the moves between pairs of members, so that partitions of a topic do not move in
-    both directions.
+    """Records the moves of partitions between pairs of members.
+
+    `partition_to_move` uses the records to avoid moves of a topic's partitions in both directions.
     """
 
     def __init__(self) -> None:
@@ -211,7 +220,11 @@ class _PartitionMoves:
         self._by_topic: dict[str, dict[tuple[str, str], dict[TopicPartition, None]]] = {}
 
     def partition_to_move(self, tp: TopicPartition, owner: str, to: str) -> TopicPartition:
-        """Returns the partition to move: one of the topic that came from `to`, if there is one."""
+        """Returns the partition to move from `owner` to `to`.
+
+        It is a partition of the same topic that moved from `to` to `owner` before, or `tp` if there
+        is none. If `tp` has moved before, its first owner counts as `owner`.
+        """
         by_pair = self._by_topic.get(tp[0])
         if by_pair is None:
             return tp
@@ -220,7 +233,10 @@ class _PartitionMoves:
         return next(iter(by_pair.get((to, owner), (tp,))))
 
     def record(self, tp: TopicPartition, source: str, to: str) -> None:
-        """Records the move of a partition from `source` to `to`."""
+        """Records the move of a partition from `source` to `to`.
+
+        Several moves of a partition count as one, from its first owner.
+        """
         first = source
         pair = self._by_partition.pop(tp, None)
         by_pair = self._by_topic.setdefault(tp[0], {})

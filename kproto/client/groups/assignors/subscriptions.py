@@ -20,7 +20,7 @@ __all__ = [
 
 NO_GENERATION: Final = -1
 
-#: Topic -> for each of its partitions, from 0 on, the racks that have a replica of it.
+#: Topic -> for each of its partitions, from 0 on, the racks that have a replica of the partition.
 TopicRacks: TypeAlias = Mapping[str, Sequence[frozenset[str]]]
 
 #: Member id -> its partitions.
@@ -30,8 +30,8 @@ Assignment: TypeAlias = dict[str, list[TopicPartition]]
 class Subscription(NamedTuple):
     """The subscription that a member sends to its leader (ConsumerProtocolSubscription).
 
-    `owned` are the partitions that the member owns, `generation` is the generation in which they
-    were assigned, NO_GENERATION if the member did not send it. `user_data` belongs to the assignor.
+    `owned` are the partitions that the member owns. `generation` is the generation in which they
+    were assigned; NO_GENERATION if the member did not send it. The assignor defines `user_data`.
     """
 
     topics: Sequence[str]
@@ -42,7 +42,7 @@ class Subscription(NamedTuple):
     user_data: bytes | None = None
 
 
-#: Returns the partitions of each member, by existing topics and by subscriptions per member id.
+#: Returns the partitions of each member, from the existing topics and the members' subscriptions.
 Assign: TypeAlias = Callable[
     [TopicRacks, Mapping[str, Subscription]], Mapping[str, Iterable[TopicPartition]]
 ]
@@ -57,7 +57,7 @@ def java_sorted(texts: Iterable[str]) -> list[str]:
 
 
 def sorted_members(members: Mapping[str, Subscription], ids: Iterable[str]) -> list[str]:
-    """Returns static members sorted by instance id, then dynamic members sorted by member id."""
+    """Returns `ids` sorted: static members by instance id, then dynamic members by member id."""
     static = {}
     dynamic = []
     for member_id in ids:
@@ -72,7 +72,7 @@ def sorted_members(members: Mapping[str, Subscription], ids: Iterable[str]) -> l
 def consumers_of(
     topics: Iterable[str], members: Mapping[str, Subscription]
 ) -> dict[str, list[str]]:
-    """Returns the members that subscribe to each topic, in the order of `members`."""
+    """Returns topic -> ids of the members that subscribe to it, in the order of `members`."""
     found: dict[str, list[str]] = {topic: [] for topic in topics}
     for member_id, member in members.items():
         for topic in dict.fromkeys(member.topics):

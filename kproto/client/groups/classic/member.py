@@ -19,7 +19,13 @@ from ...core.group_errors import ErrorAction, classic_action
 from ...metadata.cluster import TopicInfo
 from ...metadata.cluster_view import ClusterView
 from ..driver import AssignmentListener, HeartbeatSender, MemberDriver, OnResult
-from ..effects import Join, Lead, Leave, MemberIdentity, Sync
+from ..effects import (
+    ComputeAssignment,
+    MemberIdentity,
+    SendJoinGroup,
+    SendLeaveGroup,
+    SendSyncGroup,
+)
 from ..group_protocol import GroupProtocolMismatchError, has_consumer_groups
 from ..leader import compute_assignment, subscriptions_in, topic_error, topic_racks
 from ..settings import GroupSettings
@@ -27,13 +33,13 @@ from .membership import ClassicMembership
 
 __all__ = ["AssignmentListener", "ClassicMember", "MemberIdentity"]
 
-#: Metadata of less than this age is not requested again, so that a group of one member starts
-#: faster.
+#: The leader uses metadata younger than this, in ms, without another request, so that a group of
+#: one member starts faster.
 _YOUNG_MS: Final = 100
 
 
 class ClassicMember(MemberDriver[ClassicMembership]):
-    """A member of a classic group."""
+    """Runs a member of a classic group; see `MemberDriver`."""
 
     def __init__(
         self,
@@ -57,17 +63,22 @@ class ClassicMember(MemberDriver[ClassicMembership]):
 
     # Effects
 
-    async def _carry_out_protocol_step(self, step: Join | Lead | Sync) -> OnResult:
+    async def _carry_out_protocol_step(
+        self, step: SendJoinGroup | ComputeAssignment | SendSyncGroup
+    ) -> OnResult:
         match step:
-            case Join():
+            case SendJoinGroup():
                 return await self._join(step)
-            case Lead():
+            case ComputeAssignment():
                 return await self._lead(step)
-            case Sync():
+            case SendSyncGroup():
                 return await self._sync(step)
 
     async def _check_group_protocol(self) -> None:
-        """Raises GroupProtocolMismatchError if the group does not use the classic protocol."""
+        """Raises GroupProtocolMismatchError if the group has no members of the classic protocol.
+
+        Checks nothing if the coordinator does not support the consumer protocol.
+        """
         node = await self._view.group_coordinator(self.settings.group_id)
         connection = self._view.open_connection(node)
         if connection is None:
@@ -77,7 +88,7 @@ class ClassicMember(MemberDriver[ClassicMembership]):
         if not await self._has_live_classic_members(connection):
             raise GroupProtocolMismatchError("the group has no members of the classic protocol")
 
-    async def _join(self, step: Join) -> OnResult:
+    async def _join(self, step: SendJoinGroup) -> OnResult:
         if self.checks_group_first and self._membership.generation < 0:
             await self._check_group_protocol()
         wanted = await self._topics_to_join(step.subscription)
@@ -107,7 +118,7 @@ class ClassicMember(MemberDriver[ClassicMembership]):
 
         return on_result
 
-    async def _lead(self, step: Lead) -> OnResult:
+    async def _lead(self, step: ComputeAssignment) -> OnResult:
         subscriptions = subscriptions_in(step.members)
         for member_id, error in subscriptions.unreadable.items():
             text = "the subscription of member %s is malformed, it gets no partitions: %s"
@@ -131,7 +142,7 @@ class ClassicMember(MemberDriver[ClassicMembership]):
         return on_result
 
     async def _topics(self, names: Collection[str]) -> list[TopicInfo]:
-        """Returns the topics of the group, with current metadata."""
+        """Returns metadata of topics; requests it unless all of it is younger than `_YOUNG_MS`."""
         view = self._view
         young = self._clock.monotonic() - _YOUNG_MS / 1000
         known = [
@@ -141,14 +152,14 @@ class ClassicMember(MemberDriver[ClassicMembership]):
         ]
         return known if len(known) == len(names) else await view.refresh(names)
 
-    async def _sync(self, step: Sync) -> OnResult:
+    async def _sync(self, step: SendSyncGroup) -> OnResult:
         response, sent_at = await self._coordinator.send_join_or_sync(lambda: step.request)
         return lambda now: self._handle_action(
             self._membership.on_sync_response(response, sent_at, now)
         )
 
-    async def _send_leave_once(self, step: Leave) -> None:
-        """Sends LeaveGroup. Raises errors that a retry may solve."""
+    async def _send_leave_once(self, step: SendLeaveGroup) -> None:
+        """Sends LeaveGroup. Raises its error; the caller retries retriable errors."""
         group_id = self.settings.group_id
         try:
             connection = await self._coordinator.connection()

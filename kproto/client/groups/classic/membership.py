@@ -29,17 +29,17 @@ from ..assignors.subscriptions import Subscription as MemberSubscription
 from ..backoff import Backoff
 from ..effects import (
     ApplyAssignment,
-    Join,
-    Lead,
-    Leave,
+    ComputeAssignment,
     LeaveIntent,
     MemberIdentity,
     Revoke,
+    SendJoinGroup,
+    SendLeaveGroup,
+    SendSyncGroup,
     Step,
-    Sync,
 )
 from ..protocol_data import assignment_bytes, read_assignment
-from ..session import Session
+from ..session import MemberSession
 from ..settings import GroupSettings
 from ..state_machine import MembershipStateMachine
 from ..subscription import Subscription
@@ -71,7 +71,7 @@ _REQUESTS: Final = {
 
 
 class ClassicMembership(MembershipStateMachine[Phase, Event]):
-    """Tracks one member; `rack` is its rack."""
+    """Tracks one member of a classic group; `rack` is the rack of the member."""
 
     transitions = TRANSITIONS
 
@@ -80,21 +80,21 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         self.rack = client.rack
         self.generation = NO_GENERATION
         self._cooperative = settings.cooperative
-        self._session = Session(settings, keeps_partitions=settings.cooperative)
+        self._session = MemberSession(settings, keeps_partitions=settings.cooperative)
         self._interval_s = settings.heartbeat_interval_s
         self._heartbeat_at = _NEVER
         self._step_backoff = Backoff(client)
         self._heartbeat_backoff = Backoff(client)
-        self._rejoin_reason: str | None = None  # of the next JoinGroup, sent as soon as possible
+        self._rejoin_reason: str | None = None  # of a JoinGroup that is due
         self._join_reason = ""  # of the last JoinGroup
         self._lost = False
         self._revoke_until = 0.0
         self._owned_generation = NO_GENERATION
-        #: Assignor -> the last assignment of this member by it, and its generation.
+        #: Name of an assignor -> the last assignment that it made for this member.
         self._last_assignments: dict[str, LastAssignment] = {}
         self._requests_member_id = False
-        self._lead: Lead | None = None
-        self._leave: Leave | None = None
+        self._lead: ComputeAssignment | None = None
+        self._leave: SendLeaveGroup | None = None
         self._protocol = ""
         self._assignments: dict[str, bytes] = {}
         self._assigned: list[TopicPartition] = []
@@ -105,7 +105,10 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
 
     @property
     def assignment_valid_until(self) -> float:
-        """Returns when the session may time out, unless a heartbeat is answered before."""
+        """Returns the time until which the member surely owns its partitions.
+
+        Answered heartbeats extend the time. For a member without a generation it is -infinity.
+        """
         if self.generation < 0:
             return -_NEVER
         return (
@@ -113,7 +116,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         )
 
     def identity(self, now: float) -> MemberIdentity | None:
-        """Returns the identity for commits; None while a broker would refuse them."""
+        """Returns the member id and generation for a commit; None if the member may not commit."""
         if self.phase not in ACCEPTING_COMMITS or self._lost or now >= self.assignment_valid_until:
             return None
         instance_id = self.settings.instance_id
@@ -121,7 +124,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
 
     @property
     def needs_member_id(self) -> bool:
-        """Returns True if the coordinator must assign a member id before the join (KIP-394)."""
+        """Returns True if a dynamic member has no member id yet: the coordinator assigns it."""
         return not self.member_id and not self.settings.is_static
 
     @property
@@ -133,7 +136,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         return self.phase is Phase.FATAL
 
     @property
-    def is_reading(self) -> bool:
+    def watches_topics(self) -> bool:
         return self.phase is Phase.STABLE
 
     @property
@@ -161,7 +164,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
             self._start_revoking(now, lost=False)
 
     def _start_revoking(self, now: float, *, lost: bool) -> None:
-        """Starts to revoke the partitions that the member may not keep."""
+        """Starts a revocation: sets its deadline, and stores whether the partitions are `lost`."""
         self._lost = lost
         self._revoke_until = self._session.revoke_deadline(now)
 
@@ -179,13 +182,13 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         lost: bool = False,
         until: float | None = None,
     ) -> None:
-        """Revokes all partitions and leaves, as `MembershipStateMachine.begin_leave` says.
+        """Begins a leave; see `MembershipStateMachine.begin_leave`.
 
-        Postpones the leave for at most `leave_timeout_ms` in two cases. After a JoinGroup without a
-        member id, the member waits for the response, which has the id for LeaveGroup: without
-        LeaveGroup the group would wait for the session timeout. A cooperative member that kept
-        partitions waits for the running rebalance: brokers accept no commit of the previous
-        generation before its end.
+        Postpones the leave for at most `leave_timeout_ms` in two cases. If `leaves` is True and a
+        JoinGroup without a member id is pending, the member waits for the response, which has the
+        id for LeaveGroup: without LeaveGroup the group would wait for the session timeout. A
+        cooperative member that still owns its partitions and will rejoin waits for the end of a
+        running rebalance: until then the broker may refuse commits.
         """
         until = self._session.revoke_deadline(now) if until is None else until
         leave_s = self.settings.leave_timeout_ms / 1000
@@ -212,7 +215,8 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         self._postponed_until = _NEVER
         self._requests_member_id = False
         until = self._leave_intent.until
-        if self.phase in _REBALANCING - ACCEPTING_COMMITS:  # other members may delay its end
+        if self.phase in _REBALANCING - ACCEPTING_COMMITS:
+            # Brokers refuse commits until the rebalance ends, which other members may delay.
             until = min(until, now + self._leave_intent.leave_s)
         if self._transition(Event.LEAVE_REQUESTED):
             self._lost = self._leave_intent.lost or self.generation < 0
@@ -221,9 +225,9 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     # Next effect
 
     def step(self, now: float, owned: Collection[TopicPartition]) -> Step | None:
-        """Returns the next effect, or None; no other effect runs. `owned` are owned partitions."""
+        """Returns the next effect; None if none is due. See `MembershipStateMachine.step`."""
         if self.phase is Phase.JOINING:
-            self._begin_postponed_leave(now)  # no JoinGroup is in flight, so no response is due
+            self._begin_postponed_leave(now)  # no JoinGroup is in flight: no response will arrive
         if self.phase in _REQUESTS and now < self._step_backoff.not_before:
             return None
         match self.phase:
@@ -235,12 +239,12 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
                 assert self.subscription is not None
                 if self.generation < 0:
                     self._heartbeat_at = now + self._interval_s
-                return Join(self.subscription)
+                return SendJoinGroup(self.subscription)
             case Phase.LEADING:
                 return self._lead
             case Phase.SYNCING:
                 member = (self.settings, self.member_id, self.generation)
-                return Sync(sync_request(*member, self._protocol, self._assignments))
+                return SendSyncGroup(sync_request(*member, self._protocol, self._assignments))
             case Phase.ASSIGNING:
                 return None if self._session.needs_heartbeat else self._next_assignment(owned, now)
             case Phase.LEAVING:
@@ -264,7 +268,10 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         return min((deadline for deadline in deadlines if deadline > now), default=_NEVER)
 
     def tick(self, now: float) -> None:
-        """Begins a postponed leave that is due; drops the generation after a session timeout."""
+        """Begins a postponed leave at its deadline.
+
+        Drops the generation at `assignment_valid_until`; see `MembershipStateMachine.tick`.
+        """
         if now >= self._postponed_until:
             self._begin_leave(now)
         if self._heartbeat_due and now >= self.assignment_valid_until:
@@ -282,15 +289,16 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
 
     @property
     def _waits_for_generation(self) -> bool:
-        """Returns True if the member waits for its first generation, and has an id for a heartbeat
-        that checks whether the broker knows it.
+        """Returns True if the member has an id and no generation, and is joining.
+
+        Then a heartbeat can show if the broker knows the member.
         """
         return self.generation < 0 and bool(self.member_id) and self.phase is Phase.JOINING
 
     def heartbeat(self, now: float) -> HeartbeatRequest | None:
         """Returns the heartbeat that is due, or None.
 
-        While a member waits for its first generation, the heartbeat checks that the group knows it,
+        If a joining member has no generation, the heartbeat checks that the group knows the member,
         because the response to JoinGroup may be lost unnoticed.
         """
         if not (self._heartbeat_due or self._waits_for_generation) or now < self._heartbeat_at:
@@ -300,10 +308,11 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     def on_heartbeat_response(
         self, request: HeartbeatRequest, error: KprotoError | None, sent_at: float, now: float
     ) -> ErrorAction | None:
-        """Processes the outcome of a heartbeat that was sent at `sent_at`.
+        """Processes the result of a heartbeat that was sent at `sent_at`.
 
-        Returns the action for its error, or None. For an outdated heartbeat that is
-        FIND_COORDINATOR or None.
+        `error` is None if the heartbeat succeeded. Returns the action for the error; None if the
+        caller has to do nothing. For a heartbeat of an earlier generation or member id, returns
+        only FIND_COORDINATOR or None.
         """
         action = None if error is None else classic_action(GroupRequest.HEARTBEAT, error)
         if (request.member_id, request.generation_id) != (self.member_id, self.generation):
@@ -333,8 +342,10 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     def _on_unsure_heartbeat(
         self, action: ErrorAction | None, error: KprotoError | None, now: float
     ) -> ErrorAction | None:
-        """Processes the outcome of a heartbeat without a generation; ignores the error that the
-        generation is invalid.
+        """Processes the result of a heartbeat without a generation.
+
+        Returns the action for the error. Ignores ILLEGAL_GENERATION, which shows that the group
+        knows the member.
         """
         self._heartbeat_at = now + self._interval_s
         if not self._waits_for_generation:
@@ -349,7 +360,11 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     def on_commit_refused(
         self, error: BrokerResponseError, identity: MemberIdentity, now: float
     ) -> None:
-        """Processes the error of an OffsetCommit; ignores one of an earlier generation."""
+        """Processes the error of an OffsetCommit with `identity`.
+
+        Ignores the error if the member has another generation or member id now, or sends no
+        heartbeats any more. Ignores ILLEGAL_GENERATION also while the member joins.
+        """
         current = (identity.member_id, identity.generation) == (self.member_id, self.generation)
         if not current or not self._heartbeat_due:
             return
@@ -380,10 +395,9 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     def join_request(
         self, topics: Iterable[str], owned: Collection[TopicPartition]
     ) -> JoinGroupRequest:
-        """Returns the JoinGroup of a `Join`.
+        """Returns the JoinGroup of a `SendJoinGroup`, with `topics` and the partitions `owned` now.
 
-        It has the current subscription and owned partitions, so that no further rebalance is
-        needed. Raises ConfigurationError for a fault of a user's own assignor.
+        Raises ConfigurationError if the user's own assignor fails to build its user data.
         """
         self._requests_member_id = not self.member_id
         self._join_reason, self._rejoin_reason = self._rejoin_reason or "the consumer starts", None
@@ -398,8 +412,10 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     def on_join_response(
         self, response: JoinGroupResponse, sent_at: float, now: float
     ) -> ErrorAction | None:
-        """Processes the response to a JoinGroup that was sent at `sent_at`; returns the action for
-        its error.
+        """Processes the response to a JoinGroup that was sent at `sent_at`.
+
+        Returns the action for an error; None if there is none. A response with another protocol
+        type, or with an assignor that the member lacks, is an error, too.
         """
         if response.error_code == _MEMBER_ID_REQUIRED and not self.member_id:
             self.member_id = response.member_id
@@ -427,7 +443,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         self._protocol = assignor.name
         self._assignments = {}
         if leads:
-            self._lead = Lead(response.members, assignor, response.skip_assignment)
+            self._lead = ComputeAssignment(response.members, assignor, response.skip_assignment)
         what = " as its leader" if leads else ""
         text = f"joined generation %d{what}, with %s"
         self._log(text, self.generation, self._protocol)
@@ -435,7 +451,11 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         return None
 
     def on_assignment_computed(self, assignment: Assignment) -> None:
-        """Stores the leader's assignment; after an empty one the group keeps the previous one."""
+        """Stores the assignment that the member has computed as the leader.
+
+        If JoinGroup told the leader to skip the assignment, the assignment is empty: the group then
+        keeps its previous assignment (KIP-814).
+        """
         self._assignments = {each: assignment_bytes(its) for each, its in assignment.items()}
         self._lead = None
         self._transition(Event.ASSIGNMENT_COMPUTED)
@@ -443,8 +463,10 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     def on_sync_response(
         self, response: SyncGroupResponse, sent_at: float, now: float
     ) -> ErrorAction | None:
-        """Processes the response to a SyncGroup that was sent at `sent_at`; returns the action for
-        its error.
+        """Processes the response to a SyncGroup that was sent at `sent_at`.
+
+        Returns the action for an error; None if there is none. A response with another protocol
+        type or name, or with a malformed assignment, is an error, too.
         """
         if response.error_code:
             return self.failed(self._error(response.error_code, GroupRequest.SYNC), now)
@@ -481,7 +503,8 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     def on_assignment_applied(self, step: ApplyAssignment, now: float) -> None:
         """Processes the end of an `ApplyAssignment`.
 
-        Rejoins if partitions were revoked: they move in a second rebalance (KIP-429).
+        Rejoins if a rebalance was requested meanwhile, or if partitions were revoked: other members
+        get these in a second rebalance (KIP-429).
         """
         if step.revoked:
             self._rejoin_reason = self._rejoin_reason or "partitions were revoked for other members"
@@ -489,7 +512,11 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         self._rebalance(now)
 
     def _prepare_leave(self, now: float) -> None:
-        """Prepares the `Leave`; skips it if the member must not send LeaveGroup, or has no id."""
+        """Prepares `SendLeaveGroup` if LeaveGroup must be sent; otherwise ends the membership.
+
+        LeaveGroup is not sent if `leaves` is False, or if the member has no member id and no
+        instance id.
+        """
         intent = self._leave_intent
         assert intent is not None
         if not intent.leaves or not (self.member_id or self.settings.is_static):
@@ -497,10 +524,10 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
             return
         instance_id = self.settings.instance_id
         until = now + intent.leave_s
-        self._leave = Leave(self.member_id, instance_id, intent.reason, until)
+        self._leave = SendLeaveGroup(self.member_id, instance_id, intent.reason, until)
 
     def on_left(self, now: float) -> None:
-        """Processes the response to LeaveGroup, or its timeout."""
+        """Ends the membership: LeaveGroup was answered, has failed, or is not needed."""
         intent, self._leave_intent = self._leave_intent, None
         assert intent is not None
         self.member_id = ""
@@ -514,7 +541,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     # Errors
 
     def on_coordinator_moved(self, now: float) -> None:
-        """Repeats the pending request, because another broker is the coordinator now."""
+        """Repeats the pending JoinGroup or SyncGroup: another broker is the coordinator now."""
         if self._transition(Event.COORDINATOR_MOVED):
             self._retry_request(now)
 
@@ -536,7 +563,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     def _apply_action(
         self, action: ErrorAction, error: KprotoError, request: GroupRequest, now: float
     ) -> None:
-        """Applies the action for an error."""
+        """Applies the action for the `error` of `request`."""
         is_step = request is not GroupRequest.HEARTBEAT and request is not GroupRequest.COMMIT
         if is_step and self._step_backoff.count == 0 and action is ErrorAction.FIND_COORDINATOR:
             self._log("%s is tried again: %s", request.value, error)
@@ -559,7 +586,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
                 self.fail(error, now, leaves=action is ErrorAction.FAIL)
 
     def _retry_request(self, now: float) -> None:
-        """Repeats the request of this phase."""
+        """Makes `step` repeat the request of this phase, or begins a leave that was postponed."""
         if self.phase is Phase.JOINING:
             self._requests_member_id = False
             self._rejoin_reason = self._rejoin_reason or self._join_reason
@@ -585,7 +612,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
             self._begin_postponed_leave(now)
 
     def fail(self, error: KprotoError, now: float, *, leaves: bool) -> None:
-        """Ends the member with an error; with `leaves` it leaves the group first."""
+        """Ends the member with an error; with `leaves` a dynamic member leaves the group first."""
         self._note_failure(error)
         sends_leave = leaves and bool(self.member_id) and not self.settings.is_static
         if not leaves:

@@ -1,6 +1,6 @@
 """Defines the phases and the transition table of a classic member.
 
-Rows name their KIPs. `membership` decides the effects of a phase.
+Each row of the table names its KIPs. `membership` decides the effects of a phase.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ class Event(Enum):
     JOINED = "the group has a generation, and another leader"
     ELECTED_LEADER = "the group has a generation, and this member leads"
     ASSIGNMENT_COMPUTED = "the assignment is computed"
-    SYNCED = "SyncGroup brought the assignment"
+    SYNCED = "the response to SyncGroup has the assignment"
     ASSIGNMENT_APPLIED = "the assignment is applied"
     LOST = "the generation or the member id is invalid, or may be"
-    COORDINATOR_MOVED = "another broker coordinates"
+    COORDINATOR_MOVED = "another broker is the coordinator"
     LEAVE_REQUESTED = "the member must leave, and may rejoin later"
-    LEFT = "LeaveGroup was answered, or its timeout expired"
+    LEFT = "LeaveGroup was answered, has failed, or is not needed"
     CLOSED = "the member has left and will not rejoin"
 
 
 _P: TypeAlias = Phase
 _E: TypeAlias = Event
 
-#: Phase and event -> the next phase. Any other event changes nothing. A transition to the same
-#: phase restarts it: the running effect is outdated.
+#: Phase and event -> the next phase. An event without an entry for the phase changes nothing. A
+#: transition to the same phase restarts the phase: the running effect is outdated.
 TRANSITIONS: Final[dict[tuple[Phase, Event], Phase]] = {
     (_P.UNSUBSCRIBED, _E.SUBSCRIBED): _P.REVOKING,
     (_P.UNSUBSCRIBED, _E.CLOSED): _P.FATAL,
@@ -57,8 +57,8 @@ TRANSITIONS: Final[dict[tuple[Phase, Event], Phase]] = {
     (_P.REVOKING, _E.REVOKED): _P.JOINING,
     (_P.REVOKING, _E.LOST): _P.REVOKING,  # partitions in revocation are lost
     (_P.REVOKING, _E.LEAVE_REQUESTED): _P.PREPARE_LEAVING,
-    # The broker holds JoinGroup until all members have joined (KIP-62). A rebalance that starts in
-    # the meantime is the same one.
+    # The broker holds JoinGroup until all members have joined (KIP-62). An event REBALANCE in the
+    # meantime changes nothing: the member joins that rebalance.
     (_P.JOINING, _E.JOINED): _P.SYNCING,
     (_P.JOINING, _E.ELECTED_LEADER): _P.LEADING,
     (_P.JOINING, _E.LOST): _P.REVOKING,
@@ -100,7 +100,8 @@ HEARTBEATING: Final = frozenset(
     )
 )
 
-#: Phases in which a member can commit: brokers refuse commits between JoinGroup and SyncGroup.
+#: Phases in which a member can commit: brokers refuse commits between the responses to JoinGroup
+#: and to SyncGroup.
 ACCEPTING_COMMITS: Final = frozenset(
     (_P.REVOKING, _P.JOINING, _P.ASSIGNING, _P.STABLE, _P.PREPARE_LEAVING)
 )

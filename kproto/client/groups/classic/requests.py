@@ -21,7 +21,7 @@ __all__ = ["LastAssignment", "heartbeat_request", "join_request", "sync_request"
 
 
 class LastAssignment(NamedTuple):
-    """The last assignment of a member by an assignor, and its generation."""
+    """The last assignment of a member by one assignor, and the generation of the assignment."""
 
     tps: tuple[TopicPartition, ...] = ()
     generation: int = NO_GENERATION
@@ -36,8 +36,8 @@ def join_request(
 ) -> JoinGroupRequest:
     """Returns the JoinGroup of a member with the subscription `subscription`.
 
-    `last` has its last assignment by each assignor. Raises ConfigurationError for a fault of a
-    user's own assignor.
+    `last` maps the name of each assignor to the last assignment that the assignor made for the
+    member. Raises ConfigurationError if the user's own assignor fails to build its user data.
     """
     return JoinGroupRequest(
         group_id=settings.group_id,
@@ -86,7 +86,7 @@ def sync_request(
 
 
 def heartbeat_request(settings: GroupSettings, member_id: str, generation: int) -> HeartbeatRequest:
-    """Returns the heartbeat of a member in a generation."""
+    """Returns the heartbeat of a member; `generation` is NO_GENERATION if the member has none."""
     return HeartbeatRequest(
         group_id=settings.group_id,
         generation_id=generation,

@@ -12,10 +12,9 @@ from ..group_protocol import GroupProtocolMismatchError
 
 __all__ = ["action_for", "error_in"]
 
-#: A part of the message with which Kafka 3.9 returns GROUP_ID_NOT_FOUND if a classic group has a
-#: member without an assignment, so that it cannot be converted yet. If it can never be converted,
-#: as by the migration policy, the message has "is not a consumer group". Kafka 4 has a message for
-#: each cause.
+#: Kafka 3.9 returns GROUP_ID_NOT_FOUND with this text in the message if a classic group cannot be
+#: converted yet, because a member has no assignment. If the migration policy forbids the
+#: conversion, the message has "is not a consumer group". Kafka 4 has a message for each cause.
 _NO_ASSIGNMENT_YET: Final = "embedded consumer protocol is malformed"
 
 

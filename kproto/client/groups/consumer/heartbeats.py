@@ -1,7 +1,7 @@
 """Builds ConsumerGroupHeartbeat: the first one has all fields, later ones only changes (KIP-848).
 
-Plain functions on plain data. The coordinator knows the fields of the last answered heartbeat;
-after an unanswered one the member sends all fields again.
+Plain functions on plain data. The coordinator knows the fields of the last heartbeat that
+succeeded; after a heartbeat that failed or was not answered, the member sends all fields again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ CLIENT_MEMBER_ID_VERSION: Final = 1
 
 
 class HeartbeatFields(NamedTuple):
-    """The fields of a heartbeat that the coordinator knows once it has answered."""
+    """The fields that may change; a heartbeat leaves out those that the coordinator knows already.
+
+    They are the subscribed topics, the text of the `TopicPattern` (None without one), and the owned
+    partitions.
+    """
 
     topics: frozenset[str]
     regex: str | None
@@ -46,8 +50,11 @@ class HeartbeatFields(NamedTuple):
 
 
 class Heartbeat(NamedTuple):
-    """A heartbeat, with the fields that the coordinator learns by it, the incarnation of the member
-    and the time of sending.
+    """A heartbeat, and the member's data at the time of sending.
+
+    Once the heartbeat has succeeded, the coordinator has stored its `fields`. `incarnation` is the
+    number of joins, leaves and losses of the member before `sent_at`: if the number has changed,
+    the response does not apply any more. `sent_at` is in seconds of the clock.
     """
 
     request: ConsumerGroupHeartbeatRequest
@@ -57,12 +64,12 @@ class Heartbeat(NamedTuple):
 
     @property
     def group_request(self) -> GroupRequest:
-        """Returns JOIN, LEAVE (for a static member) or HEARTBEAT, by the epoch of the request."""
+        """Returns JOIN for member epoch 0, LEAVE for -2 (a static member), HEARTBEAT for others."""
         return _REQUESTS.get(self.request.member_epoch, GroupRequest.HEARTBEAT)
 
     @property
     def lists_owned(self) -> bool:
-        """Returns True if it lists the owned partitions, which may be unchanged."""
+        """Returns True if the request lists the owned partitions, changed or not."""
         return self.request.topic_partitions is not None
 
 
@@ -85,17 +92,19 @@ def heartbeat_request(
     *,
     acknowledges: bool,
 ) -> ConsumerGroupHeartbeatRequest:
-    """Returns the heartbeat of a `member`, which is its id and epoch.
+    """Returns the heartbeat of a member; `member` is its id and epoch.
 
-    It has the fields of `fields` that differ from `known`, those of the last answered heartbeat;
-    all fields if `known` is None. A heartbeat that `acknowledges` lists the owned partitions,
-    changed or not. Raises UnsupportedVersionError if the coordinator is too old for a pattern.
+    `known` are the fields of the last heartbeat if that succeeded, None if it did not, or if there
+    was none since the join. The heartbeat has the `fields` that differ from `known`, or all fields
+    if `known` is None. If `acknowledges` is True, the heartbeat lists the owned partitions in any
+    case. Raises UnsupportedVersionError if the fields have a pattern, which `version` does not
+    support.
     """
     if fields.regex and version < CLIENT_MEMBER_ID_VERSION:
         raise UnsupportedVersionError(
             f"the coordinator of group {settings.group_id!r} matches no TopicPattern: it supports "
-            f"ConsumerGroupHeartbeat v{version}, like Kafka before 4.0; subscribe to a pattern of "
-            "re.compile, which the client matches"
+            f"only ConsumerGroupHeartbeat v{version}, like Kafka before 4.0; subscribe to a "
+            "pattern of re.compile, which the client matches"
         )
     whole = known is None
     member_id, epoch = member

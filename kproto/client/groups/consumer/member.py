@@ -16,7 +16,7 @@ from ...core.retry import Remedy, remedy_of
 from ...metadata.cluster_view import ClusterView
 from ...network.connection import BrokerConnection
 from ..driver import AssignmentListener, HeartbeatSender, MemberDriver, OnResult
-from ..effects import LeaveByHeartbeat, Prepare, Resolve
+from ..effects import LeaveByHeartbeat, PrepareHeartbeat, ResolveTopicNames
 from ..group_protocol import GroupProtocolMismatchError, check_pattern, has_consumer_groups
 from ..settings import GroupSettings
 from ..subscription import Subscription
@@ -28,13 +28,13 @@ from .session_timeout import is_denied, session_ms_in, session_timeout_request
 
 __all__ = ["ConsumerMember"]
 
-#: After so many unanswered requests in a row, the member joins without the session timeout of the
-#: group, and derives it from the heartbeat interval.
+#: After more than this many unanswered requests for the session timeout of the group in a row, the
+#: member joins without the timeout, and derives it from the heartbeat interval.
 _MAX_UNANSWERED: Final = 3
 
 
 class ConsumerMember(MemberDriver[ConsumerMembership]):
-    """A member of a group of the consumer protocol."""
+    """Runs a member of a group of the consumer protocol; see `MemberDriver`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         )
         self._requests_session = True  # until the broker denies it
         self._session_refresh_at = 0.0
-        self._unanswered = 0  # requests of the session timeout in a row
+        self._unanswered = 0  # requests for the session timeout, in a row
 
     def _on_topics_differ(self, change: str, now: float) -> None:
         subscription = self._membership.subscription
@@ -68,14 +68,17 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
 
     # Effects
 
-    async def _carry_out_protocol_step(self, step: Prepare | Resolve) -> OnResult:
-        if isinstance(step, Prepare):
+    async def _carry_out_protocol_step(
+        self, step: PrepareHeartbeat | ResolveTopicNames
+    ) -> OnResult:
+        if isinstance(step, PrepareHeartbeat):
             return await self._prepare(step)
         return await self._resolve(step)
 
-    async def _prepare(self, step: Prepare) -> OnResult:
-        """Finds a coordinator that supports the protocol, the session timeout, and the topics that
-        match a pattern.
+    async def _prepare(self, step: PrepareHeartbeat) -> OnResult:
+        """Determines the topics to subscribe to; for a compiled pattern it requests all topics.
+
+        Before a join it first checks the protocol of the group, and requests the session timeout.
         """
         if self._membership.phase is Phase.JOINING:
             connection = await self._check_group_protocol(step)
@@ -90,10 +93,12 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         return on_result
 
     async def _request_session(self, connection: BrokerConnection) -> int | None:
-        """Returns the session timeout of the group in ms, if its coordinator discloses it.
+        """Returns the session timeout of the group in ms; None if the broker does not disclose it.
 
-        A member without the ACL does not request it again, because brokers log such requests.
-        Raises errors that a retry may solve: with a wrong guess, two members may read a partition.
+        A member without the ACL does not request it again, because brokers log denied requests. A
+        retriable error is raised up to `_MAX_UNANSWERED` times in a row, so that the member
+        retries: with a wrong timeout, two members might read one partition. After that, and after
+        any other error, the result is None.
         """
         membership = self._membership
         requested_at = self._clock.monotonic()
@@ -116,10 +121,12 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
             self._session_refresh_at = requested_at + session_ms / 1000
         return session_ms
 
-    async def _check_group_protocol(self, step: Prepare) -> BrokerConnection:
+    async def _check_group_protocol(self, step: PrepareHeartbeat) -> BrokerConnection:
         """Returns a connection to the coordinator of the group.
 
-        Raises GroupProtocolMismatchError if the group uses the classic protocol.
+        If `checks_group_first` is True and the group has classic members, raises
+        GroupProtocolMismatchError, or ConfigurationError for a `TopicPattern`. Raises the errors of
+        `_check_support`.
         """
         group_id = self.settings.group_id
         connection = await self._coordinator.connection()
@@ -130,11 +137,11 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         return connection
 
     def _check_support(self, connection: BrokerConnection, subscription: Subscription) -> None:
-        """Checks that the coordinator supports the protocol; during a rolling upgrade or downgrade
-        the next coordinator may not.
+        """Raises an error if the coordinator does not support the protocol.
 
-        Raises GroupProtocolMismatchError if the member may change to the classic protocol, else
-        UnsupportedVersionError; ConfigurationError for a `TopicPattern`.
+        During a rolling upgrade or downgrade a later coordinator may not support it. The error is
+        ConfigurationError for a `TopicPattern`; otherwise GroupProtocolMismatchError if the member
+        may change to the classic protocol, and UnsupportedVersionError if it may not.
         """
         group_id = self.settings.group_id
         if has_consumer_groups(connection.ranges):
@@ -148,7 +155,7 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
             'Kafka 4.0): leave group_protocol at "auto", or use "classic"'
         )
 
-    async def _resolve(self, step: Resolve) -> OnResult:
+    async def _resolve(self, step: ResolveTopicNames) -> OnResult:
         with suppress(KprotoError):
             await self._view.refresh_ids(step.ids)
         return self._membership.on_resolved
@@ -172,12 +179,12 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         is_old = self._requests_session and now >= self._session_refresh_at
         return (
             self._refresh_session
-            if is_old and membership.is_reading and membership.epoch > JOIN_EPOCH
+            if is_old and membership.watches_topics and membership.epoch > JOIN_EPOCH
             else None
         )
 
     async def _refresh_session(self) -> OnResult:
-        """Refreshes the session timeout; keeps it if the broker does not disclose it."""
+        """Refreshes the session timeout; keeps the old one if the broker does not return any."""
         session_ms: int | None = None
         with suppress(KprotoError):
             session_ms = await self._request_session(await self._coordinator.connection())

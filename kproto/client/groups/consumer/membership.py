@@ -2,9 +2,10 @@
 
 Owns the member id and epoch; `reconciliation` has the assigned and the owned partitions,
 `groups.session` the end of the session, `phases` the transition table. Sans-IO: the driver passes
-in the times, in seconds, runs one effect and one heartbeat at a time, and reports their results.
-Heartbeats join, acknowledge and renew the session. A heartbeat lists the partitions owned when it
-is sent, so that no revocation is acknowledged before it is done.
+in the times, in seconds, runs one effect and one heartbeat at a time, and reports their results. By
+heartbeats the member joins, acknowledges its partitions and renews its session. The partitions in a
+heartbeat are those that the member owns when the heartbeat is sent: no heartbeat acknowledges an
+unfinished revocation.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from ..effects import (
     LeaveByHeartbeat,
     LeaveIntent,
     MemberIdentity,
-    Prepare,
-    Resolve,
+    PrepareHeartbeat,
+    ResolveTopicNames,
     Revoke,
     Step,
 )
 from ..group_protocol import GroupProtocolMismatchError
-from ..session import Session
+from ..session import MemberSession
 from ..settings import MIN_HEARTBEATS, GroupSettings
 from ..state_machine import MembershipStateMachine
 from ..subscription import Subscription
@@ -65,9 +66,10 @@ _DISABLED: Final = "UNSUPPORTED_VERSION"
 
 
 class ConsumerMembership(MembershipStateMachine[Phase, Event]):
-    """Tracks one member. `name_of` returns the name of a topic id, or None.
+    """Tracks one member. `name_of` returns the name of a topic id; None if the metadata lacks it.
 
-    With `may_change_protocol` a classic member replaces it if the group uses that protocol.
+    With `may_change_protocol` a classic member replaces this one if the group uses the classic
+    protocol.
     """
 
     transitions = TRANSITIONS
@@ -86,7 +88,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         self._may_change_protocol = may_change_protocol
         self._generated_member_id = str(Uuid.random())
         self._partitions = AssignmentReconciliation(name_of)
-        self._session = Session(settings, keeps_partitions=True)
+        self._session = MemberSession(settings, keeps_partitions=True)
         self._session.session_ms = DEFAULT_SESSION_MS  # the setting is for classic groups only
         self._disclosed_session_ms: int | None = None
         self._interval_s = settings.heartbeat_interval_ms / 1000
@@ -122,7 +124,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         return self.phase is Phase.FATAL
 
     @property
-    def is_reading(self) -> bool:
+    def watches_topics(self) -> bool:
         joins = self.phase is Phase.JOINING and self._is_prepared
         return joins or self.phase in (Phase.RECONCILING, Phase.ACKNOWLEDGING, Phase.STABLE)
 
@@ -136,16 +138,27 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
 
     @property
     def interval_ms(self) -> int:
-        """Returns the heartbeat interval in ms, by the last response of the coordinator."""
+        """Returns the heartbeat interval in ms.
+
+        It is the shortest of three times: the coordinator's interval, a third of the session
+        timeout, and a third of `max_poll_interval_ms`. Before the first response it is
+        `heartbeat_interval_ms`.
+        """
         return round(self._interval_s * 1000)
 
     @property
     def session_ms(self) -> int:
-        """Returns the session timeout in ms: without a response for it the member stops reading."""
+        """Returns the session timeout in ms.
+
+        If no heartbeat is answered for that time, the member stops reading.
+        """
         return self._session.session_ms
 
     def on_session_timeout_known(self, session_ms: int | None) -> None:
-        """Stores the session timeout of the group in ms; None if it is not disclosed."""
+        """Stores the session timeout of the group in ms; None if it is not disclosed.
+
+        Without it, the member derives the session timeout from the heartbeat interval.
+        """
         self._disclosed_session_ms = session_ms
         if session_ms is not None:
             self._session.session_ms = session_ms
@@ -170,8 +183,11 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             self._log("the subscription is now %s", subscription)
             self._send_heartbeat_soon(now)
 
-    def on_prepared(self, step: Prepare, topics: frozenset[str], now: float) -> None:
-        """Processes the end of a `Prepare`; `topics` are those to subscribe to by name."""
+    def on_prepared(self, step: PrepareHeartbeat, topics: frozenset[str], now: float) -> None:
+        """Processes the end of a `PrepareHeartbeat`; `topics` are the topic names to subscribe to.
+
+        Ignores `topics` if the subscription has changed since the `PrepareHeartbeat` was created.
+        """
         self._step_backoff.succeeded()
         if self.subscription is step.subscription:
             self._is_prepared = True
@@ -183,7 +199,10 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         self._topics, self._regex = topics, None if broker_pattern is None else broker_pattern.text
 
     def on_topics_matched(self, topics: frozenset[str], now: float) -> None:
-        """Updates the topics that match the pattern; sends a heartbeat if they have changed."""
+        """Updates the subscribed topic names, for example if a compiled pattern matches others.
+
+        Schedules a heartbeat if the coordinator does not know these names.
+        """
         self._topics = topics
         known = self._known_fields
         if known is None or (known.topics, known.regex) != (topics, self._regex):
@@ -236,7 +255,11 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         match self.phase:
             case Phase.JOINING | Phase.STABLE if not self._is_prepared:
                 assert self.subscription is not None
-                return Prepare(self.subscription) if now >= self._step_backoff.not_before else None
+                return (
+                    PrepareHeartbeat(self.subscription)
+                    if now >= self._step_backoff.not_before
+                    else None
+                )
             case Phase.RECONCILING:
                 return self._reconcile_step(now)
             case Phase.FENCED:
@@ -250,7 +273,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     def _reconcile_step(self, now: float) -> Step:
         its = self._difference()
         if its.unresolved and not its.revoked and now >= self._resolve_backoff.not_before:
-            return Resolve(its.unresolved)
+            return ResolveTopicNames(its.unresolved)
         self._partitions.start(its)
         return ApplyAssignment(its.revoked, tuple(its.added), self._session.revoke_deadline(now))
 
@@ -270,7 +293,11 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         return LeaveByHeartbeat(self.member_id, instance_id, epoch, intent.reason, until)
 
     def _leave_without_heartbeat(self, now: float) -> None:
-        """Leaves at once if no heartbeat is needed, or none can be sent without a member id."""
+        """Ends a leave at once if no heartbeat is needed, or none can be sent.
+
+        Without a member id none can be sent. If a pending response may have the id, the leave waits
+        for it until a deadline.
+        """
         if self.phase is not Phase.LEAVING:
             return
         intent = self._leave_intent
@@ -325,7 +352,11 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         return self._heartbeat_due and now >= self._heartbeat_at
 
     def heartbeat(self, version: int, now: float) -> Heartbeat | None:
-        """Returns the due heartbeat, or None. Raises UnsupportedVersionError for a TopicPattern."""
+        """Returns the heartbeat that is due, or None.
+
+        Raises UnsupportedVersionError if the subscription has a `TopicPattern`, which this
+        `version` of ConsumerGroupHeartbeat does not support.
+        """
         if not self.heartbeat_due(now):
             return None
         if self._releases_instance and self.phase is Phase.JOINING:
@@ -349,7 +380,10 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     def on_heartbeat_response(
         self, beat: Heartbeat, outcome: ConsumerGroupHeartbeatResponse | KprotoError, now: float
     ) -> ErrorAction | None:
-        """Processes the outcome of a heartbeat; returns the action for its error, or None."""
+        """Processes the response or the error of a heartbeat.
+
+        Returns the action for the error; None if the caller has to do nothing.
+        """
         if self._requests_member_id:
             self._requests_member_id = False
             if isinstance(outcome, ConsumerGroupHeartbeatResponse) and not outcome.error_code:
@@ -361,7 +395,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             return self._on_instance_released(outcome, now)
         if isinstance(outcome, KprotoError):
             action = action_for(beat.group_request, outcome)
-            if action is not ErrorAction.UNRELEASED:  # the coordinator may have registered the id
+            if action is not ErrorAction.UNRELEASED:  # the coordinator may have the instance id
                 self._may_have_instance = True
             if is_current:
                 self._on_heartbeat_failed(action, outcome, beat.group_request, now)
@@ -390,7 +424,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     def _on_success(
         self, beat: Heartbeat, answer: ConsumerGroupHeartbeatResponse, now: float
     ) -> None:
-        """Processes the response to a heartbeat, which renews the session."""
+        """Processes a response without an error to a heartbeat; the response renews the session."""
         self._heartbeat_backoff.succeeded()
         self._unreleased_since = None
         self._unconverted_since = None
@@ -420,7 +454,10 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             self._transition(Event.ASSIGNED)
 
     def _set_heartbeat_interval(self, interval_ms: int) -> None:
-        """Stores the interval, with a limit; derives the session timeout if it is not disclosed."""
+        """Stores the coordinator's heartbeat interval, limited as the property `interval_ms` says.
+
+        If the session timeout is not disclosed, derives the timeout from the interval.
+        """
         if self._disclosed_session_ms is None:
             self._session.session_ms = session_ms_for(interval_ms)
         limits = (self.session_ms, self.settings.max_poll_interval_ms)
@@ -430,7 +467,9 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     def _was_stable(self, beat: Heartbeat, assigned: TopicIdPartitions | None) -> bool:
         """Returns True if the coordinator waited for no revocation when it received `beat`.
 
-        A revocation would be in the previous response, unless that response was lost.
+        The coordinator announces a revocation by an assignment without some owned partitions. The
+        previous response has that assignment; if the previous response was lost, the assignment is
+        `assigned`, from the response to `beat`.
         """
         before = self._partitions.assigned
         if self._known_fields is None and assigned is not None:
@@ -452,7 +491,10 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     # Results of effects
 
     def on_resolved(self, now: float) -> None:
-        """Processes the end of a `Resolve`; starts a backoff if ids have no name yet."""
+        """Processes the end of a `ResolveTopicNames`.
+
+        Starts a backoff if topic ids still have no name.
+        """
         if self._difference().unresolved:
             self._resolve_backoff.failed(now)
         else:
@@ -523,10 +565,11 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
                     self._log("%s is tried again: %s", request.value, error)
 
     def _wait_for_release(self, error: KprotoError, now: float) -> None:
-        """Retries for the session timeout while another member has the instance id.
+        """Waits while another member has the instance id.
 
-        That member may have failed without leaving, or may still run. If it was this member, which
-        has lost its epoch, it first releases the instance id by a heartbeat.
+        Fails if that lasts longer than the session timeout plus a heartbeat interval. The other
+        member may have failed without leaving, or may still run. If this member itself may have the
+        instance id, from before it lost its epoch, it first releases the id by a heartbeat.
         """
         if self._may_have_instance and self.member_id:
             self._may_have_instance = False
@@ -540,7 +583,10 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             self.fail(error, now, leaves=False)
 
     def _wait_for_conversion(self, error: KprotoError, now: float) -> None:
-        """Retries for `api_timeout_ms` while a rebalance of the classic members may be running."""
+        """Waits while a rebalance of the classic members may delay the conversion of the group.
+
+        Fails after `api_timeout_ms`.
+        """
         if self._unconverted_since is None:
             self._unconverted_since = now
             text = "waiting until the classic group can be converted: %s"
@@ -551,7 +597,12 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     def _on_instance_released(
         self, outcome: ConsumerGroupHeartbeatResponse | KprotoError, now: float
     ) -> ErrorAction | None:
-        """Processes the release of the instance id; it fails if another member has the id."""
+        """Processes the result of the heartbeat that releases the instance id.
+
+        After a retriable error the member sends the heartbeat again; the call returns the action
+        for the error. After any other result the member joins, and the call returns None. The join
+        then fails if another member has the id.
+        """
         if isinstance(outcome, KprotoError):
             action = action_for(GroupRequest.LEAVE, outcome)
             if action in (ErrorAction.RETRY, ErrorAction.FIND_COORDINATOR):
@@ -563,7 +614,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         return None
 
     def _end_for_other_protocol(self, error: KprotoError, now: float) -> None:
-        """Ends this member; a classic member replaces it if it `may_change_protocol`."""
+        """Ends this member; a classic member replaces it if `_may_change_protocol` is True."""
         if self._may_change_protocol:
             is_certain = isinstance(error, BrokerResponseError) and error.name == _DISABLED
             error = GroupProtocolMismatchError(str(error), is_certain=is_certain)

@@ -33,12 +33,12 @@ class Event(Enum):
     SUBSCRIBED = "the consumer has subscribed"
     JOINED = "the coordinator returned an epoch"
     ASSIGNED = "the assignment differs from the owned partitions"
-    RECONCILED = "partitions are revoked and added"
+    RECONCILED = "the partitions are revoked and added"
     ACKNOWLEDGED = "the coordinator knows the owned partitions"
     FENCED = "the epoch or the member id is invalid, or may be"
     REVOKED = "all partitions are revoked"
     LEAVE_REQUESTED = "the member must leave, and may rejoin later"
-    LEFT = "the last heartbeat was answered, or its timeout expired"
+    LEFT = "the last heartbeat was answered, has failed, or is not needed"
     LEFT_STALE = "LEFT, and no poll came since a missed poll interval"
     CLOSED = "the member has left and will not rejoin"
 
@@ -46,8 +46,8 @@ class Event(Enum):
 _P: TypeAlias = Phase
 _E: TypeAlias = Event
 
-#: Phase and event -> the next phase. Any other event changes nothing. A transition to the same
-#: phase restarts it: the running effect is outdated.
+#: Phase and event -> the next phase. An event without an entry for the phase changes nothing. A
+#: transition to the same phase restarts the phase: the running effect is outdated.
 TRANSITIONS: Final[dict[tuple[Phase, Event], Phase]] = {
     (_P.UNSUBSCRIBED, _E.SUBSCRIBED): _P.JOINING,
     (_P.UNSUBSCRIBED, _E.CLOSED): _P.FATAL,

@@ -56,7 +56,7 @@ def by_topic_id(owned: OwnedPartitions) -> TopicIdPartitions:
 
 
 def to_request(partitions: Iterable[tuple[Uuid, int]]) -> list[TopicPartitions]:
-    """Returns the partitions as structs of a request."""
+    """Returns the partitions as structs of ConsumerGroupHeartbeat, one for each topic id."""
     by_id: dict[Uuid, list[int]] = {}
     for topic_id, partition in sorted(partitions):
         by_id.setdefault(topic_id, []).append(partition)
@@ -69,8 +69,10 @@ def difference(
     name_of: Callable[[Uuid], str | None],
     is_subscribed: Callable[[str], bool],
 ) -> Difference:
-    """Returns the difference between `owned` and `assigned`, for topics that the member
-    `is_subscribed`.
+    """Returns the difference between `owned` and `assigned` partitions.
+
+    `name_of` returns the name of a topic id; if it returns None, the id is unresolved. An assigned
+    partition is ignored unless `is_subscribed` returns True for its topic.
     """
     names = {topic_id: name_of(topic_id) for topic_id, _ in assigned}
     target = {
@@ -112,8 +114,9 @@ class AssignmentReconciliation:
         return has_changed
 
     def difference(self, is_subscribed: Callable[[str], bool]) -> Difference:
-        """Returns the difference between owned and assigned partitions, for topics that the member
-        `is_subscribed`.
+        """Returns the difference between owned and assigned partitions.
+
+        An assigned partition is ignored unless `is_subscribed` returns True for its topic.
         """
         return difference(self.owned, self.assigned, self._named, is_subscribed)
 
@@ -122,17 +125,20 @@ class AssignmentReconciliation:
         return topic_id in (self.owned.get(tp), self._adding.get(tp))
 
     def start(self, its: Difference) -> None:
-        """Stores the partitions that the member adds until `finish`."""
+        """Stores the partitions to add; `finish` then makes them owned partitions."""
         self._adding = its.added
 
     def finish(self, revoked: Iterable[TopicPartition], added: Iterable[TopicPartition]) -> None:
-        """Updates the owned partitions after `revoked` ones were revoked and `added` ones added."""
+        """Updates the owned partitions: `revoked` are no longer owned, `added` are owned now."""
         for tp in revoked:
             self.owned.pop(tp, None)
         self.owned.update((tp, self._adding[tp]) for tp in added)
 
     def _named(self, topic_id: Uuid) -> str | None:
-        """Returns the name of a topic; it stays the same for the lifetime of the id."""
+        """Returns the name of a topic id; None if the metadata lacks it.
+
+        Stores the name, because the name of an id never changes.
+        """
         if topic_id not in self._names:
             name = self._name_of(topic_id)
             if name is None:

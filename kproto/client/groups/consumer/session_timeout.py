@@ -25,7 +25,7 @@ _DENIED: Final = code_of("GROUP_AUTHORIZATION_FAILED")
 #: The config resource type of groups.
 _GROUP: Final = 32
 
-#: The group config. Brokers return it for every group, by default with their own value.
+#: The group config. Brokers return it for every group; the default is the broker's own config.
 _SESSION: Final = "consumer.session.timeout.ms"
 
 #: The default session timeout of brokers in ms, and the default of its lower limit. It is
@@ -35,9 +35,7 @@ _HEARTBEATS_IN_SESSION: Final = 9
 
 
 def session_ms_for(interval_ms: int) -> int:
-    """Returns the session timeout in ms to assume for a heartbeat interval, if the broker does not
-    disclose it.
-    """
+    """Returns the session timeout in ms to assume if only the heartbeat interval is known."""
     return min(_HEARTBEATS_IN_SESSION * interval_ms, DEFAULT_SESSION_MS)
 
 

@@ -2,17 +2,17 @@
 
 `record_sections` encodes the rows of one partition as batches, by column. `records_of_events` first
 converts the columns of CloudEvents to those of records. `partition_hashes` hashes keys like Kafka's
-clients. Imports neither Spark nor a client.
+Java client. Imports neither Spark nor a client.
 """
 
 from .events import UnwritableEventError, records_of_events
 from .headers import HeaderColumn, headers_of_lists
 from .murmur2 import partition_hashes
-from .record_sections import Section, record_sections
+from .record_sections import EncodedRows, record_sections
 
 __all__ = [
+    "EncodedRows",
     "HeaderColumn",
-    "Section",
     "UnwritableEventError",
     "headers_of_lists",
     "partition_hashes",

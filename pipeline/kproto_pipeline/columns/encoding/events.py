@@ -90,7 +90,7 @@ class UnwritableEventError(ValueError):
 
 
 class EventRecords(NamedTuple):
-    """Records, as columns."""
+    """The keys, values and headers of records, one entry per record in each column."""
 
     keys: pa.Array
     values: pa.Array
@@ -171,14 +171,15 @@ class _Events:
         return column
 
     def errors(self) -> Bools:
-        """Returns which rows have an `error`, and so are not events."""
+        """Returns a mask of the rows that have an `error`, which are not events."""
         found: Bools = self.column("error").is_valid().to_numpy(zero_copy_only=False)
         return found
 
     def check(self, with_error: Bools) -> None:
-        """Raises UnwritableEventError for faults that the four paths do not detect.
+        """Raises UnwritableEventError for faults that the conversion does not detect.
 
-        These are: a null or invalid header key, a value in an event's row, a year beyond 1 to 9999.
+        These are: a null or invalid header key, a value in a row without an error, and a time
+        outside the years 1 to 9999. `with_error` is a mask of the rows with an error.
         """
         try:
             check_keys(self.column("headers"))
@@ -200,7 +201,7 @@ class _Events:
             raise UnwritableEventError(row, "time is outside the years 1 to 9999")
 
     def are_regular(self) -> Bools:
-        """Returns which rows are certainly valid events, for the fast path."""
+        """Returns a mask of the rows that are certainly valid events, for the fast path."""
         are_regular = np.ones(len(self), dtype=np.bool_)
         for attribute in _HEADERS:
             if attribute == "time":
@@ -224,7 +225,7 @@ class _Events:
 
 
 def _repeated_names(counts: Int64s, names: pa.Array) -> Bools:
-    """Returns which entries repeat the name of an earlier entry of the same map."""
+    """Returns a mask of the entries that repeat the name of an earlier entry of the same map."""
     encoded = names.dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     codes_by_row = np.repeat(np.arange(len(counts)), counts) * len(encoded.dictionary) + codes
@@ -275,14 +276,14 @@ def _original_records(events: _Events) -> EventRecords:
 
 
 def _original_headers(events: _Events) -> EventRecords:
-    """Returns the records of events whose headers match their columns, with these headers."""
+    """Returns records with the column `headers`, for events whose other columns agree with it."""
     return EventRecords(
         events.column("key"), events.column("data"), headers_of_lists(events.column("headers"))
     )
 
 
 def _headers_match(events: _Events) -> Bools:
-    """Returns the rows whose headers and data the source would read as the same columns."""
+    """Returns a mask: True for a row whose headers and data decode to the event in its columns."""
     given = events.column("headers")
     same: Bools = given.is_valid().to_numpy(zero_copy_only=False).copy()
     if not same.any():
@@ -311,7 +312,7 @@ def _headers_match(events: _Events) -> Bools:
 
 
 def _equals(first: pa.Array, second: pa.Array) -> Bools:
-    """Returns in which rows two columns are equal; null equals null."""
+    """Returns a mask of the rows in which two columns are equal; null equals null."""
     if not pa.types.is_map(first.type):
         equal = pc.fill_null(pc.equal(first, second), False)
         both = pc.and_(first.is_null(), second.is_null())
@@ -368,7 +369,7 @@ def _encoded_name(header: str) -> pa.Scalar:
 
 
 def _event_headers(events: _Events) -> HeaderColumn:
-    """Returns the headers of the rows that are not attributes."""
+    """Returns each row's headers, without those of attributes."""
     lists = events.column("headers")
     if lists.null_count == len(lists):
         return HeaderColumn.none(len(lists))
@@ -391,7 +392,10 @@ def _event_headers(events: _Events) -> HeaderColumn:
 def _one_by_one(
     events: _Events, rows: Int64s, mode: Literal["binary", "structured"]
 ) -> EventRecords:
-    """Converts events one by one with `to_kafka`, whose errors name the fault: the slow path."""
+    """Converts events one by one with `to_kafka`, whose errors name the fault: the slow path.
+
+    `rows` has the index of each event in the caller's batch, for errors.
+    """
     names = [name for name in EVENT_SCHEMA.names if name in (*_HEADERS, "extensions", "data")]
     columns = {name: _as_list(events, rows, name) for name in (*names, "key", "headers")}
     columns["time"] = [None if each is None else _format_time(each) for each in columns["time"]]
@@ -414,7 +418,10 @@ def _one_by_one(
 
 
 def _as_list(events: _Events, rows: Int64s, name: str) -> list[Any]:
-    """Returns a column as a list. Raises UnwritableEventError for text that is not UTF-8."""
+    """Returns a column as a list; `rows` are as in `_one_by_one`.
+
+    Raises UnwritableEventError for text that is not UTF-8.
+    """
     column = events.column(name)
     try:
         found: list[Any] = column.to_pylist()
@@ -431,7 +438,7 @@ def _as_list(events: _Events, rows: Int64s, name: str) -> list[Any]:
 def _record(
     event: dict[str, Any], mode: Literal["binary", "structured"]
 ) -> tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]:
-    """Converts one event to a record. Raises CloudEventError if it is invalid."""
+    """Returns key, value and headers of one event's record. Raises CloudEventError if invalid."""
     called = _OLD_NAMES.get(event["specversion"], {})
     given = {called.get(name, name): event[name] for name in _HEADERS if event[name] is not None}
     for name, value in event["extensions"] or ():

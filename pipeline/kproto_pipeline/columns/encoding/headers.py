@@ -56,7 +56,10 @@ def headers_of_lists(lists: pa.Array) -> HeaderColumn:
 
 
 def check_keys(lists: pa.Array) -> Int64s:
-    """Returns the number of headers of each list. Raises as `headers_of_lists` does."""
+    """Checks the keys of the headers; returns the number of headers of each list.
+
+    Raises as `headers_of_lists` does.
+    """
     filled = pc.fill_null(pc.list_value_length(lists), 0)
     counts: Int64s = filled.to_numpy(zero_copy_only=False).astype(np.int64)
     entries = lists.flatten()
@@ -88,7 +91,10 @@ def _is_text(data: pa.Buffer) -> bool:
 
 
 def group_binary(pieces: pa.Array, ends: Int64s) -> pa.Array:
-    """Joins consecutive byte strings into groups; `ends` are the ends of the groups, after a 0."""
+    """Joins consecutive byte strings into groups.
+
+    `ends` has a 0, then for each group the index after its last byte string.
+    """
     buffers = pieces.buffers()
     bounds = np.frombuffer(buffers[1], dtype=np.int32)[pieces.offset :][: len(pieces) + 1]
     if not len(pieces):

@@ -1,7 +1,7 @@
-"""Hashes a column of keys with MurmurHash2, by which Kafka's clients choose partitions.
+"""Hashes a column of keys with MurmurHash2, by which Kafka's Java client chooses partitions.
 
-Uses 32 bits and the seed of Kafka's Java client. Processes all keys in parallel: the first four
-bytes of all keys, then the next four.
+Uses 32 bits and the seed of the Java client. Processes all keys in parallel: the first four bytes
+of all keys, then the next four.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def partition_hashes(keys: pa.Array) -> Int64s:
     with np.errstate(over="ignore"):
         hashed = _SEED ^ lengths.astype(np.uint32)
         words = lengths // 4
-        # The longest keys first, so that those with one more word are always the first rows.
+        # Sort the longest keys first, so that the keys with another word are always the first rows.
         order = np.argsort(-words, kind="stable")
         begins, words, tails, hashed = (
             begins[order],

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..record_columns import Int64s
 from .headers import HeaderColumn
 
-__all__ = ["Section", "record_sections"]
+__all__ = ["EncodedRows", "record_sections"]
 
 #: The attributes of a record, always 0, and a timestamp delta of 0.
 _HEAD: Final = binary_scalar(b"\x00\x00")
@@ -33,7 +33,7 @@ _LARGEST_DELTA: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class EncodedRows:
     """The encoded records of one batch, the index of its first row, and its number of rows."""
 
     data: bytes
@@ -43,7 +43,7 @@ class Section:
 
 def record_sections(
     keys: pa.Array, values: pa.Array, headers: HeaderColumn, *, batch_bytes: int
-) -> Iterator[Section]:
+) -> Iterator[EncodedRows]:
     """Yields the rows in order, split into batches of up to `batch_bytes` uncompressed bytes.
 
     A larger row is alone in its batch. Offsets begin at 0 in each batch.
@@ -82,7 +82,7 @@ def record_sections(
     view = memoryview(buffer)
     for first, last in zip(starts, [*starts[1:], rows], strict=True):
         at, end = int(bounds[first]), int(bounds[last])
-        yield Section(view[at:end].tobytes(), int(first), int(last - first))
+        yield EncodedRows(view[at:end].tobytes(), int(first), int(last - first))
 
 
 def _batch_starts(sizes: Int64s, batch_bytes: int) -> list[int]:

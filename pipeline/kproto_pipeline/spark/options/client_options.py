@@ -1,7 +1,7 @@
 """Checks the options `kafka.*` that are properties of the client, and builds clients from them.
 
-The driver and every task build their client from the same properties. Values may be secrets: no
-repr shows them, and Spark gets them only in pickles.
+The driver and every task build their client from the same properties. Values may be secrets, so no
+repr shows them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DEFAULTS: Final = {"client.id": "kproto-spark"}
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """The properties of a client, by name; equal properties share a client."""
+    """The properties of a client as pairs of name and value; equal properties share a client."""
 
     properties: tuple[tuple[str, str], ...] = field(repr=False)
 

@@ -1,4 +1,4 @@
-"""Parses `startingOffsets` and `endingOffsets`, and resolves them to the offsets of the logs.
+"""Parses `startingOffsets` and `endingOffsets`.
 
 The JSON is that of Spark's JVM connector. This module works on plain data, without Spark or a
 client.
@@ -14,8 +14,6 @@ from .errors import OptionError
 from .option_json import read_json_object
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from kproto.client import TopicPartition
 
 __all__ = [
@@ -23,10 +21,8 @@ __all__ = [
     "LATEST",
     "OffsetSpec",
     "check_no_sentinel",
-    "check_partitions_named",
     "parse_offset_spec",
     "parse_partitions",
-    "resolve_offsets",
 ]
 
 # The connector's JSON and Kafka's ListOffsets use these numbers.
@@ -84,16 +80,16 @@ def _checked_offset(option: str, partition: TopicPartition, offset: object) -> i
     if type(offset) is not int or offset < EARLIEST:
         raise OptionError(
             f"{option}: {partition[0]}-{partition[1]} has {offset!r}; an offset is a whole number "
-            "from 0 on, or -2 for earliest, -1 for latest"
+            "of at least 0, -2 for earliest, or -1 for latest"
         )
     return offset
 
 
 def parse_partitions(option: str, text: str, *, expected: str) -> dict[TopicPartition, object]:
-    """Parses `{"topic": {"0": value}}` into a value for each partition, of which one must exist.
+    """Parses `{"topic": {"0": value}}` into a value for each partition.
 
     Raises:
-        OptionError: the text is wrong; the message names the option.
+        OptionError: the text is wrong or names no partition; the message names the option.
     """
     found: dict[TopicPartition, object] = {}
     for topic, partitions in read_json_object(option, text, expected=expected).items():
@@ -110,47 +106,3 @@ def parse_partitions(option: str, text: str, *, expected: str) -> dict[TopicPart
     if not found:
         raise OptionError(f"{option} names no partition")
     return found
-
-
-def resolve_offsets(
-    option: str,
-    spec: OffsetSpec,
-    partitions: Iterable[TopicPartition],
-    earliest: Mapping[TopicPartition, int],
-    latest: Mapping[TopicPartition, int],
-) -> dict[TopicPartition, int]:
-    """Returns the offset of each partition, with sentinels replaced by the log's offsets.
-
-    Raises:
-        OptionError: the spec does not name exactly the partitions that are read.
-    """
-    if isinstance(spec, Mapping):
-        check_partitions_named(option, spec, partitions)
-        offsets = dict(spec)
-    else:
-        offsets = dict.fromkeys(partitions, spec)
-    known = {EARLIEST: earliest, LATEST: latest}
-    return {
-        part: known[offset][part] if offset in known else offset for part, offset in offsets.items()
-    }
-
-
-def check_partitions_named(
-    option: str, named: Iterable[TopicPartition], read: Iterable[TopicPartition]
-) -> None:
-    """Raises OptionError unless an option names exactly the partitions that are read."""
-    expected, given = set(read), set(named)
-    missing, unknown = sorted(expected - given), sorted(given - expected)
-    if missing or unknown:
-        raise OptionError(
-            f"{option} must name every partition that is read and no other: "
-            f"{_listed('missing', missing)}{'; ' if missing and unknown else ''}"
-            f"{_listed('not read', unknown)}"
-        )
-
-
-def _listed(what: str, partitions: Sequence[TopicPartition]) -> str:
-    if not partitions:
-        return ""
-    names = ", ".join(f"{topic}-{partition}" for topic, partition in partitions[:10])
-    return f"{what} {names}{' …' if len(partitions) > 10 else ''}"

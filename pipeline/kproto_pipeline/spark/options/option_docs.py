@@ -6,19 +6,19 @@ print(markdown_table(Use.BATCH | Use.STREAM))"
 
 from __future__ import annotations
 
-from .option_table import OPTIONS, Use
+from .option_table import OPTIONS, OptionScope
 
-__all__ = ["Use", "markdown_table"]
+__all__ = ["OptionScope", "markdown_table"]
 
 
-def markdown_table(uses: Use) -> str:
+def markdown_table(uses: OptionScope) -> str:
     """Returns a Markdown table of the options with these uses: name, type, default, meaning."""
     lines = ["| option | type | default | meaning |", "|---|---|---|---|"]
     for option in OPTIONS:
         if option.uses & uses:
             default = "–" if option.default is None else f"`{option.default}`"
-            only = "; of a stream" if option.uses & uses == Use.STREAM else ""
-            only = "; of a batch" if option.uses & uses == Use.BATCH else only
+            only = "; of a stream" if option.uses & uses == OptionScope.STREAM else ""
+            only = "; of a batch" if option.uses & uses == OptionScope.BATCH else only
             lines.append(
                 f"| `{option.name}` | {option.type} | {default} | {option.meaning}{only} |"
             )

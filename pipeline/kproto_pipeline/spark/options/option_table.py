@@ -3,8 +3,8 @@
 `OPTIONS` has each option with its type, its default, its meaning, its uses and the field that it
 sets. Batch reads, streams, the sink and the documentation use this table. Names and meanings are
 those of Spark's JVM connector for Kafka, so that a job only replaces `format("kafka")` by
-`format("kproto")`. Only `bufferBytes`, `cloudEvents` and `commitOffsets` are kproto's own. All
-other options that begin with `kafka.` are properties of the client.
+`format("kproto")`. Only `bufferBytes`, `cloudEvents` and `commitOffsets` are kproto's own. Options
+that begin with `kafka.` and are not in the table are properties of the client, or are refused.
 
 This module imports neither Spark nor a connection. An error names the option, but never the value
 of a secret.
@@ -47,8 +47,8 @@ __all__ = [
     "EventMode",
     "OffsetRangeLimit",
     "Option",
+    "OptionScope",
     "ReadOptions",
-    "Use",
     "WriteOptions",
     "names_that_set",
     "parse_read_options",
@@ -65,7 +65,7 @@ OffsetRangeLimit: TypeAlias = "OffsetSpec | TimestampSpec"
 EventMode: TypeAlias = Literal["binary", "structured"]
 
 
-class Use(Flag):
+class OptionScope(Flag):
     """The operation that an option configures: a batch read, a stream read or the sink."""
 
     BATCH = auto()
@@ -73,23 +73,27 @@ class Use(Flag):
     SINK = auto()
 
 
-READ: Final = Use.BATCH | Use.STREAM
+READ: Final = OptionScope.BATCH | OptionScope.STREAM
 
-_NAME: Final = {Use.BATCH: "a batch read", Use.STREAM: "a stream read", Use.SINK: "a write"}
+_NAME: Final = {
+    OptionScope.BATCH: "a batch read",
+    OptionScope.STREAM: "a stream read",
+    OptionScope.SINK: "a write",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
     """The typed options of a batch or stream read. Durations are in ms, sizes in bytes."""
 
-    #: The parsed values of the options that the caller set, by name. Unset options have defaults.
+    #: The parsed values of only the options that the caller set, by name.
     given: Mapping[str, Any]
     client: ClientOptions
     selection: TopicSelection
     starting_offsets: OffsetRangeLimit
     ending_offsets: OffsetRangeLimit
-    #: Whether a partition starts at its latest offset if no record has the starting timestamp or a
-    #: later one. Otherwise that is an error.
+    #: True: a partition starts at its latest offset if no record has the starting timestamp or a
+    #: later one. False: such a partition is an error.
     latest_without_match: bool
     include_headers: bool
     cloud_events: bool
@@ -108,12 +112,12 @@ class ReadOptions:
     buffer_bytes: int
 
     def for_batch(self) -> ReadOptions:
-        """Checks the options for a batch read and returns them; warns about those without effect.
+        """Checks the options for a batch read and returns them; warns about ineffective options.
 
         Raises:
             OptionError: an option is not for batch reads, or two options contradict each other.
         """
-        self._check_use(Use.BATCH)
+        self._check_use(OptionScope.BATCH)
         if "startingOffsets" in self.given:
             check_no_sentinel("option startingOffsets", self.given["startingOffsets"], "latest")
         self._check_combinations()
@@ -125,13 +129,13 @@ class ReadOptions:
         Raises:
             OptionError: an option is not for streams, or two options contradict each other.
         """
-        self._check_use(Use.STREAM)
+        self._check_use(OptionScope.STREAM)
         self._check_combinations()
         if names_that_set("starting_offsets").isdisjoint(self.given):
             return replace(self, starting_offsets=LATEST)
         return self
 
-    def _check_use(self, use: Use) -> None:
+    def _check_use(self, use: OptionScope) -> None:
         for option in OPTIONS:
             if option.name in self.given and option.uses & READ:
                 if use not in option.uses:
@@ -165,7 +169,8 @@ class WriteOptions:
     client: ClientOptions
     topic: str | None
     cloud_events: EventMode | None
-    #: The uncompressed size of a batch. Brokers refuse batches over 1,048,588 bytes by default.
+    #: The maximum uncompressed bytes of a batch with several rows. By default, brokers refuse
+    #: batches over 1,048,588 bytes.
     batch_bytes: int
 
 
@@ -177,8 +182,8 @@ def _parse_ending_offsets(name: str, text: str) -> OffsetSpec:
     return parse_offset_spec(f"option {name}", text, refused="earliest")
 
 
-#: The maximum number of in-flight requests per broker: a broker remembers the last five batches of
-#: a producer, so that more requests would exclude idempotence (KIP-98).
+#: The maximum number of in-flight requests per broker. More would exclude idempotence, because a
+#: broker remembers only the last five batches of a producer (KIP-98).
 _MAX_IN_FLIGHT: Final = 5
 
 
@@ -186,7 +191,7 @@ def _parse_in_flight(name: str, text: str) -> int:
     found = parse_whole_number(name, text, 1, 2**31 - 1)
     if found > _MAX_IN_FLIGHT:
         raise OptionError(
-            f"option {name} is {text!r}; it must be 1 to {_MAX_IN_FLIGHT}, as the sink is "
+            f"option {name} is {text!r}; it must be 1 to {_MAX_IN_FLIGHT}, because the sink is "
             "idempotent, and brokers remember no more batches of a producer"
         )
     return found
@@ -204,20 +209,20 @@ class Option(NamedTuple):
     name: str
     type: str
     default: str | None
-    uses: Use
+    uses: OptionScope
     field: str | None
     parse: Parser | None
     meaning: str
-    no_effect: Use = Use(0)
+    no_effect: OptionScope = OptionScope(0)
     to_client: bool = False
 
 
 _SELECT: Final = "the topics to read; set exactly one of subscribe, assign, subscribePattern"
-_NO_EFFECT: Final = "accepted without effect: the client retries up to kafka.delivery.timeout.ms"
+_NO_EFFECT: Final = "accepted without effect: the client retries up to kafka.default.api.timeout.ms"
 
 #: Every option except those that are only properties of the client.
 OPTIONS: Final[tuple[Option, ...]] = (
-    Option("kafka.bootstrap.servers", "addresses", None, READ | Use.SINK, None, None,
+    Option("kafka.bootstrap.servers", "addresses", None, READ | OptionScope.SINK, None, None,
            "the brokers to connect to first: host:port, separated by commas", to_client=True),
     Option("subscribe", "topic names", None, READ, "selection", parse_subscribe, _SELECT),
     Option("assign", "JSON", None, READ, "selection", parse_assign, _SELECT),
@@ -226,17 +231,17 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option("startingTimestamp", "ms", None, READ, "starting_offsets", parse_timestamp,
            "each partition starts at its first record of this timestamp or later"),
     Option("startingOffsetsByTimestamp", "JSON", None, READ, "starting_offsets", parse_timestamps,
-           "the same, with a timestamp for each partition"),
+           "like startingTimestamp, with a timestamp for each partition"),
     Option("startingOffsets", "earliest, latest or JSON", "earliest", READ, "starting_offsets",
            _parse_offsets, "the first offsets to read; a stream may start at latest, its default"),
     Option("startingOffsetsByTimestampStrategy", "error or latest", "error", READ,
            "latest_without_match", word_parser({"error": False, "latest": True}),
-           "fail, or start at the latest offset, if no record is as late as a starting timestamp"),
-    Option("endingTimestamp", "ms", None, Use.BATCH, "ending_offsets", parse_timestamp,
+           "if no record has a starting timestamp or a later one: fail, or start at the latest"),
+    Option("endingTimestamp", "ms", None, OptionScope.BATCH, "ending_offsets", parse_timestamp,
            "each partition ends before its first record of this timestamp or later"),
-    Option("endingOffsetsByTimestamp", "JSON", None, Use.BATCH, "ending_offsets", parse_timestamps,
-           "the same, with a timestamp for each partition"),
-    Option("endingOffsets", "latest or JSON", "latest", Use.BATCH, "ending_offsets",
+    Option("endingOffsetsByTimestamp", "JSON", None, OptionScope.BATCH, "ending_offsets",
+           parse_timestamps, "like endingTimestamp, with a timestamp for each partition"),
+    Option("endingOffsets", "latest or JSON", "latest", OptionScope.BATCH, "ending_offsets",
            _parse_ending_offsets, "the offsets before which a batch ends"),
     Option("includeHeaders", "boolean", "false", READ, "include_headers", parse_boolean,
            "adds the column headers; with cloudEvents, fills it in every row"),
@@ -247,16 +252,16 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option("maxRecordsPerPartition", "long", None, READ, "max_records_per_partition",
            parse_positive, "the maximum number of offsets of one task"),
     Option("maxOffsetsPerTrigger", "long", None, READ, "max_offsets_per_trigger", parse_positive,
-           "the maximum number of offsets of a micro-batch", no_effect=Use.BATCH),
+           "the maximum number of offsets of a micro-batch", no_effect=OptionScope.BATCH),
     Option("minOffsetsPerTrigger", "long", None, READ, "min_offsets_per_trigger", parse_positive,
-           "a micro-batch waits for this many offsets", no_effect=Use.BATCH),
+           "a micro-batch waits for this many offsets", no_effect=OptionScope.BATCH),
     Option("maxTriggerDelay", "duration", "15m", READ, "max_trigger_delay_ms", parse_duration_ms,
-           "the longest wait for minOffsetsPerTrigger", no_effect=Use.BATCH),
+           "the longest wait for minOffsetsPerTrigger", no_effect=OptionScope.BATCH),
     Option("groupIdPrefix", "string", None, READ, "group_id_prefix", parse_text,
            "accepted without effect; a read joins no group"),
     Option("kafka.group.id", "string", None, READ, "group_id", parse_text,
            "the group that commitOffsets commits for; a read joins no group"),
-    Option("commitOffsets", "boolean", "false", Use.STREAM, "commit_offsets", parse_boolean,
+    Option("commitOffsets", "boolean", "false", OptionScope.STREAM, "commit_offsets", parse_boolean,
            "commits the offsets of finished micro-batches for kafka.group.id"),
     Option("kafka.isolation.level", "read_committed or read_uncommitted", "read_uncommitted", READ,
            "read_committed", word_parser({"read_committed": True, "read_uncommitted": False}),
@@ -276,17 +281,17 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option("kafkaConsumer.pollTimeoutMs", "ms", None, READ, None, None, _NO_EFFECT),
     Option("fetchOffset.numRetries", "int", None, READ, None, None, _NO_EFFECT),
     Option("fetchOffset.retryIntervalMs", "ms", None, READ, None, None, _NO_EFFECT),
-    Option("topic", "topic name", None, Use.SINK, "topic", parse_text,
+    Option("topic", "topic name", None, OptionScope.SINK, "topic", parse_text,
            "the topic of all rows; overrides their column topic"),
-    Option("cloudEvents", "false, true, binary or structured", "false", Use.SINK, "cloud_events",
-           word_parser({"false": None, "true": "binary", "binary": "binary",
+    Option("cloudEvents", "false, true, binary or structured", "false", OptionScope.SINK,
+           "cloud_events", word_parser({"false": None, "true": "binary", "binary": "binary",
                         "structured": "structured"}, ", "),
            "writes rows as CloudEvents in this content mode; true is binary"),
-    Option("kafka.batch.size", "int", "1000000", Use.SINK, "batch_bytes", parse_int32,
+    Option("kafka.batch.size", "int", "1000000", OptionScope.SINK, "batch_bytes", parse_int32,
            "uncompressed bytes of a batch; a larger row is a batch of its own", to_client=True),
-    Option("kafka.max.in.flight.requests.per.connection", "1 to 5", None, Use.SINK, None,
+    Option("kafka.max.in.flight.requests.per.connection", "1 to 5", None, OptionScope.SINK, None,
            _parse_in_flight, "the maximum number of in-flight requests per broker", to_client=True),
-    Option("kafka.max.in.flight", "1 to 5", None, Use.SINK, None, _parse_in_flight,
+    Option("kafka.max.in.flight", "1 to 5", None, OptionScope.SINK, None, _parse_in_flight,
            "librdkafka's name of kafka.max.in.flight.requests.per.connection", to_client=True),
 )  # fmt: skip
 
@@ -294,7 +299,7 @@ _NO_INTERCEPTOR: Final = "interceptors could change the records"
 
 #: Properties that would change the records that are read or written, with the advice of the error.
 #: The JVM connector refuses them, too.
-REFUSED: Final[Mapping[Use, Mapping[str, str]]] = {
+REFUSED: Final[Mapping[OptionScope, Mapping[str, str]]] = {
     READ: {
         "kafka.auto.offset.reset": "set startingOffsets instead",
         "kafka.enable.auto.commit": "Spark's checkpoint has the offsets; see commitOffsets",
@@ -302,7 +307,7 @@ REFUSED: Final[Mapping[Use, Mapping[str, str]]] = {
         "kafka.key.deserializer": "keys come as bytes; cast the column",
         "kafka.value.deserializer": "values come as bytes; cast the column",
     },
-    Use.SINK: {
+    OptionScope.SINK: {
         "kafka.key.serializer": "keys are sent as the bytes of the column",
         "kafka.value.serializer": "values are sent as the bytes of the column",
         "kafka.interceptor.classes": _NO_INTERCEPTOR,
@@ -333,7 +338,7 @@ def parse_read_options(text: Mapping[str, str], *, streaming: bool = False) -> R
 
 
 def parse_undecided_read(text: Mapping[str, str]) -> ReadOptions:
-    """Parses the options of a read before Spark has asked for a batch or a stream.
+    """Parses the options of a read before Spark has requested a batch or a stream.
 
     Spark requests the columns first; later `for_batch` or `for_stream` checks the rest. The case of
     names does not matter, because Spark passes them in lower case.
@@ -360,13 +365,15 @@ def parse_write_options(text: Mapping[str, str]) -> WriteOptions:
         OptionError: an option is unknown, missing or wrong; the message names the first.
     """
     text = {name: value for name, value in text.items() if name.lower() not in _OF_SPARK}
-    given, properties = _names(text, Use.SINK)
-    fields = _fields(_parsed(given, Use.SINK), Use.SINK)
+    given, properties = _names(text, OptionScope.SINK)
+    fields = _fields(_parsed(given, OptionScope.SINK), OptionScope.SINK)
     return WriteOptions(client=client_options(properties), **fields)
 
 
-def _names(text: Mapping[str, str], uses: Use) -> tuple[dict[str, str], dict[str, str]]:
+def _names(text: Mapping[str, str], uses: OptionScope) -> tuple[dict[str, str], dict[str, str]]:
     """Returns the given options by their names in the table, and the properties of the client.
+
+    The names of the properties lack the prefix `kafka.`.
 
     Raises:
         OptionError: an option is unknown or refused.
@@ -389,21 +396,21 @@ def _names(text: Mapping[str, str], uses: Use) -> tuple[dict[str, str], dict[str
     return given, properties
 
 
-def _rows(uses: Use) -> Iterable[Option]:
+def _rows(uses: OptionScope) -> Iterable[Option]:
     return (option for option in OPTIONS if option.uses & uses)
 
 
-def _unknown(key: str, uses: Use) -> OptionError:
+def _unknown(key: str, uses: OptionScope) -> OptionError:
     known = [option.name for option in _rows(uses)]
     similar = ", ".join(nearest(key, known))
-    hint = f"the nearest: {similar}" if similar else f"it knows {', '.join(known)}"
-    context = " as an option of a write" if uses is Use.SINK else ""
+    hint = f"the nearest: {similar}" if similar else f"the options are {', '.join(known)}"
+    context = " as an option of a write" if uses is OptionScope.SINK else ""
     return OptionError(
-        f"option {key} is not known to kproto{context}; {hint}, and kafka.* of a client"
+        f"option {key} is not known to kproto{context}; {hint}, and kafka.* for the client"
     )
 
 
-def _parsed(given: Mapping[str, str], uses: Use) -> dict[str, Any]:
+def _parsed(given: Mapping[str, str], uses: OptionScope) -> dict[str, Any]:
     """Returns the parsed values of the given options, by name. Raises OptionError."""
     return {
         option.name: None if option.parse is None else option.parse(option.name, given[option.name])
@@ -412,7 +419,7 @@ def _parsed(given: Mapping[str, str], uses: Use) -> dict[str, Any]:
     }
 
 
-def _fields(parsed: Mapping[str, Any], uses: Use) -> dict[str, Any]:
+def _fields(parsed: Mapping[str, Any], uses: OptionScope) -> dict[str, Any]:
     """Returns the value of each field: from the first given option that sets it, or its default."""
     fields: dict[str, Any] = {}
     for option in _rows(uses):

@@ -1,7 +1,7 @@
 """Parses the options for timestamps, such as `startingTimestamp` and `endingOffsetsByTimestamp`.
 
-The text is that of Spark's JVM connector. This module works on plain data, without Spark or a
-client.
+The options have the syntax of Spark's JVM connector. This module works on plain data, without Spark
+or a client.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _MAX_INT64: Final = 2**63 - 1
 class TimestampSpec:
     """In each partition, the offset of the first record with this timestamp (ms) or a later one.
 
-    `timestamps` is one for all partitions, or one for each. `option` is the option's name for
-    errors.
+    `timestamps` is one timestamp for all partitions, or a timestamp for each. `option` is the
+    option's name for errors.
     """
 
     option: str
@@ -47,8 +47,8 @@ def parse_timestamps(name: str, text: str) -> TimestampSpec:
     for part, value in parse_partitions(f"option {name}", text, expected=_EXPECTED).items():
         if type(value) is not int or not 0 <= value <= _MAX_INT64:
             raise OptionError(
-                f"option {name}: {part[0]}-{part[1]} has {value!r}; a time is a whole number of "
-                "milliseconds from 0 on"
+                f"option {name}: {part[0]}-{part[1]} has {value!r}; a timestamp is a whole number "
+                "of milliseconds, at least 0"
             )
         timestamps[part] = value
     return TimestampSpec(name, timestamps)

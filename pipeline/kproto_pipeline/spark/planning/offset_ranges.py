@@ -1,4 +1,4 @@
-"""Plans offset ranges: checks requested offsets against the logs, and splits ranges into tasks.
+"""Plans offset ranges: resolves requested offsets, checks them against the logs, and splits ranges.
 
 This module works on plain data, without Spark or a client.
 """
@@ -6,24 +6,32 @@ This module works on plain data, without Spark or a client.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kproto.wire.errors import ConfigurationError, KprotoError
 from kproto.wire.uuid import ZERO_UUID
 
+from ..options.errors import OptionError
+from ..options.offset_spec import EARLIEST, LATEST
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from kproto.client import TopicPartition
     from kproto.wire.uuid import Uuid
+
+    from ..options.offset_spec import OffsetSpec
 
 __all__ = [
     "DataLossError",
     "LogOffsets",
     "OffsetRange",
+    "check_partitions_named",
     "coalesce_ranges",
     "plan_ranges",
+    "resolve_offsets",
     "split_ranges",
 ]
 
@@ -65,6 +73,50 @@ class OffsetRange:
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition} [{self.start}, {self.end})"
+
+
+def resolve_offsets(
+    option: str,
+    spec: OffsetSpec,
+    partitions: Iterable[TopicPartition],
+    earliest: Mapping[TopicPartition, int],
+    latest: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
+    """Returns the offset of each partition, with sentinels replaced by the log's offsets.
+
+    Raises:
+        OptionError: the spec does not name exactly the partitions that are read.
+    """
+    if isinstance(spec, Mapping):
+        check_partitions_named(option, spec, partitions)
+        offsets = dict(spec)
+    else:
+        offsets = dict.fromkeys(partitions, spec)
+    known = {EARLIEST: earliest, LATEST: latest}
+    return {
+        part: known[offset][part] if offset in known else offset for part, offset in offsets.items()
+    }
+
+
+def check_partitions_named(
+    option: str, named: Iterable[TopicPartition], read: Iterable[TopicPartition]
+) -> None:
+    """Raises OptionError unless an option names exactly the partitions that are read."""
+    expected, given = set(read), set(named)
+    missing, unknown = sorted(expected - given), sorted(given - expected)
+    if missing or unknown:
+        raise OptionError(
+            f"{option} must name every partition that is read and no other: "
+            f"{_listed('missing', missing)}{'; ' if missing and unknown else ''}"
+            f"{_listed('not read', unknown)}"
+        )
+
+
+def _listed(what: str, partitions: Sequence[TopicPartition]) -> str:
+    if not partitions:
+        return ""
+    names = ", ".join(f"{topic}-{partition}" for topic, partition in partitions[:10])
+    return f"{what} {names}{' …' if len(partitions) > 10 else ''}"
 
 
 def plan_ranges(
@@ -110,10 +162,11 @@ def split_ranges(
     min_partitions: int | None = None,
     max_records: int | None = None,
 ) -> list[OffsetRange]:
-    """Splits ranges into at least `min_partitions` pieces of at most `max_records` offsets.
+    """Splits each range into parts whose sizes differ by at most one offset; returns all parts.
 
-    Always splits the range with the largest pieces next, but never below one offset. The pieces of
-    a range differ by at most one offset.
+    If `max_records` is set, no part exceeds this number of offsets. If there are fewer than
+    `min_partitions` parts, repeatedly splits the range with the largest parts into one part more.
+    A part has at least one offset, so fewer offsets than `min_partitions` give fewer parts.
     """
     pieces = [1 if max_records is None else -(-r.size // max_records) for r in ranges]
     total = sum(pieces)

@@ -1,6 +1,6 @@
 """Resolves the options of a read against the cluster: partitions, log offsets, offset ranges.
 
-Sends Metadata and ListOffsets requests; `offset_spec` and `offset_ranges` compute from the results.
+Sends Metadata and ListOffsets requests; `offset_ranges` computes from the results.
 Imports no Spark.
 """
 
@@ -16,9 +16,15 @@ from kproto.protocol.error_codes import code_of
 from kproto.wire.errors import BrokerResponseError
 
 from ..options.errors import OptionError
-from ..options.offset_spec import check_partitions_named, resolve_offsets
 from ..options.timestamp_spec import TimestampSpec
-from .offset_ranges import DataLossError, LogOffsets, plan_ranges, split_ranges
+from .offset_ranges import (
+    DataLossError,
+    LogOffsets,
+    check_partitions_named,
+    plan_ranges,
+    resolve_offsets,
+    split_ranges,
+)
 from .range_filter import ALL
 
 if TYPE_CHECKING:
@@ -52,13 +58,14 @@ async def list_log_offsets(
 ) -> LogOffsets:
     """Lists the earliest and latest offsets of the selected partitions.
 
-    With `skip_missing`, skips topics and partitions that do not exist. With `await_topics`, waits
-    until a new topic appears in metadata. With the option `read_committed`, the latest offset is
-    the last stable offset.
+    Waits for up to the client's `metadata_wait_ms` until a missing topic appears in metadata. With
+    `skip_missing`, skips topics and partitions that do not exist: after this wait, or at once
+    without `await_topics`. With the option `read_committed`, the latest offset is the last stable
+    offset.
 
     Raises:
-        OptionError: a selected partition does not exist.
-        BrokerResponseError: a selected topic does not exist.
+        OptionError: without `skip_missing`, a selected partition does not exist.
+        BrokerResponseError: without `skip_missing`, a selected topic does not exist.
         DataLossError: topics or partitions changed at every attempt.
         KprotoError: any error of the client.
     """
@@ -99,8 +106,8 @@ async def starting_offsets(
     """Returns the starting offset of each partition.
 
     Raises:
-        OptionError: the options do not name exactly the partitions that are read; or no record
-        has a starting timestamp or a later one, and `latest_without_match` is not set.
+        OptionError: the options do not name exactly the partitions that are read; or a partition
+        has no record of its starting timestamp or later, and `latest_without_match` is not set.
     """
     spec = options.starting_offsets
     if not isinstance(spec, TimestampSpec):
@@ -113,9 +120,9 @@ async def starting_offsets(
     if late and not options.latest_without_match:
         names = ", ".join(f"{topic}-{partition}" for topic, partition in late[:10])
         raise OptionError(
-            f"option {spec.option}: no record is that late in {names}"
+            f"option {spec.option}: no record has the timestamp or a later one in {names}"
             f"{' …' if len(late) > 10 else ''}; set startingOffsetsByTimestampStrategy to latest "
-            "to begin at the end there"
+            "to start at the latest offset of these partitions"
         )
     return found | {part: log_offsets.latest[part] for part in late}
 
@@ -123,7 +130,9 @@ async def starting_offsets(
 async def ending_offsets(
     client: Client, options: ReadOptions, log_offsets: LogOffsets
 ) -> dict[TopicPartition, int]:
-    """Returns the ending offset of each partition: the latest if no record is late enough.
+    """Returns the ending offset (exclusive) of each partition.
+
+    A partition without a record of its ending timestamp or later ends at its latest offset.
 
     Raises:
         OptionError: the options do not name exactly the partitions that are read.
@@ -155,7 +164,7 @@ async def batch_offsets(
     starts = await starting_offsets(client, options, log_offsets)
     ends = await ending_offsets(client, options, log_offsets)
     if isinstance(options.starting_offsets, TimestampSpec):
-        # If the log has grown since, a start may be after the latest offset that was listed.
+        # If the log has grown since its offsets were listed, a start may be after the latest one.
         starts = {part: min(start, log_offsets.latest[part]) for part, start in starts.items()}
     return starts, ends
 
@@ -163,7 +172,7 @@ async def batch_offsets(
 async def _offsets_by_timestamp(
     client: Client, options: ReadOptions, spec: TimestampSpec, log_offsets: LogOffsets
 ) -> dict[TopicPartition, int]:
-    """Returns each partition's first offset with its timestamp or a later one; -1 if none."""
+    """Returns each partition's first offset with the timestamp or a later one; -1 if none."""
     if isinstance(spec.timestamps, Mapping):
         check_partitions_named(f"option {spec.option}", spec.timestamps, log_offsets.topic_ids)
         times = dict(spec.timestamps)
@@ -178,8 +187,8 @@ async def plan_batch(
     """Returns the offset ranges of a batch read, reduced by the filters of the query.
 
     Raises:
-        OptionError: a selected partition does not exist, or the options name offsets for other
-        partitions than those that are read.
+        OptionError: a selected partition does not exist, the options do not name exactly the
+        partitions that are read, or a partition has no record for its starting timestamp.
         ConfigurationError: a start is after its end.
         DataLossError: with `fail_on_data_loss`, the log lacks requested offsets.
         KprotoError: any error of the client.
@@ -213,7 +222,10 @@ async def _skip_before_timestamp(
     starts: Mapping[TopicPartition, int],
     ends: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Returns starts at the first record of `min_timestamp_ms` or later; the end if none."""
+    """Moves each start forward to the first record of `min_timestamp_ms` or later.
+
+    If a partition has no such record, its start becomes its end.
+    """
     if range_filter.min_timestamp_ms is None or not starts:
         return dict(starts)
     times = dict.fromkeys(starts, range_filter.min_timestamp_ms)

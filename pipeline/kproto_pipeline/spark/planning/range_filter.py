@@ -26,7 +26,10 @@ Predicate = tuple[str, str, object]
 
 @dataclass(frozen=True, slots=True)
 class RangeFilter:
-    """The partitions, the offset range and the lowest timestamp (ms) that a query needs."""
+    """The partitions, the offset range and the lowest timestamp (ms) that a query needs.
+
+    None means no limit. `end` is exclusive.
+    """
 
     partitions: frozenset[int] | None = None
     min_offset: int = 0
@@ -34,7 +37,7 @@ class RangeFilter:
     min_timestamp_ms: int | None = None
 
     def matches_partition(self, part: TopicPartition) -> bool:
-        """Returns whether the query may need records of this partition."""
+        """Returns True if the query may need records of this partition."""
         return self.partitions is None or part[1] in self.partitions
 
     def clip(
@@ -54,7 +57,10 @@ ALL: Final = RangeFilter()
 
 
 def range_filter_of(predicates: Iterable[Predicate]) -> RangeFilter:
-    """Returns the filter for all predicates; ignores predicates on other columns."""
+    """Returns the filter for the predicates on `partition`, `offset` and `timestamp`.
+
+    Ignores predicates on other columns.
+    """
     found = ALL
     for column, operator, value in predicates:
         rule = _RULES.get(column)

@@ -1,9 +1,9 @@
 """Reduces the offset ranges of a batch read by the filters that Spark pushes down.
 
-PySpark 4.1 and later push filters if `spark.sql.python.filterPushdown.enabled` is set, and
-otherwise refuse a reader that has `pushFilters`. If it is set, a separate process plans the read;
-`filters_are_pushed` detects this process. Spark applies every filter again, so the rows are the
-same in both cases.
+PySpark 4.1 and later push filters if `spark.sql.python.filterPushdown.enabled` is set. If it is not
+set, they refuse a reader that has `pushFilters`. With pushed filters, a separate process plans the
+read; `filters_are_pushed` detects this process. Spark applies every filter again, so the rows are
+the same with and without pushed filters.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class FilterPushdownReader(KprotoReader):
     """A batch reader that reduces its offset ranges by the pushed filters."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Stores the filters on ranges; returns all filters, because Spark must apply each one."""
+        """Stores the filters that reduce ranges; returns all filters, so that Spark applies all."""
         self.range_filter = range_filter_of(
             predicate for each in filters if (predicate := _predicate(each)) is not None
         )
@@ -54,6 +54,6 @@ def _predicate(each: Any) -> Predicate | None:
 
 
 def filters_are_pushed() -> bool:
-    """Returns whether Spark pushes filters to readers in this process."""
+    """Returns True if Spark pushes filters to readers in this process."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     return _PLANNER in sys.modules or (main is not None and main.name == _PLANNER)

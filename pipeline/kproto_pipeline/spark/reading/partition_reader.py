@@ -1,6 +1,6 @@
 """Reads the offset ranges of one input partition in a task, as Arrow record batches.
 
-Spark pickles a reader on the driver and unpickles it in every task, so that a reader has only plain
+Spark pickles a reader on the driver and unpickles it in every task, so a reader has only plain
 data. `range_fetcher` fetches; `columns` converts each response to Arrow record batches.
 """
 
@@ -14,7 +14,7 @@ from pyspark.sql.datasource import InputPartition
 from kproto.stored.aborted_transactions import AbortedTransactions
 
 from ...columns import arrow_batches, events_as_arrow, records_as_arrow
-from ..worker_imports import keep_archive_finders
+from ..worker_imports import drop_archive_finders
 from ..worker_sockets import WorkerSocketTuning
 from .range_fetcher import fetch_ranges
 
@@ -48,13 +48,13 @@ class PartitionReader(WorkerSocketTuning):
         return f"{type(self).__name__}()"
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of an input partition; each fetch response becomes one or more batches.
+        """Yields the rows of an input partition; a fetch response usually becomes one batch.
 
         Raises:
             DataLossError: with `failOnDataLoss`, the log no longer has the range.
             KprotoError: any error of the client.
         """
-        keep_archive_finders()
+        drop_archive_finders()
         options = self._options
         as_arrow: Callable[..., pa.RecordBatch] = records_as_arrow
         if options.cloud_events:

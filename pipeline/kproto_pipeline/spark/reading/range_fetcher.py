@@ -1,9 +1,14 @@
 """Fetches offset ranges on the client loop, before the task reads them.
 
-Sends the next fetch when the previous response has arrived, while the task still decodes its
-records, and limits the bytes of unread responses. The client retries retriable errors, such as a
+Sends the next fetch when the previous response has arrived, while the task still decodes that
+response, and limits the bytes of unread responses. The client retries retriable errors, such as a
 leader change. This module parses only the headers of batches, to find the next fetch position. It
 imports neither Arrow nor Spark.
+
+A task of a stream may read 1,000 records of a log of millions. A fetch of full size would return
+megabytes of other records in each micro-batch. Earlier fetches show the size of a topic's records:
+the first fetch of a range requests about twice the estimate, and later ones the full size. Without
+an estimate, the first fetch also requests the full size.
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import queue
+import struct
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -30,7 +36,6 @@ from kproto.wire.uuid import ZERO_UUID
 
 from ..client_pool import shared_client, start_on_loop
 from ..planning.offset_ranges import DataLossError
-from .fetch_sizes import first_fetch_bytes, record_fetch_size
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -41,7 +46,7 @@ if TYPE_CHECKING:
     from ..options.option_table import ReadOptions
     from ..planning.offset_ranges import OffsetRange
 
-__all__ = ["FetchedBytes", "fetch_ranges", "next_offset"]
+__all__ = ["FetchedBytes", "fetch_ranges", "first_fetch_bytes", "next_offset", "record_fetch_size"]
 
 logger = logging.getLogger("kproto.pipeline")
 
@@ -51,16 +56,27 @@ _UNKNOWN_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 #: The most ranges that are fetched at once: enough that the task never waits for the next range.
 _MAX_CONCURRENT_RANGES: Final = 8
 
+#: The fewest bytes of a first fetch: a few batches, even if recent records were small.
+_MIN_FIRST_FETCH_BYTES: Final = 64 << 10
 
-class _TopicRecreatedError(KprotoError):
+#: The most topics with a recorded size; when there are more, all sizes are cleared.
+_MAX_SIZED_TOPICS: Final = 1_000
+
+_OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
+
+#: By topic: bytes per offset in the last fetch. Used only in the thread of the client loop.
+_bytes_of_offset: dict[str, float] = {}
+
+
+class _TopicDeletedError(KprotoError):
     """The planned topic was deleted; it may have been recreated under the same name."""
 
 
 class FetchedBytes(NamedTuple):
-    """The fetch offset of a response, and its `records` bytes.
+    """The fetch offset of a response, and the bytes of its record batches.
 
-    The bytes may begin with records before the offset, which the previous response had already.
-    `aborted` are the aborted transactions, as in `FetchedPartition`.
+    `records` may begin with records before `offset`, because brokers return whole batches.
+    `aborted` has the first offset and the producer id of each aborted transaction.
     """
 
     offset: int
@@ -79,7 +95,7 @@ def fetch_ranges(
 
     Raises:
         DataLossError: with `fail_on_data_loss`, the log no longer has the range.
-        KprotoError: any error of the client; a retriable one after its `api_timeout_ms`.
+        KprotoError: any error of the client; a retriable one after the client's `api_timeout_ms`.
     """
     remaining = deque(ranges)
     each_bytes = options.buffer_bytes // max(1, min(len(remaining), _MAX_CONCURRENT_RANGES))
@@ -103,7 +119,8 @@ class _RangeFetch:
         self.offset_range = offset_range
         self._options = options
         self._buffer_bytes = buffer_bytes
-        # `_has_capacity` limits its bytes. None ends the responses, an exception is the failure.
+        # `_has_capacity` limits the queued bytes. None marks the end of the responses. An exception
+        # is the error that ended the fetch.
         self._responses: queue.SimpleQueue[FetchedBytes | BaseException | None] = (
             queue.SimpleQueue()
         )
@@ -118,7 +135,7 @@ class _RangeFetch:
         self._task.cancel()
 
     def responses(self) -> Iterator[FetchedBytes]:
-        """Yields the responses in order. Raises the error that ended the fetch."""
+        """Yields the responses in offset order. Raises the error that ended the fetch."""
         while (item := self._responses.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
@@ -143,7 +160,7 @@ class _RangeFetch:
         async with shared_client(self._options.client, retry=True) as client:
             try:
                 await self._fetch_range(client)
-            except _TopicRecreatedError as lost:
+            except _TopicDeletedError as lost:
                 if self._options.fail_on_data_loss:
                     raise self._data_loss(str(lost)) from lost.__cause__
                 logger.warning("%s: %s; the rest of the range is skipped", self.offset_range, lost)
@@ -172,7 +189,7 @@ class _RangeFetch:
                 self._idle_since = None
             elif fetched.records:
                 for _ in read_batches(fetched.records):
-                    pass  # Raises if a batch is corrupt: then its offset may be wrong.
+                    pass  # raises if a batch is corrupt, because its offset may then be wrong
                 raise ProtocolError(
                     f"{self.offset_range}: all records of the fetch from offset {position} lie "
                     "before that offset, so the next fetch would return them again"
@@ -187,10 +204,10 @@ class _RangeFetch:
     async def _fetch(
         self, client: Client, position: int, max_bytes: int
     ) -> FetchedPartition | None:
-        """Fetches once from the planned topic; returns None if the position is out of range.
+        """Returns a response of the planned topic; None if the position is out of range.
 
         Raises:
-            _TopicRecreatedError: the topic was deleted; it may have been recreated.
+            _TopicDeletedError: the topic was deleted; it may have been recreated.
         """
         topic, partition = self.offset_range.topic, self.offset_range.partition
 
@@ -223,9 +240,10 @@ class _RangeFetch:
         return await client.retrying(fetch)
 
     async def _check_topic(self, client: Client) -> None:
-        """Raises _TopicRecreatedError if the topic is missing or has another id than planned.
+        """Raises _TopicDeletedError if the topic is missing or has another id than planned.
 
-        A topic is missing if the brokers do not know it for `metadata_wait_ms`.
+        An all-zero id equals any other. A topic is missing if the brokers do not know it for
+        `metadata_wait_ms`.
         """
         offset_range = self.offset_range
         try:
@@ -237,39 +255,45 @@ class _RangeFetch:
         except BrokerResponseError as error:
             if error.code != _UNKNOWN_TOPIC:
                 raise
-            raise _TopicRecreatedError("the topic is deleted") from error
+            raise _TopicDeletedError("the topic is deleted") from error
         if found != offset_range.topic_id and ZERO_UUID not in (found, offset_range.topic_id):
-            raise _TopicRecreatedError(
+            raise _TopicDeletedError(
                 f"the topic was deleted and recreated: its id is {found}, and was "
-                f"{offset_range.topic_id} when the read was planned; load() again reads the new one"
+                f"{offset_range.topic_id} when the read was planned; call load() again to read the "
+                "new topic"
             )
 
     async def _reset_position(self, client: Client, position: int) -> int:
-        """Returns the next fetch position after OFFSET_OUT_OF_RANGE, or the end of the range.
+        """Returns the next fetch position after OFFSET_OUT_OF_RANGE at `position`.
+
+        This is the log start offset if it is above `position`, otherwise the end of the range.
 
         Raises:
             DataLossError: `fail_on_data_loss` is set.
         """
         if self._options.fail_on_data_loss:
-            raise self._data_loss(f"offset {position} is out of range: the log was cut since")
+            raise self._data_loss(
+                f"offset {position} is out of range: the log was truncated after planning"
+            )
         part = (self.offset_range.topic, self.offset_range.partition)
         first = (await client.list_offsets({part: "earliest"}))[part]
         # If the log does not start after `position`, it was truncated and ends before it.
         return first if first > position else self.offset_range.end
 
     async def _is_truncated(self, client: Client) -> bool:
-        """Returns whether the log ends before the range does.
+        """Returns True if the log ends before the end of the range.
 
-        A low high watermark is no proof, because that of a new leader may lag. ListOffsets waits
-        until it has caught up (KIP-207).
+        A high watermark below this end is no proof, because a new leader's high watermark may lag.
+        Until it has caught up, the leader answers ListOffsets with OFFSET_NOT_AVAILABLE, which the
+        client retries (KIP-207).
 
         Raises:
-            DataLossError: with `fail_on_data_loss`, the log ends before the range does.
+            DataLossError: with `fail_on_data_loss`, the log ends before the end of the range.
         """
         part = (self.offset_range.topic, self.offset_range.partition)
         end = (await client.list_offsets({part: "latest"}))[part]
         if end < self.offset_range.end and self._options.fail_on_data_loss:
-            raise self._data_loss(f"the log was cut since: it now ends at {end}")
+            raise self._data_loss(f"the log was truncated after planning: it now ends at {end}")
         return end < self.offset_range.end
 
     def _check_idle(self, client: Client, position: int) -> None:
@@ -278,7 +302,9 @@ class _RangeFetch:
         if self._idle_since is None:
             self._idle_since = now
         if (now - self._idle_since) * 1000 > client.settings.request_timeout_ms:
-            raise RequestTimeoutError(f"{self.offset_range}: nothing arrived from {position} on")
+            raise RequestTimeoutError(
+                f"{self.offset_range}: no records arrived from offset {position} on"
+            )
 
     def _data_loss(self, what: str) -> DataLossError:
         return DataLossError(
@@ -298,12 +324,13 @@ class _RangeFetch:
 
 
 def next_offset(records: bytes, fetched_from: int, end: int | None = None) -> int:
-    """Returns the next fetch position: one after the last offset of the last complete batch.
+    """Returns the next fetch position: one after the last offset of a batch.
 
-    The last offset of a batch counts even if compaction removed its record. Without a batch,
-    returns `fetched_from`. Reading stops at the batch that reaches `end`, unless offsets before it
-    are missing. Compaction may have removed them; but if a later batch has them, the order is
-    wrong.
+    That batch is the first one that reaches `end`, or else the last complete one. The last offset
+    of a batch counts even if compaction removed its record. Returns `fetched_from` if there is no
+    batch, or if all batches end before it. If offsets are missing before the batch that reaches
+    `end`, the later batches are checked as well: compaction leaves gaps, but no later batch may
+    have lower offsets.
 
     Raises:
         CorruptBatchError: the bytes are not a batch, the first batch is incomplete, or offsets do
@@ -336,3 +363,30 @@ def _check_order_after(batches: Iterator[RecordBatch], following: int) -> None:
         if batch is None:
             return
         following = checked_next_offset(batch, following)
+
+
+def first_fetch_bytes(offset_range: OffsetRange, most: int) -> int:
+    """Returns the bytes to request in the first fetch of a range, up to `most`.
+
+    Returns `most` if no fetch of the topic has been recorded.
+    """
+    each = _bytes_of_offset.get(offset_range.topic)
+    if each is None:
+        return most
+    return min(most, _MIN_FIRST_FETCH_BYTES + int(2 * each * offset_range.size))
+
+
+def record_fetch_size(topic: str, records: bytes, offsets: int, end: int) -> None:
+    """Stores the bytes per offset of a topic, from a fetch with these `records`.
+
+    The batches that begin before the offset `end` have `offsets` offsets in total.
+    """
+    at = 0
+    while at + _OFFSET_AND_LENGTH.size <= len(records):
+        base_offset, length = _OFFSET_AND_LENGTH.unpack_from(records, at)
+        if base_offset >= end or length < 0:
+            break
+        at += _OFFSET_AND_LENGTH.size + length
+    if len(_bytes_of_offset) >= _MAX_SIZED_TOPICS:
+        _bytes_of_offset.clear()
+    _bytes_of_offset[topic] = min(at, len(records)) / offsets

@@ -109,7 +109,7 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
             continue
         if field.name not in known:
             raise OptionError(
-                f"column {field.name!r} is none that can be written; drop it, or select "
+                f"column {field.name!r} cannot be written; drop it, or select only "
                 f"{', '.join(known)}"
             )
         kind, is_right = known[field.name]
@@ -117,23 +117,21 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
             raise OptionError(f"column {field.name!r} is {field.type}; it must be {kind}")
     for name in ("id", "source", "type") if is_events else ("value",):
         if name not in schema.names:
-            raise OptionError(f"the rows have no column {name!r}; it is what is written")
+            raise OptionError(f"the rows have no column {name!r}, which the sink requires")
     for name in ("value", "headers") if is_events and "error" in schema.names else ():
         if name not in schema.names:
             raise OptionError(
-                f"the rows have a column 'error' and no column {name!r}: a row with an error goes "
-                f"out as the record that it was; select {name!r}, too, or drop 'error' once no row "
-                "has one"
+                f"the rows have a column 'error' and no column {name!r}: a row with an error is "
+                f"written as its original record; select {name!r}, too, or drop 'error' if no row "
+                "has an error"
             )
     if options.topic is None and "topic" not in schema.names:
-        raise OptionError(
-            "no topic is named: set the option topic, or give the rows a column topic"
-        )
+        raise OptionError("the rows have no topic: set the option topic, or add a column topic")
 
 
 @dataclass(frozen=True, slots=True)
 class SinkRows:
-    """Rows of a task as columns; `topics` has indexes into `names`.
+    """Rows of a task as columns; `names` are topics, and `topics` has each row's index in `names`.
 
     A row without a partition has -1 in `partitions`. `first` is the number of the first row within
     its task, from 0.
@@ -204,9 +202,7 @@ def _topics(
     column = batch.column("topic").cast(pa.string())
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise RowError(
-            f"{bare.describe(row)}: its topic is null; give it one, or set the option topic"
-        )
+        raise RowError(f"{bare.describe(row)}: its topic is null; set it, or set the option topic")
     encoded = column.dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     try:
@@ -229,5 +225,5 @@ def _partitions(batch: pa.RecordBatch, bare: SinkRows) -> Int64s:
     wrong = np.flatnonzero((given < 0) & column.is_valid().to_numpy(zero_copy_only=False))
     if len(wrong):
         row = int(wrong[0])
-        raise RowError(f"{bare.describe(row)}: there is no partition {int(given[row])}")
+        raise RowError(f"{bare.describe(row)}: the partition {int(given[row])} is negative")
     return given

@@ -29,7 +29,7 @@ _MAX_QUEUED_BATCHES: Final = 8
 
 
 class EncodedBatch(NamedTuple):
-    """A batch for one partition; `describe_row` describes the row of a record index for errors."""
+    """A batch for one partition; `describe_row(index)` describes the row of a record for errors."""
 
     topic: str
     partition: int
@@ -52,6 +52,7 @@ class TaskProducer:
 
         Raises:
             RowError: an earlier batch could not be sent, or was not acknowledged.
+            KprotoError: no broker is reachable.
         """
         self._queue_slots.acquire()
         if self._failed:
@@ -63,6 +64,7 @@ class TaskProducer:
 
         Raises:
             RowError: a batch was not acknowledged; the message names the row and the cause.
+            KprotoError: no broker is reachable.
         """
         self._task.call_soon(self._queue.put_nowait, None)
         self._task.result()

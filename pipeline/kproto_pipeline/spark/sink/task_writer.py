@@ -1,8 +1,8 @@
-"""Writes the rows of one task: chooses their partitions, encodes them in batches, sends these.
+"""Writes the rows of one task: chooses partitions, encodes batches, and sends the batches.
 
 A row with a partition goes to that partition. Any other row with a key goes to the partition of the
-key's hash, as with Kafka's clients. Rows with neither go to one partition for `_STICKY_BYTES`, then
-to the next. Rows of one partition keep their order.
+key's hash, as with Kafka's Java client. Rows with neither go to one partition for `_STICKY_BYTES`,
+then to the next. Rows of one partition keep their order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kproto.wire.errors import KprotoError
 from ...columns.arrow_numpy import number_array
 from ...columns.encoding import partition_hashes, record_sections
 from ..client_pool import run_on_loop, shared_client
-from ..worker_imports import keep_archive_finders
+from ..worker_imports import drop_archive_finders
 from .encoding_thread import EncodingThread
 from .errors import RowError
 from .sink_rows import SinkRows, sink_rows
@@ -48,8 +48,8 @@ _PART_BYTES: Final = 2 << 20
 #: The rows of a partition that are encoded together become one batch.
 _STICKY_BYTES: Final = 128 << 10
 
-#: If a block of this size is allocated and freed, glibc keeps freed blocks of up to twice that size
-#: for reuse. Otherwise each batch and request gets new pages from the system.
+#: If a block of this size is allocated and freed, glibc keeps freed blocks of up to that size for
+#: reuse (mallopt(3), M_MMAP_THRESHOLD). Otherwise each batch and request gets new pages.
 _UNTOUCHED_BYTES: Final = 16 << 20
 
 
@@ -58,8 +58,9 @@ def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
 
     Raises:
         RowError: a row cannot be written, or was not acknowledged.
+        KprotoError: no broker is reachable.
     """
-    keep_archive_finders()
+    drop_archive_finders()
     bytes(_UNTOUCHED_BYTES)
     topics = _TopicPartitions(options)
     first = 0
@@ -117,7 +118,10 @@ def _concatenated(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class _TopicPartitions:
-    """The partitions of the topics that rows name, requested once per task."""
+    """The partitions of the topics that rows name.
+
+    Requests each topic once per task, and again if a row names a partition that the topic lacks.
+    """
 
     def __init__(self, options: WriteOptions) -> None:
         self._client = options.client
@@ -135,7 +139,11 @@ class _TopicPartitions:
         return self._partitions(topic, refresh=True)[0]
 
     def sticky_partitions(self, topic: str, rows: int, sticky_rows: int) -> npt.NDArray[np.int64]:
-        """Returns partitions with a leader for rows that have neither key nor partition."""
+        """Returns a partition for each of `rows` rows that have neither key nor partition.
+
+        Each `sticky_rows` consecutive rows get the same partition. Partitions without a leader are
+        skipped, unless no partition has one.
+        """
         with_leader = np.array(self._partitions(topic)[1], dtype=np.int64)
         turns = self._sticky + np.arange(rows) // sticky_rows
         self._sticky = int(turns[-1]) + 1

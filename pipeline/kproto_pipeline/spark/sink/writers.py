@@ -1,7 +1,7 @@
 """Spark's writers for batches and streams: tasks write rows, the driver receives commit messages.
 
-Delivery is at least once: if Spark retries a task, it writes all its rows again. The commit message
-of a task names its micro-batch.
+Delivery is at least once: if Spark retries a task, the task writes all its rows again. In a stream,
+the commit message of a task has the ids of the query and the micro-batch.
 """
 
 from __future__ import annotations
@@ -36,14 +36,17 @@ __all__ = ["KprotoStreamWriter", "KprotoWriter", "TaskCommitMessage"]
 
 logger = logging.getLogger("kproto.pipeline")
 
-#: The most rows and bytes of an Arrow batch when Spark passes rows; the limits of Spark itself.
+#: The most rows and bytes of an Arrow batch when Spark passes rows.
 _BATCH_ROWS: Final = 10_000
 _BATCH_BYTES: Final = 8 << 20
 
 
 @dataclass
 class TaskCommitMessage(WriterCommitMessage):
-    """The number of rows that a task wrote, all acknowledged, with the query and micro-batch."""
+    """The number of rows that a task wrote, all acknowledged.
+
+    In a stream, also the ids of the query and the micro-batch; None in a batch.
+    """
 
     rows: int
     query_id: str | None = None
@@ -87,12 +90,12 @@ class KprotoWriter(_ArrowWriter, DataSourceArrowWriter):
         """Does nothing: all rows of all tasks are acknowledged already."""
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Warns that acknowledged rows stay in the topic, as with the JVM connector."""
-        logger.warning("the write failed: rows of other tasks are written, and stay")
+        """Warns that acknowledged rows stay in the topic; they also do with the JVM connector."""
+        logger.warning("the write failed: rows that were acknowledged stay in the topic")
 
 
 class _RowWriter(_ArrowWriter):
-    """Base of writers in PySpark 4.0: converts its rows to Arrow batches."""
+    """Base of stream writers in PySpark 4.0, which passes rows: converts them to Arrow batches."""
 
     def _arrow(self, iterator: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         waiting: list[Any] = []
@@ -145,12 +148,16 @@ def _arrow_value(value: Any) -> Any:
 
 
 class _StreamCommits:
+    """The methods of stream writers that the driver calls after a micro-batch."""
+
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Does nothing: all rows of the micro-batch are acknowledged already."""
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Warns that acknowledged rows stay in the topic; Spark retries the micro-batch."""
-        logger.warning("micro-batch %d failed: rows of other tasks are written, and stay", batchId)
+        """Warns that acknowledged rows stay in the topic; a restarted query writes them again."""
+        logger.warning(
+            "micro-batch %d failed: rows that were acknowledged stay in the topic", batchId
+        )
 
 
 if DataSourceStreamArrowWriter is not None:

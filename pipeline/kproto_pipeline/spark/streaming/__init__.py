@@ -1,1 +1,1 @@
-"""Plans micro-batches, tracks their offsets, and commits these for a consumer group."""
+"""Plans micro-batches, tracks their offsets, and commits the offsets for a consumer group."""

@@ -65,8 +65,8 @@ def from_json(stored: Any) -> dict[TopicPartition, int]:
         found.clear()
     if not found and stored != {}:
         raise ConfigurationError(
-            f"the checkpoint holds {str(stored)[:200]!r}, which is no offset of topics: it belongs "
-            "to another source; take another checkpointLocation"
+            f"the checkpoint has {str(stored)[:200]!r}, which are no offsets of partitions: it "
+            "belongs to another source; take another checkpointLocation"
         )
     return found
 
@@ -88,14 +88,14 @@ def rate_limited(starts: Offsets, ends: Offsets, most: int) -> dict[TopicPartiti
 
 
 def below_min_offsets(starts: Offsets, ends: Offsets, least: int) -> bool:
-    """Returns whether there are fewer than `least` offsets from `starts` to `ends`."""
+    """Returns True if there are fewer than `least` offsets from `starts` to `ends`."""
     return sum(max(0, end - starts[part]) for part, end in ends.items()) < least
 
 
 def batch_starts(
     starts: Offsets, ends: Offsets, earliest: Offsets, recreated: Collection[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Returns the start of each partition in `ends`: the stream's offset in `starts`.
+    """Returns the start of each partition in `ends`: usually the stream's offset in `starts`.
 
     A partition that is new or in `recreated` (its topic was deleted and created again) starts at
     the earliest offset of its log.
@@ -122,10 +122,13 @@ def available_now_ends(
 ) -> dict[TopicPartition, int]:
     """Returns the present ends of an AvailableNow run that started with the ends `until`.
 
+    A partition in `until` ends at that end, or at its latest offset if the log is shorter now. Its
+    end does not move back before the stream's offset in `starts`, unless the log ended before that
+    offset when the run started and still does: then the micro-batch reports the loss.
+
     A partition of a recreated topic ends at its latest offset. A partition that appeared after the
-    start of the run ends at its start. A deleted partition is left out, so that its loss is
-    reported only once. An end never lies before the stream's offset, except if the log ended before
-    that offset when the run started and still does: then the micro-batch reports the loss.
+    run started ends at its offset in `starts`, or is left out if it has none. A deleted partition
+    is left out, so that its loss is reported only once.
     """
     found = {}
     for part, end in latest.items():
@@ -171,9 +174,9 @@ def batch_ranges(
 ) -> BatchRanges:
     """Returns the sorted non-empty offset ranges of a micro-batch, and its data loss.
 
-    A partition without a start is new, and read from its earliest offset. So is a `recreated` one,
-    whose start is an offset of the deleted topic. A range is clipped to the log; offsets that the
-    log lacks are data loss.
+    A partition without a start is new, and is read from its earliest offset. So is a `recreated`
+    partition, because its start is an offset of the deleted topic. A range is clipped to the log;
+    offsets that the log lacks are data loss.
     """
     ranges: list[OffsetRange] = []
     losses: list[str] = []
@@ -192,12 +195,12 @@ def batch_ranges(
             if first > 0:
                 losses.append(f"{name} is new, and its log begins at {first}, not at 0")
         if end < start:
-            losses.append(f"{name}: the log went back from {start} to {end}")
+            losses.append(f"{name}: the log was truncated from {start} to {end}")
             continue
         if start < first:
-            losses.append(f"{name}: the log begins at {first} now, and {start} was to be read")
+            losses.append(f"{name}: the log now begins at {first}, after the start {start}")
         if end > last:
-            losses.append(f"{name}: the log ends at {last} now, and {end} was to be read")
+            losses.append(f"{name}: the log now ends at {last}, before the end {end}")
         start, end = max(start, first), min(end, last)
         if start < end:
             ranges.append(OffsetRange(*part, start, end, now.topic_ids[part]))

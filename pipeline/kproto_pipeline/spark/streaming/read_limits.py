@@ -29,7 +29,10 @@ __all__ = [
 
 
 def default_read_limit(min_rows: int | None, max_rows: int | None) -> Any:
-    """Returns the limit that Spark passes to `latestOffset`; `max_rows` has precedence."""
+    """Returns the limit that Spark passes to `latestOffset`.
+
+    If both arguments are set, `max_rows` has precedence; if both are None, there is no limit.
+    """
     if max_rows is not None:
         return ReadMaxRows(max_rows)
     if min_rows is not None:
@@ -38,5 +41,8 @@ def default_read_limit(min_rows: int | None, max_rows: int | None) -> Any:
 
 
 def is_read_all_available(limit: Any) -> bool:
-    """Returns whether a micro-batch reads all available offsets, as with trigger `once`."""
+    """Returns True if the limit allows all available offsets, as with the trigger `once`.
+
+    None means no limit, so the result is True. Before PySpark 4.2, the result is always True.
+    """
     return not HAS_LIMITS or limit is None or isinstance(limit, ReadAllAvailable)

@@ -3,9 +3,10 @@
 `micro_batch_offsets` computes the offsets of a micro-batch; `partition_reader` reads them in the
 tasks. One reader stays on the driver as long as the query runs; the tasks get a pickled copy.
 
-Spark calls, in this order: `initialOffset` (before the first micro-batch, and before each replay of
-it), `latestOffset`, `partitions`, the tasks, the next `latestOffset`, `commit`. PySpark 4.0 and 4.1
-call `latestOffset` without a start and without a limit.
+Spark calls `initialOffset` before the first micro-batch, and before each replay of it. For each
+micro-batch, Spark calls `latestOffset` and `partitions`, runs the tasks, calls the next
+`latestOffset`, and then `commit`. PySpark 4.0 and 4.1 call `latestOffset` without a start and
+without a limit.
 """
 
 from __future__ import annotations
@@ -78,26 +79,25 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
     def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
         super().__init__(options, schema)
         self._initial_offsets: dict[TopicPartition, int] | None = None
-        self._unstable_starts: set[TopicPartition] = set()  # their initial offset may change
-        self._starts_at_latest: set[TopicPartition] = (
-            set()
-        )  # of these: those that start at the latest offset
+        #: The partitions whose initial offset may change at a restart.
+        self._unstable_starts: set[TopicPartition] = set()
+        #: The partitions of `_unstable_starts` that start at the latest offset.
+        self._starts_at_latest: set[TopicPartition] = set()
         self._is_started = False
-        self._planned_ends: dict[TopicPartition, int] | None = (
-            None  # the end of the last micro-batch
-        )
-        self._available_now_ends: dict[TopicPartition, int] | None = (
-            None  # the ends of an AvailableNow run
-        )
+        #: The ends of the last planned micro-batch.
+        self._planned_ends: dict[TopicPartition, int] | None = None
+        #: The ends of an AvailableNow run; None for other triggers.
+        self._available_now_ends: dict[TopicPartition, int] | None = None
         self._log_offsets: LogOffsets | None = None
         self._topic_ids: dict[TopicPartition, Uuid] = {}
-        self._recreated: set[TopicPartition] = set()  # partitions of recreated topics
+        #: The partitions of recreated topics that no micro-batch has read from the earliest offset.
+        self._recreated: set[TopicPartition] = set()
         self._committed: dict[TopicPartition, int] = {}
         self._last_trigger_s = float("-inf")
         if not HAS_LIMITS and (options.max_offsets_per_trigger or options.min_offsets_per_trigger):
             logger.warning(
-                "maxOffsetsPerTrigger and minOffsetsPerTrigger need PySpark 4.2: here each "
-                "micro-batch reads all available offsets"
+                "maxOffsetsPerTrigger and minOffsetsPerTrigger need PySpark 4.2; with this "
+                "release, each micro-batch reads all available offsets"
             )
 
     def __reduce__(self) -> tuple[type[KprotoStreamReader], tuple[ReadOptions, pa.Schema], Any]:
@@ -135,7 +135,7 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
     def latestOffset(  # noqa: N802 - Spark's name
         self, start: dict[str, Any] | None = None, limit: Any = None
     ) -> dict[str, Any]:
-        """Returns the end offsets of the next micro-batch.
+        """Returns the end offsets of the next micro-batch; `start` if the micro-batch must wait.
 
         Raises:
             DataLossError: with `fail_on_data_loss`, offsets before the end are lost.
@@ -168,11 +168,11 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
             if self._options.max_offsets_per_trigger is not None:
                 ends = rate_limited(known, ends, self._options.max_offsets_per_trigger)
         if starts == self._initial_offsets and self._starts_at_latest and not self._is_started:
-            # Leave micro-batch 0 empty, so that the checkpoint has the start: if it were replayed
-            # after a restart, "latest" would be a later offset.
+            # Leave micro-batch 0 empty, so that the checkpoint has the start. If a restarted query
+            # replayed a micro-batch 0 with records, "latest" would be a later offset.
             ends |= {part: starts[part] for part in self._starts_at_latest if part in ends}
-        # Spark skips a micro-batch whose end equals its start. If a recreated topic's latest offset
-        # equals the old one, end one offset earlier.
+        # Spark skips a micro-batch whose end equals its start. If the latest offset of a recreated
+        # topic equals the stream's offset, end one offset earlier.
         ends |= {
             part: ends[part] - 1
             for part in self._recreated & ends.keys()
@@ -184,12 +184,15 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
         return to_json(ends)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802 - Spark's name
-        """Returns the read limit; `latestOffset` itself applies the limits of the options."""
+        """Returns the read limit; `latestOffset` applies the exact limits of the options."""
         options = self._options
         return default_read_limit(options.min_offsets_per_trigger, options.max_offsets_per_trigger)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
-        """Returns the most recently listed latest offsets; Spark computes the lag from them."""
+        """Returns the most recently listed latest offsets, from which Spark computes the lag.
+
+        Returns None before the first listing.
+        """
         return None if self._log_offsets is None else to_json(self._log_offsets.latest)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
@@ -197,7 +200,7 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
         self._available_now_ends = dict(self._list_log_offsets().latest)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Returns the input partitions of a micro-batch, whose offsets are checkpointed.
+        """Returns the input partitions of a micro-batch, after Spark has checkpointed its offsets.
 
         Raises:
             DataLossError: with `fail_on_data_loss`, the log no longer has the offsets.
@@ -238,7 +241,7 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
     # Requests to the cluster
 
     def _list_log_offsets(self, current: Offsets | None = None) -> LogOffsets:
-        """Lists the log offsets; retries for about 5 s if a log ends before the stream's offset.
+        """Lists the log offsets; retries for 5 s while a log is missing or ends before `current`.
 
         Raises:
             DataLossError: with `fail_on_data_loss`, a topic was deleted and recreated.
@@ -274,7 +277,7 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
         return now
 
     def _waits_for_min_offsets(self, starts: Offsets, ends: Offsets) -> bool:
-        """Returns whether the next micro-batch must still wait for `minOffsetsPerTrigger`."""
+        """Returns True if the next micro-batch must still wait for `minOffsetsPerTrigger`."""
         least = self._options.min_offsets_per_trigger
         if least is None or self._available_now_ends is not None:
             return False
@@ -319,7 +322,7 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
 
 
 def _is_unstable_start(spec: Any, part: TopicPartition) -> bool:
-    """Returns whether another listing may return a different start: a timestamp or `latest`."""
+    """Returns True if another listing may return a different start: a timestamp or `latest`."""
     if isinstance(spec, TimestampSpec):
         return True
     return bool((spec if isinstance(spec, int) else spec.get(part)) == LATEST)

@@ -1,6 +1,6 @@
-"""Defines for each required operation of an API a request that needs it.
+"""Defines scenes: a request for each operation that an API requires.
 
-Each scene also reads the result of the authorization from the response.
+A scene also reads the result of the authorization from the response.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ APIS: Final = by_key(KAFKA_APIS)
 class Scene:
     """A request that needs one operation of the table `REQUIRED_OPERATIONS`.
 
-    `shown` returns the error name in a response. `fine` is the result of `shown` for an authorized
-    client.
+    `build` builds the request. `shown` returns the name of the error in a response, or another word
+    for the result. `fine` is the result of `shown` for an authorized client.
     """
 
     operation: Operation
@@ -95,7 +95,7 @@ class Scene:
 
     @property
     def need(self) -> RequiredOperation:
-        """The row of the table `REQUIRED_OPERATIONS`."""
+        """Returns the row of the table `REQUIRED_OPERATIONS` for this scene."""
         (found,) = (
             need
             for need in REQUIRED_OPERATIONS[self.api_key]
@@ -181,7 +181,7 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             Of.CLUSTER,
             with_cluster_operations,
             shown_operations,
-            when="operations with the cluster are asked for",
+            when="the authorized operations of the cluster are requested",
             versions=range(8, 11),
             fine=SEEN,
         ),
@@ -338,7 +338,7 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             Of.TOPIC,
             init_producer_id(None),
             error,
-            when="without a transactional id; any topic will do",
+            when="without a transactional id; one topic is enough",
         ),
     ),
     23: (
@@ -445,7 +445,7 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             Of.CLUSTER,
             describe_cluster,
             shown_operations,
-            when="operations with the cluster are asked for",
+            when="the authorized operations of the cluster are requested",
             fine=SEEN,
         ),
     ),

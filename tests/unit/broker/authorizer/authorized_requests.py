@@ -219,7 +219,7 @@ def end_of_epoch(context: Context, version: int) -> OffsetForLeaderEpochRequest:
 
 
 def group_at_hand(context: Context) -> None:
-    """Commits an offset of topic t for group g, whose coordinator is this node."""
+    """Creates group g with node 1 as its coordinator, and commits an offset of t-0 for it."""
     cluster = context.cluster
     cluster.coordinator(CoordinatorType.GROUP, "g")
     group = cluster.group_coordinator.get_or_create(1, "g", context.now)

@@ -1,4 +1,4 @@
-"""Tests ACLs: their text, invalid ACLs, and the filters that find them."""
+"""Tests ACLs: parsing from text, invalid ACLs, and filters."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -40,7 +41,7 @@ def context(acls: list[Acl], *, auto_create: bool = False, **settings: Any) -> C
     )
     cluster = ClusterState(given)
     endpoint = Endpoint(1, "localhost", 9091)
-    cluster.join(endpoint)
+    cluster.register_endpoint(endpoint)
     cluster.topics.add(cluster.plan_topic("t"))
     cluster.coordinator(CoordinatorType.GROUP, "g")  # the first lookup creates the offsets topic
     return Context(
@@ -68,12 +69,27 @@ def shown(scene: Scene, version: int, acls: list[Acl]) -> str:
     return scene.shown(APIS[scene.api_key].handle(where, sent, version))
 
 
-CASES = [
-    pytest.param(scene, version, id=f"{key}-v{version}-{scene.operation.name}-{number}")
-    for key, scenes in SCENES.items()
-    for number, scene in enumerate(scenes)
-    for version in (APIS[key].versions if scene.versions is None else scene.versions)
-]
+def marks_of(version: int, versions: Sequence[int]) -> list[pytest.MarkDecorator]:
+    """Returns the marks of a version: `make quick` runs the newest, `make test` also the oldest.
+
+    `make exhaustive` runs the others.
+    """
+    if version == versions[-1]:
+        return []
+    slow = [pytest.mark.slow]
+    return slow if version == versions[0] else [*slow, pytest.mark.exhaustive]
+
+
+def cases() -> Iterator[Any]:
+    for key, scenes in SCENES.items():
+        for number, scene in enumerate(scenes):
+            versions = tuple(APIS[key].versions if scene.versions is None else scene.versions)
+            for version in versions:
+                name = f"{key}-v{version}-{scene.operation.name}-{number}"
+                yield pytest.param(scene, version, id=name, marks=marks_of(version, versions))
+
+
+CASES = [*cases()]
 
 
 @pytest.mark.parametrize(("scene", "version"), CASES)

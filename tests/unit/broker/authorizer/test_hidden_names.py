@@ -26,7 +26,7 @@ NAME = "the-hidden-one"
 
 
 def by_id(topic_id: Uuid) -> list[Request[Any]]:
-    """Returns a request for the latest version of each API that finds topics by id."""
+    """Returns requests with a topic id, for the latest versions of four APIs."""
     data = PartitionProduceData(index=0, records=batch_bytes(1))
     return [
         ProduceRequest(

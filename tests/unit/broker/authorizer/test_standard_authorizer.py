@@ -129,7 +129,7 @@ acls = st.builds(
 
 
 def model_allows(acls: list[Acl], operation: Operation, name: str, default: bool) -> bool:
-    """Returns whether User:a is allowed, in the order of the rules in Kafka's documentation."""
+    """Returns whether User:a is allowed, by the rules in Kafka's documentation, in their order."""
     about = [
         acl
         for acl in acls

@@ -14,7 +14,7 @@ from kproto.broker.groups import (
     ClockReading,
     JoinRequest,
     JoinResult,
-    LeaveRequest,
+    LeavingMember,
     MemberProtocol,
     PendingResult,
     SyncRequest,
@@ -24,7 +24,7 @@ from kproto.broker.groups.group_metadata import GroupMetadata
 
 __all__ = ["DATE_MS", "REBALANCE_MS", "SESSION_MS", "Play", "error_of", "protocols", "received"]
 
-#: The time of day when the clock reads 0.
+#: The time of the wall clock, in ms since the epoch, when `Play.ms` is 0.
 DATE_MS: Final = 1_700_000_000_000
 SESSION_MS: Final = 10_000
 REBALANCE_MS: Final = 60_000
@@ -53,9 +53,10 @@ def received(pending: PendingResult[A]) -> A | None:
 
 
 class Play:
-    """Drives one group; `ms` is the time, and `stored` lists the writes.
+    """Drives one group; `ms` is the time, and `stored` lists the writes as text.
 
-    If `refuses` names an error, every write fails. `kept` is the group as last stored.
+    If `refuses` is the name of an error, every write fails with that error. `kept` is the metadata
+    of the last successful write, or None. `wakes` counts the notifications of watchers.
     """
 
     def __init__(
@@ -71,7 +72,10 @@ class Play:
         self._ids = 0
 
     def restore(self) -> None:
-        """Moves the group to another coordinator, which loads the last stored state."""
+        """Replaces the group by the group that another coordinator loads: the last stored state.
+
+        If nothing is stored, the group is new.
+        """
         self.group = ClassicGroup("g", self.limits, self._store, self.now)
         self.group.watchers.add(self._wake)
         if self.kept is not None:
@@ -102,7 +106,7 @@ class Play:
         return list(self.group.members)
 
     def wait(self, ms: int) -> None:
-        """Advances the clock and the group."""
+        """Advances the clock by `ms`, and handles the deadlines of the group."""
         self.ms += ms
         self.group.advance(self.now)
 
@@ -151,12 +155,15 @@ class Play:
         wanted = self.group.generation if generation is None else generation
         return error_of(lambda: self.group.heartbeat(member_id, instance_id, wanted, self.now))
 
-    def leave(self, *members: str | LeaveRequest) -> list[str]:
-        leaving = [LeaveRequest(it) if isinstance(it, str) else it for it in members]
+    def leave(self, *members: str | LeavingMember) -> list[str]:
+        leaving = [LeavingMember(it) if isinstance(it, str) else it for it in members]
         return self.group.leave(leaving, self.now)
 
     def stable(self, *members: str, **overrides: Any) -> None:
-        """Makes the group stable; the first member leads, and assigns each member its own name."""
+        """Adds `members`, and makes the group stable; its first member leads.
+
+        The assignment of each member is its member id.
+        """
         waiting = [self.join(new_id=name, **overrides) for name in members]
         waiting.extend(
             self.rejoin(name) for name in self.members if not self.group.members[name].pending_join

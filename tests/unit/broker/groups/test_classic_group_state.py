@@ -10,7 +10,7 @@ import pytest
 from kproto.broker.groups import (
     ClassicGroupState,
     JoinResult,
-    LeaveRequest,
+    LeavingMember,
     PendingResult,
     SyncResult,
 )
@@ -24,7 +24,10 @@ STATES: Final = (EMPTY, PREPARING, COMPLETING, STABLE)
 
 
 def in_state(state: ClassicGroupState) -> Play:
-    """Returns a group with `lead` and the static member `follow`; `id` has not joined yet."""
+    """Returns a group in `state`; the member id `id` is pending.
+
+    Unless the group is empty, its members are the leader `lead` and the static member `follow`.
+    """
     play = Play()
     play.join(new_id="lead")
     play.join(new_id="follow", instance_id="i")
@@ -35,7 +38,7 @@ def in_state(state: ClassicGroupState) -> Play:
     play.sync("lead", {"lead": b"L", "follow": b"F"})
     play.sync("follow", instance_id="i")
     if state is EMPTY:
-        play.leave("lead", LeaveRequest("", "i"), "id")
+        play.leave("lead", LeavingMember("", "i"), "id")
         play.join(new_id="id", requires_known_member_id=True)
     elif state is PREPARING:
         play.join("lead")
@@ -83,9 +86,9 @@ def _with_two_protocols(play: Play) -> Play:
 
 
 _UNKNOWN = ("UNKNOWN_MEMBER_ID", EMPTY)
-#: Response and next state from each of Empty, PreparingRebalance, CompletingRebalance, Stable.
+#: Event → (response, next state) for Empty, PreparingRebalance, CompletingRebalance and Stable.
 SEEN: Final = {
-    # The first rebalance waits for its delay of 0; another one waits for members to rejoin.
+    # The first rebalance ends after a delay of 0 ms; later rebalances wait until members rejoin.
     Event.MEMBER_JOINED: (
         ("NONE", COMPLETING),
         ("waits", PREPARING),

@@ -1,4 +1,4 @@
-"""Tests coordinator moves: the new one loads the group, the old one answers waiting members."""
+"""Tests coordinator moves: the new coordinator loads a group, the old one answers its members."""
 
 from __future__ import annotations
 

@@ -224,6 +224,7 @@ groups = st.builds(
 
 
 @given(texts, groups, st.dictionaries(st.tuples(texts, st.integers(0, 2**31 - 1)), commits))
+@pytest.mark.slow
 def test_written_records_are_replayed_to_the_same_group(
     group_id: str, metadata: GroupMetadata, offsets: dict[tuple[str, int], CommittedOffset]
 ) -> None:

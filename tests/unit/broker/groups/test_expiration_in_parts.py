@@ -1,4 +1,7 @@
-"""Tests offset expiration in several batches, after failed writes, and without a timestamp."""
+"""Tests offset expiration in several batches and after failed writes.
+
+Also tests when empty groups are deleted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tests failed writes of a group: members receive an error, and the change is reverted."""
+"""Tests failed writes of a group: members receive an error, and the change is reverted.
+
+Only a group without members becomes Empty even if the write fails.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from kproto.broker.groups import (
     ClassicGroupLimits,
     ClassicGroupState,
     GroupMetadataManager,
-    LeaveRequest,
+    LeavingMember,
 )
 
 from .classic_group_driver import SESSION_MS, Play, protocols
@@ -125,7 +128,7 @@ def test_empty_group_is_kept_if_its_write_fails(caplog: pytest.LogCaptureFixture
     play.stable("a")
     play.refuses = TOO_LARGE
     with caplog.at_level(logging.WARNING, "kproto.broker"):
-        assert play.leave(LeaveRequest("a")) == ["NONE"]
+        assert play.leave(LeavingMember("a")) == ["NONE"]
     assert any("group g is not stored" in message for message in caplog.messages)
     assert (play.state, play.stored) == (EMPTY, ["Stable 1 a"])
 

@@ -1,4 +1,4 @@
-"""Tests the iteration order of Java's hash tables, with results of Kafka's classes."""
+"""Tests the iteration order of a TimelineHashMap, with results of Kafka's class."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from kproto.broker.coordinators import java_hash
 from kproto.broker.groups.java_order import in_timeline_order
 
-#: Keys in the order of insertion into Kafka 4.4.0's `TimelineHashMap`, and in that of `keySet`.
+#: (keys in insertion order, keys in the order of `keySet`) of Kafka 4.4.0's `TimelineHashMap`.
 TIMELINE = (
     ("ee9yv0bkmyjy 14wcyjx768mg3", "14wcyjx768mg3 ee9yv0bkmyjy"),
     (

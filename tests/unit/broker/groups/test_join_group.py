@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kproto.broker.groups import ClassicGroupState, JoinRequest, LeaveRequest
+from kproto.broker.groups import ClassicGroupState, JoinRequest, LeavingMember
 from kproto.broker.groups.classic_members import JoinResultMember
 
 from .classic_group_driver import NEW_MEMBER_MS, REBALANCE_MS, SESSION_MS, Play, protocols, received
@@ -226,7 +226,7 @@ def test_restarted_static_member_keeps_generation() -> None:
     assert play.heartbeat("b", instance_id="i") == "FENCED_INSTANCE_ID"
     assert play.heartbeat("b") == "UNKNOWN_MEMBER_ID"
     assert play.heartbeat("b2", instance_id="j") == "UNKNOWN_MEMBER_ID"
-    assert play.leave(LeaveRequest("b", "i")) == ["FENCED_INSTANCE_ID"]
+    assert play.leave(LeavingMember("b", "i")) == ["FENCED_INSTANCE_ID"]
 
 
 @pytest.mark.parametrize("supports_skipping_assignment", [True, False])
@@ -331,5 +331,5 @@ def test_restarted_static_member_syncs_former_assignment(syncs: bool) -> None:
     play.wait(REBALANCE_MS)
     expected = (STABLE, ["a", "s2"]) if syncs else (PREPARING, ["a"])
     assert (play.state, play.members) == expected, (
-        "unlike here, Kafka rebalances and removes no member"
+        "Kafka still waits for the SyncGroup of `s`: it rebalances in both cases, and keeps `s2`"
     )

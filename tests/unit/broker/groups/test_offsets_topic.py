@@ -1,4 +1,4 @@
-"""Tests `__consumer_offsets`: its coordinators, its records, and loading by a coordinator."""
+"""Tests `__consumer_offsets`: its coordinators and records, loading, and offset expiration."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Play:
         self.clock = ManualClock(TIMESTAMP)
         self.state = ClusterState(self.settings)
         for node in (1, 2, 3):
-            self.state.join(Endpoint(node, "localhost", 9090 + node))
+            self.state.register_endpoint(Endpoint(node, "localhost", 9090 + node))
         for name in ("t", "u"):
             self.state.topics.add(self.state.plan_topic(name, 2))
 
@@ -143,7 +143,10 @@ class Play:
         ]
 
     def written(self) -> list[tuple[str, int]]:
-        """Returns each stored record of group g: its key as text, and its batch's record count."""
+        """Returns (key as text, record count of the batch) for each record in group g's partition.
+
+        The text of a tombstone ends with "gone".
+        """
         return [
             (shown(decode_coordinator_record(record, topic=OFFSETS_TOPIC)), batch.record_count)
             for batch in self.partition.log
@@ -552,8 +555,8 @@ async def test_expiration_is_reverted_if_its_write_fails(
         assert play.fetch() == {("t", 0): 5}
         deleted(play, "t")
         assert play.fetch() == {("t", 0): 5}
-    assert any("expired group g stays" in message for message in caplog.messages)
-    assert any("expired offsets of group g stay" in message for message in caplog.messages)
+    assert any("the expired group g is not deleted" in message for message in caplog.messages)
+    assert any("the offsets of group g are not removed" in message for message in caplog.messages)
     play.state.storage_limit.limit = 10_000
     assert play.fetch() == {}
 

@@ -3,8 +3,9 @@
 Members join, sync, send heartbeats, leave and restart at random times. Coordinators move, and log
 writes sometimes fail.
 
-Some schedules run on two groups. One group advances every millisecond, the other only when its
-clock has moved further. Both must return the same responses and store the same records.
+Some schedules run on two groups. The first group handles its deadlines every millisecond, the
+second group only after larger steps. Both must return the same responses and store the same
+records.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pytest
 from kproto.broker.groups import (
     ClassicGroupState,
     JoinResult,
-    LeaveRequest,
+    LeavingMember,
     PendingResult,
     SyncResult,
 )
@@ -61,7 +62,7 @@ class Client:
 
 @dataclass
 class Invariants:
-    """Checks a group's state and responses against the group's earlier ones."""
+    """Checks a group's state and responses against its earlier states and responses."""
 
     play: Play
     #: By generation: the protocol type, protocol and leader that every member must receive.
@@ -168,7 +169,7 @@ class Schedule:
         self.end()
 
     def deliver_responses(self) -> None:
-        """Delivers every pending response to its client, and checks the invariants."""
+        """Checks the invariants, and delivers every complete response to its client."""
         self.invariants.check()
         for client in self.clients:
             if client.pending_join is not None and client.pending_join.answer is not None:
@@ -191,7 +192,10 @@ class Schedule:
     # The clients' requests
 
     def step(self, client: Client) -> None:
-        """Joins, syncs or sends a heartbeat, whichever is next for this client."""
+        """Joins if the client has no generation; otherwise syncs or sends a heartbeat, at random.
+
+        Does nothing while a response is pending.
+        """
         if client.pending_join is not None or client.pending_sync is not None:
             return
         if client.generation < 0:
@@ -202,7 +206,11 @@ class Schedule:
             self.heartbeat(client)
 
     def send(self, do: Callable[[], Any]) -> Any:
-        """Runs `do`; checks that a new response or an earlier deadline wakes the group's timer."""
+        """Runs `do`, and returns its result.
+
+        Checks that the group notifies its watchers if a waiting request is answered, or if the next
+        deadline becomes earlier while requests wait.
+        """
         before = [it for it in self.invariants.waiting if it.answer is None]
         self.play.group.advance(self.play.now)
         wakes, next_deadline_ms = self.play.wakes, self.play.group.next_deadline_ms
@@ -299,7 +307,7 @@ class Schedule:
             self.rejoin(client, error)
 
     def commit(self, client: Client) -> None:
-        """Commits offsets, which resets the session timeout as a heartbeat does."""
+        """Commits offsets; in some states of the group, a valid commit resets the session."""
         group = self.play.group
         known = client.member_id, client.generation, client.instance_id
 
@@ -317,7 +325,7 @@ class Schedule:
 
     def leave(self, client: Client) -> None:
         by_instance = client.instance_id is not None and self.chance.random() < 0.5
-        leaving = LeaveRequest("" if by_instance else client.member_id, client.instance_id)
+        leaving = LeavingMember("" if by_instance else client.member_id, client.instance_id)
         self.received.append((client.name, self.send(lambda: self.play.leave(leaving))))
         client.member_id, client.generation = "", -1
 
@@ -353,7 +361,7 @@ class Schedule:
         self.received.append([it.answer for it in left])
 
 
-@pytest.mark.parametrize("first", range(0, SCHEDULES, 25))
+@pytest.mark.parametrize("first", rest_slow(range(0, SCHEDULES, 25), 0, 2))
 @pytest.mark.slow
 def test_invariants_hold_in_random_schedules(first: int) -> None:
     for seed in range(first, first + 25):
@@ -362,7 +370,7 @@ def test_invariants_hold_in_random_schedules(first: int) -> None:
         assert late.received
 
 
-@pytest.mark.parametrize("seed", rest_slow(range(20), 5, 8))
+@pytest.mark.parametrize("seed", rest_slow(range(20), 0, 3))
 @pytest.mark.slow
 def test_late_advance_equals_timely_advance(seed: int) -> None:
     late, at_once = Schedule(seed, every_ms=False), Schedule(seed, every_ms=True)

@@ -1,4 +1,4 @@
-"""Tests reading subscribed topics from Java consumers' metadata, complete or truncated."""
+"""Tests reading subscribed topics from JoinGroup metadata: complete, truncated or invalid."""
 
 from __future__ import annotations
 

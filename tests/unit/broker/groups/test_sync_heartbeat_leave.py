@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kproto.broker.groups import ClassicGroupState, LeaveRequest
+from kproto.broker.groups import ClassicGroupState, LeavingMember
 
 from .classic_group_driver import DATE_MS, REBALANCE_MS, SESSION_MS, Play, protocols, received
 
@@ -182,9 +182,9 @@ def test_leave_returns_an_error_per_member() -> None:
     play = Play()
     play.stable("a", "b")
     play.stable("c", instance_id="i")
-    by_instance = LeaveRequest("", "i")
+    by_instance = LeavingMember("", "i")
     errors = play.leave(
-        "a", "x", by_instance, by_instance, LeaveRequest("", None), LeaveRequest("b", "i")
+        "a", "x", by_instance, by_instance, LeavingMember("", None), LeavingMember("b", "i")
     )
     assert errors == ["NONE", "UNKNOWN_MEMBER_ID", "NONE", *["UNKNOWN_MEMBER_ID"] * 3]
     assert (play.members, play.state) == (["b"], PREPARING)

@@ -1,4 +1,4 @@
-"""Tests quotas by entity: which one applies, which values are valid, and filters."""
+"""Tests quotas by entity: which quota applies, which values are valid, and filters."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from kproto.broker.security.sasl_session import (
     SaslSession,
     SaslState,
 )
-from kproto.broker.security.tokens import DelegationTokens, Token
+from kproto.broker.security.tokens import DelegationToken, DelegationTokens
 from kproto.broker.security.users import Users
 from kproto.protocol.sasl import (
     BearerIdentity,
@@ -261,7 +261,7 @@ def returning(principal: object, expires_at_ms: object = None) -> BearerValidato
     [
         misbehaving,
         returning_text,
-        pytest.param(returning("alice\ud800"), id="half a character"),
+        pytest.param(returning("alice\ud800"), id="lone surrogate"),
         pytest.param(returning(""), id="an empty name"),
         pytest.param(returning(b"alice"), id="bytes"),
         pytest.param(returning("alice", 1e15), id="a float"),
@@ -341,7 +341,7 @@ def test_reauthentication_by_other_mechanism_closes() -> None:
     assert side.select_mechanism("SCRAM-SHA-256"), "Kafka answers the handshake"
     assert side.it.phase is SaslState.OTHER_MECHANISM
     reason = side.it.check_request(AUTHENTICATE, side.now())
-    assert reason == "it must authenticate again by the mechanism that it had, PLAIN"
+    assert reason == "re-authentication must use the same mechanism, PLAIN"
 
 
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
@@ -373,12 +373,14 @@ def test_reauthentication_is_limited_to_once_a_second() -> None:
 # Delegation tokens
 
 
-def tokens_with_one() -> tuple[DelegationTokens, Token]:
+def tokens_with_one() -> tuple[DelegationTokens, DelegationToken]:
     tokens = DelegationTokens("key", max_lifetime_ms=60_000, renew_ms=10_000, kept_ms=1000)
     return tokens, tokens.create(ALICE, Principal("User", "bob"), (), 0, NOW_MS)
 
 
-def token_authenticated(mechanism: str, token: Token, mac: str | None = None) -> ClientExchange:
+def token_authenticated(
+    mechanism: str, token: DelegationToken, mac: str | None = None
+) -> ClientExchange:
     secret = token.hmac_text if mac is None else mac
     credentials = Credentials(token.token_id, secret, delegation_token=True, prepare_strings=False)
     return client_exchange(mechanism, credentials)

@@ -53,7 +53,7 @@ def upsertion(
 
 
 def alter(connection: RawConnection, *wanted: Any) -> dict[str, tuple[str, str | None]]:
-    """Returns the error and message for each user."""
+    """Sends the deletions and upsertions; returns (error name, message or None) by user."""
     request = AlterUserScramCredentialsRequest(
         deletions=[each for each in wanted if isinstance(each, ScramCredentialDeletion)],
         upsertions=[each for each in wanted if isinstance(each, ScramCredentialUpsertion)],

@@ -1,7 +1,4 @@
-"""Tests the kproto client with a secured broker: each mechanism, each refusal, and the logs.
-
-No log contains a secret.
-"""
+"""Tests the client with a secured broker: each mechanism, refusals, and logs without secrets."""
 
 from __future__ import annotations
 
@@ -227,6 +224,7 @@ async def test_custom_validator_yields_the_principal() -> None:
                 await client.request(MetadataRequest())
 
 
+@pytest.mark.slow
 async def test_many_clients_authenticate_at_once() -> None:
     async with Broker(settings()) as broker:
         where = broker.bootstrap_of("SASL_SSL")

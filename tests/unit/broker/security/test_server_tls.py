@@ -64,7 +64,7 @@ def test_a_part_may_be_a_file(tmp_path: Path, as_path: Any) -> None:
 @pytest.mark.parametrize(
     ("parts", "fault"),
     [
-        ({"certificate": CERTIFICATE}, "certificate .* holds no private key; the key may be given"),
+        ({"certificate": CERTIFICATE}, "certificate .* holds no private key; set key if"),
         ({"certificate": CERTIFICATE, "key": CERTIFICATE}, "key .* holds no private key"),
         ({"certificate": CERTIFICATE, "key": OTHER_KEY}, "belongs to another certificate"),
         ({"certificate": CERTIFICATE, "key": ENCRYPTED_KEY}, "is encrypted: set key_password"),

@@ -13,7 +13,7 @@ from kproto.protocol.sasl import BearerIdentity, BearerToken
 from tests.support.embedded import threaded_broker
 from tests.support.raw_connection import RawConnection
 
-#: Connections that wait for the validator; a thread pool has fewer threads.
+#: The number of connections that wait for the validator; asyncio's thread pool has fewer threads.
 WAITING = 40
 
 

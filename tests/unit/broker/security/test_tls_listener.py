@@ -106,9 +106,20 @@ def test_sasl_principal_overrides_certificate(broker: ThreadedBroker) -> None:
 
 
 def api_error(broker: ThreadedBroker, caplog: pytest.LogCaptureFixture) -> str:
-    """Returns the broker's only warning; checks that it has no traceback."""
-    broker.until(lambda _: any(it.levelno == logging.WARNING for it in caplog.records))
-    (line,) = (it for it in caplog.records if it.levelno == logging.WARNING)
+    """Returns the broker's only warning; checks that it has no traceback.
+
+    asyncio may warn, too, if a busy machine delays a callback.
+    """
+
+    def warnings() -> list[logging.LogRecord]:
+        return [
+            each
+            for each in caplog.records
+            if each.levelno == logging.WARNING and each.name != "asyncio"
+        ]
+
+    broker.until(lambda _: warnings())
+    (line,) = warnings()
     assert line.name == "kproto.broker"
     assert line.exc_info is None
     return line.getMessage()
@@ -119,7 +130,7 @@ def test_missing_required_certificate_fails_handshake(
 ) -> None:
     with pytest.raises((ClosedByBrokerError, ssl.SSLError)), connect(broker, "REQUIRED") as them:
         principal(them)
-    assert "no TLS: the client shows no certificate" in api_error(broker, caplog)
+    assert "no TLS: the client sent no certificate" in api_error(broker, caplog)
     assert serves(broker)
 
 
@@ -186,6 +197,7 @@ def test_distrusting_client_is_logged(
     assert "no TLS: the client " in api_error(broker, caplog)
 
 
+@pytest.mark.slow
 def test_large_messages_are_sent_both_ways(broker: ThreadedBroker) -> None:
     broker.call(lambda it: it.create_topic("much", configs={"max.message.bytes": "9000000"}))
     records = batch_bytes(value=bytes(8_000_000))
@@ -225,6 +237,7 @@ async def test_a_broker_that_closes_leaves_no_handshake_and_no_connection() -> N
     assert len(asyncio.all_tasks()) == 1
 
 
+@pytest.mark.slow
 async def test_close_does_not_wait_for_close_notify() -> None:
     listener = Listener("SASL_SSL", tls=server_tls(), mechanisms=("PLAIN",))
     async with Broker(BrokerSettings(listeners=(listener,))) as broker:

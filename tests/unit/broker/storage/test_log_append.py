@@ -1,6 +1,6 @@
-"""Tests the checks of the records in a Produce request.
+"""Tests how the records of a Produce request are checked and stored.
 
-Kafka 4.4.0 returned these errors for the same bytes; for message sets, Kafka 3.9.2 did.
+Kafka 4.4.0 returned the expected errors for the same bytes; for message sets, Kafka 3.9.2 did.
 """
 
 from __future__ import annotations

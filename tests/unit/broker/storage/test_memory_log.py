@@ -1,4 +1,4 @@
-"""Tests the log of a partition: offsets, reads, and lookups by timestamp."""
+"""Tests the log of a partition: appends, reads, deletions, truncation, and lookups by timestamp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tests sequence checks of idempotent producers, with results of Kafka 4.4.0 and 3.9.2."""
+"""Tests the state of idempotent producers: sequences, duplicates, expiration and truncation.
+
+The results of the sequence checks are those of Kafka 4.4.0 and 3.9.2.
+"""
 
 from __future__ import annotations
 

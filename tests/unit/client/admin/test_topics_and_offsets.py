@@ -1,4 +1,4 @@
-"""Tests the requests and responses of creating topics, listing offsets and fetching."""
+"""Tests the client's calls that create and delete topics, list offsets and fetch records."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ async def test_offsets_are_listed() -> None:
         assert timestamps == [-1, -2, 1234]
         assert await client.list_offsets({}) == {}
         newest: Any = "newest"
-        with pytest.raises(ConfigurationError, match=r"'newest' is no offset of t\[0\]"):
+        with pytest.raises(ConfigurationError, match=r"offset to list of t\[0\] is 'newest'"):
             await client.list_offsets({("t", 0): newest})
 
 

@@ -148,9 +148,9 @@ def test_partitions_of_a_response_are_judged_separately() -> None:
 def test_history_finds_the_epoch_before_an_offset(
     steps: list[tuple[int, int]], begins: int, first: int
 ) -> None:
-    """Compares the epoch history with a plain list of records.
+    """Compares the epoch history with a list that has the leader epoch of each record.
 
-    Later fetches report epochs that the history already has.
+    Each fetch adds its leader epoch, even if the history has this epoch already.
     """
     history = EpochHistory(begins, first)
     epochs: list[int] = []

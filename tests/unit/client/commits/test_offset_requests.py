@@ -194,7 +194,10 @@ TPS = [("a", 0), ("a", 2)]
 
 
 def answer(version: int, **errors: int) -> OffsetFetchResponse:
-    """Returns an OffsetFetch response at `version`, with a group error and a partition error."""
+    """Returns an OffsetFetch response at `version`.
+
+    `of_group` and `of_partition` are the error codes of the group and of partition a-0; default 0.
+    """
     first: dict[str, Any] = {
         "partition_index": 0,
         "committed_offset": 5,

@@ -1,4 +1,4 @@
-"""Tests topic labels in commit metadata: they invalidate a commit of a recreated topic."""
+"""Tests topic labels in commit metadata: a consumer ignores a commit for a deleted topic."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 
 from kproto import Client, NewTopic, Record, Stop
 from kproto.broker import Broker, BrokerSettings
-from kproto.client.commits.incomplete_offsets import MAX_METADATA_BYTES
-from kproto.client.commits.topic_labels import TopicLabel, add_label, split_label
+from kproto.client.commits.processed_bitmap import MAX_METADATA_BYTES
+from kproto.client.commits.topic_labels import CommittedTopicId, add_label, split_label
 from kproto.messages import OffsetCommitRequest, OffsetFetchRequest
 from kproto.messages.offset_commit_request import (
     OffsetCommitRequestPartition,
@@ -35,7 +35,7 @@ BY_NAME = BrokerSettings(release="3.9.2")
 def test_metadata_of_kproto_is_labelled_and_restored(text: str) -> None:
     metadata = add_label(text, "c", A)
     assert metadata.startswith(f"kproto.topic/1 c {A}")
-    assert split_label(metadata) == (TopicLabel("c", str(A)), text)
+    assert split_label(metadata) == (CommittedTopicId("c", str(A)), text)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_metadata_without_a_label_stays_unchanged(
 
 
 def test_label_of_another_cluster_is_no_other_topic() -> None:
-    label = TopicLabel("c", str(A))
+    label = CommittedTopicId("c", str(A))
     assert label.is_of_another("c", B)
     assert not label.is_of_another("c", A)
     assert not label.is_of_another("c", ZERO_UUID)
@@ -66,7 +66,7 @@ def test_label_of_another_cluster_is_no_other_topic() -> None:
 
 @dataclass
 class BrokerByName:
-    """A client with topic `t`, of a broker that stores commits by topic name."""
+    """A client of a broker that stores commits by topic name; `fill` creates topic `t`."""
 
     client: Client
 

@@ -1,6 +1,6 @@
 """Defines the events that happen while a consumer's coroutine is cancelled.
 
-Another member joins or leaves, or the group coordinator moves or stops.
+Another member joins or leaves, the group coordinator moves or stops, or nothing happens.
 """
 
 from __future__ import annotations

@@ -145,7 +145,10 @@ async def group(
     clock: Clock = SYSTEM_CLOCK,
     make: Callable[[int, bytes], bytes] = lambda offset, value: batch(offset, [value]),
 ) -> AsyncIterator[Group]:
-    """Yields a group that reads topic `t`; `partitions` are its values, each in its own batch."""
+    """Yields a group that reads topic `t`.
+
+    `partitions` has the values of each partition; each value is in a batch of its own.
+    """
     async with ScriptedBroker({"t": len(partitions)}) as broker:
         log = ScriptedLog(broker)
         for partition, values in enumerate(partitions):

@@ -1,8 +1,9 @@
 """Prepares the consumer coroutines that `test_cancelled_members` cancels.
 
-The consumers are members of a group on an embedded cluster. Each row of `ROWS` prepares a consumer
-and returns the coroutine under test. `ON_ASSIGNED` and `ON_REVOKED` have the coroutines that
-rebalance callbacks await. `beside_members` defines the events that happen at the same time.
+The consumers read from an embedded cluster. Each row of `ROWS` and `MANUAL_ROWS` prepares a
+consumer and returns the coroutine under test. In `ROWS` the consumer is a member of a group; in
+`MANUAL_ROWS` the caller assigns its partitions. `ON_ASSIGNED` and `ON_REVOKED` have the coroutines
+that rebalance callbacks await. `beside_members` defines the events that happen at the same time.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ ALL_PARTITIONS: Final = [(TOPIC, at) for at in range(PARTITIONS)]
 class Scene:
     """The consumer under test, and the cluster and members of its `stage`.
 
-    `ends` is true if the coroutine under test closes the consumer.
+    `ends` is true if the coroutine under test closes the consumer. `ends_if_cancelled` is true if
+    a cancellation of this coroutine closes the consumer.
     """
 
     stage: Stage
@@ -83,7 +85,7 @@ class Scene:
         self.in_flight = []
 
     def deliver(self, partition: int, *offsets: int) -> None:
-        """Marks records as delivered in the ledger, and as in flight here."""
+        """Marks records as delivered in the ledger, and adds them to `in_flight`."""
         for offset in offsets:
             self.stage.ledger.record_delivered(ME, (partition, offset))
             self.in_flight.append((partition, offset))

@@ -2,7 +2,7 @@
 
 A `Stage` has a cluster on a manual clock. A background task advances the clock, so that sessions
 expire without real waiting. The stage's `Ledger` tracks which records were delivered, processed and
-committed, and collects violations. The tests do the cancelling.
+committed, and collects violations. The tests cancel coroutines of the members.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class Ledger:
     def partitions_released(
         self, name: str, partitions: Collection[TopicPartition] | None = None
     ) -> None:
-        """Ends the ownership of these partitions, or of all partitions of the member."""
+        """Removes `name` as the owner of these partitions; with None, of all partitions."""
         released = range(PARTITIONS) if partitions is None else [each for _, each in partitions]
         for partition in released:
             if self._owners.get(partition) == name:
@@ -206,7 +206,7 @@ class Stage:
         self._tasks: WeakKeyDictionary[asyncio.Task[Any], str] = WeakKeyDictionary()
 
     def note_tasks(self) -> None:
-        """Stores for each task created from now on which member started it."""
+        """Makes the event loop store, for each new task, the member that started the task."""
 
         def made(loop: asyncio.AbstractEventLoop, work: Any, **given: Any) -> asyncio.Task[Any]:
             task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, **given)

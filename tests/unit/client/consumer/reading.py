@@ -1,4 +1,4 @@
-"""Reads all records of a consumer in one call."""
+"""Provides functions that read all records of a consumer, or the first record."""
 
 from __future__ import annotations
 

@@ -55,9 +55,9 @@ async def test_batch_beyond_the_decompression_bound_raises_after_the_good_ones()
 
 
 async def test_batch_with_an_excessive_length_raises_after_the_good_ones() -> None:
-    """The length must not look like a batch cut off by the fetch limit.
+    """The consumer must not treat the batch as cut off by the fetch limit.
 
-    A consumer would otherwise fetch the rest of the batch for ever.
+    Otherwise it would fetch again and again, to get the rest of the batch.
     """
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
@@ -105,7 +105,7 @@ async def test_decompression_bound_applies_to_control_batches() -> None:
 
 
 async def test_corrupt_batch_after_the_end_is_ignored() -> None:
-    """The end offset follows a control batch, which returns no record that would end the read."""
+    """The last batch before the end offset is a control batch: no record is at the last offset."""
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(marker(0, COMMIT, 4))

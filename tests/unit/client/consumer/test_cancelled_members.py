@@ -1,8 +1,9 @@
 """Cancels each coroutine of a consumer on the embedded cluster at each point where it waits.
 
-Each coroutine is cancelled while the consumer is the only member, and during rebalances. If the
-consumer was not closed, it continues reading. Then a new member reads each remaining record once.
-No member commits a record that is not processed, and no partition has two owners.
+Each coroutine is cancelled while the consumer is the only member; those of a group member are also
+cancelled during rebalances. If the consumer was not closed, it continues reading. A new member then
+reads each record that is not committed. No member commits a record that is not processed, and no
+partition has two owners.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pytest
 
 from kproto import GroupConsumer
 from kproto.client.metadata.cluster import TopicPartition
+from tests.support.selection import rest_slow
 from tests.support.suspensions import Cancel, points, turns
 from tests.unit.client.consumer.beside_members import BESIDE
 from tests.unit.client.consumer.member_scenes import (
@@ -44,7 +46,10 @@ Act = Callable[[Scene], Awaitable[None]]
 
 
 async def play(act: Act, assignor: str, beside: str) -> None:
-    """Runs one scene with its other members; then checks records, commits and connections."""
+    """Runs `act` beside the event and the other members of `BESIDE[beside]`.
+
+    Then checks that every record was processed and committed, and that no connection is left.
+    """
     it = BESIDE[beside]
     async with staged(assignor) as stage:
         stage.callbacks_s = it.callbacks_s
@@ -100,7 +105,7 @@ async def read_the_rest(stage: Stage, left: set[Key]) -> None:
 
 
 async def cancelled(row: str, beside: str, cancel: Cancel, scene: Scene) -> None:
-    """Runs the coroutine of a row together with the event `beside`, and cancels it."""
+    """Runs the coroutine of `row` together with the event `beside`, and cancels the coroutine."""
     work = await (ROWS | MANUAL_ROWS)[row](scene)
     await BESIDE[beside].begin(scene)
     try:
@@ -164,7 +169,10 @@ BY_LISTS = ("record_lists", "values", "raw_batches")
 
 
 def suits_assignors_of_the_broker(row: str, beside: str) -> bool:
-    """Returns whether a row ends if the broker revokes only partitions that move."""
+    """Returns True if the test of `row` with the event `beside` also ends with a broker's assignor.
+
+    Such an assignor revokes only partitions that move.
+    """
     if row not in ROWS or row == "rebalancing":  # the broker rebalances by itself
         return False
     return row not in BY_LISTS or "another joins" not in beside
@@ -173,9 +181,13 @@ def suits_assignors_of_the_broker(row: str, beside: str) -> bool:
 def cases() -> Iterator[Any]:
     """Yields the parameters of each test.
 
-    `make test` runs each row once, alternating between `alone` and `another joins`. Exhaustive
-    tests combine each row with each event, and alternate between the assignors and between the two
-    times of cancellation. Thorough tests run the combinations that this alternation skips.
+    A row is a coroutine to cancel, from `ROWS` or `MANUAL_ROWS`. Each row has a case with a setting
+    of `QUICK`. `make test` runs this case for about a fourth of the rows, exhaustive tests for
+    about another fourth, and thorough tests for the other rows. Further cases combine each row with
+    each event of `BESIDE`; rows of `MANUAL_ROWS` omit the joining member. These cases alternate
+    between the assignors, and between the first two times of cancellation in `WHEN`. Some of them
+    are exhaustive tests, the others thorough tests. Rows of `LONG` have more cases, in which
+    another member joins.
     """
     for at, row in enumerate(ROWS | MANUAL_ROWS):
         for number, beside in enumerate(BESIDE):
@@ -194,10 +206,12 @@ def cases() -> Iterator[Any]:
             yield case(row, others, "another joins, callbacks wait", ANY_ITERATION, THOROUGH)
             if suits_assignors_of_the_broker(row, "another joins"):
                 yield case(row, ASSIGNORS[2], "another joins, callbacks wait", ANY_ITERATION)
-                yield case(row, ASSIGNORS[2], "another joins", WAITING, QUICKLY)
+                when_leaving = QUICKLY if row == "leaving" else EXHAUSTIVE
+                yield case(row, ASSIGNORS[2], "another joins", WAITING, when_leaving)
         for number, (assignor, beside, when) in enumerate(QUICK):
             if at % 2 == number if row in ROWS else beside == "alone":
-                yield case(row, assignor, beside, when, QUICKLY)
+                rest = EXHAUSTIVE if at % 8 == number + 4 else THOROUGH
+                yield case(row, assignor, beside, when, QUICKLY if at % 8 == number else rest)
 
 
 EXHAUSTIVE, THOROUGH = (pytest.mark.exhaustive,), (pytest.mark.thorough,)
@@ -232,7 +246,8 @@ def cases_within() -> Iterator[Any]:
         for at, what in enumerate(waits):
             for number, beside in enumerate(besides):
                 assignor = ASSIGNORS[(at + number) % 3]
-                marks = () if beside == "another joins" else pytest.mark.exhaustive
+                often = beside == "another joins" and at % 2 == 0
+                marks = () if often else pytest.mark.exhaustive
                 case_id = "-".join((name, what, beside, assignor)).replace(" ", "_")
                 yield pytest.param(name, what, beside, assignor, id=case_id, marks=marks)
 
@@ -251,7 +266,7 @@ def test_callback_survives_cancellation_of_the_call_it_awaits(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("iterations", [1, 2, 3, 5, 8, 20])
+@pytest.mark.parametrize("iterations", rest_slow([1, 5, 2, 3, 8, 20], 2, 2))
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 @pytest.mark.parametrize("beside", ["another joins", "another leaves"])
 def test_consumer_with_cancelled_polls_gets_every_record(
@@ -282,7 +297,7 @@ def test_consumer_with_cancelled_polls_gets_every_record(
 
 
 def test_every_coroutine_has_a_row() -> None:
-    """Each public coroutine function is called in a row; `handling` calls `run`."""
+    """The functions in the tables `ROWS` and `MANUAL_ROWS` call each public coroutine function."""
     lines = "".join(inspect.getsource(each) for each in (ROWS | MANUAL_ROWS).values())
     for name, _ in inspect.getmembers(GroupConsumer, inspect.iscoroutinefunction):
         if not name.startswith("_") or name in ("__aenter__", "__aexit__"):

@@ -85,6 +85,7 @@ async def test_permanent_fetch_error_is_raised(code: int, name: str) -> None:
             await read(client)
 
 
+@pytest.mark.slow
 async def test_persistent_retriable_error_is_raised_at_the_timeout() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
@@ -254,8 +255,9 @@ async def test_silent_connection_raises_at_the_timeout(other: bool) -> None:
             sending.exception()
 
 
+@pytest.mark.slow
 async def test_broker_that_restarts_just_before_the_timeout_is_read_on() -> None:
-    """The next backoff is longer than the remaining time, so the consumer shortens it."""
+    """The next backoff is longer than the remaining time, so the consumer shortens the backoff."""
     clock = ManualClock()
     settings = ClientSettings(api_timeout_ms=1_500, reconnect_backoff_max_ms=50)
     async with ScriptedBroker({"t": 1}) as broker:
@@ -281,7 +283,7 @@ async def test_broker_that_restarts_just_before_the_timeout_is_read_on() -> None
 
 
 async def test_polls_with_a_timeout_raise_for_a_silent_broker() -> None:
-    """The error is not a TimeoutError: each poll that times out already ends with that error."""
+    """The error is no TimeoutError, because each poll raises TimeoutError at its own timeout."""
     settings = quick(metadata_wait_ms=100, delivery_timeout_ms=300)
 
     async def poll(records: AsyncIterator[Record]) -> None:
@@ -324,7 +326,7 @@ async def test_time_without_a_pending_poll_does_not_count_to_the_timeout() -> No
 
 
 async def pass_time(broker: ScriptedBroker, clock: ManualClock) -> None:
-    """Advances the clock through each wait of a few milliseconds."""
+    """Advances the clock to the next timer whenever that timer is at most 6 ms ahead."""
     while True:
         await broker.until(lambda: 0 < (clock.next_timer_ms or 0) <= 6)
         await clock.advance(clock.next_timer_ms or 0)
@@ -476,6 +478,7 @@ async def test_failed_partition_is_fetched_again_after_its_backoff() -> None:
         assert (await reading).value == b"a"
 
 
+@pytest.mark.slow
 async def test_leader_without_an_address_raises_at_the_timeout() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
@@ -489,6 +492,7 @@ async def test_leader_without_an_address_raises_at_the_timeout() -> None:
                 await first_of(consumer)
 
 
+@pytest.mark.slow
 async def test_removed_partition_raises() -> None:
     async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)

@@ -150,7 +150,7 @@ async def test_on_revoked_waits_for_the_record_in_flight() -> None:
 
 @pytest.mark.parametrize("cancelled_during", ["a record in flight", "on_revoked"])
 async def test_cancelled_revocation_is_completed_by_the_next(cancelled_during: str) -> None:
-    """Unsubscribing cancels a revocation; the next revocation covers the partitions still owned."""
+    """A revocation is cancelled, as by unsubscribing; the next covers partitions still owned."""
     calls = RecordedCalls()
     async with group(TEN) as it, it.consumer(**calls.callbacks()) as consumer:
         await it.owner.assign([P0])
@@ -185,7 +185,7 @@ async def test_cancelled_revocation_is_completed_by_the_next(cancelled_during: s
 
 
 async def test_completed_on_revoked_is_not_called_again() -> None:
-    """Unsubscribing cancels the revocation after on_revoked, while the last commit is in flight."""
+    """The revocation is cancelled after on_revoked, while the last commit is in flight."""
     calls = RecordedCalls()
     async with group(TEN) as it, it.consumer(**calls.callbacks()) as consumer:
         await it.owner.assign([P0])

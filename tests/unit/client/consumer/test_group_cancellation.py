@@ -1,7 +1,7 @@
 """Cancels every coroutine of a group consumer at each point where it waits.
 
-The member is scripted; its calls to the consumer are cancelled too. After the cancellation, the
-same consumer returns each remaining record once and commits the processed records.
+The member is scripted; its calls to the consumer are cancelled too. If the consumer was not closed,
+it returns each remaining record once after the cancellation, and commits the processed records.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pytest
 
 from kproto import GroupConsumer, Record, Retries, Stop
 from kproto.client.consumer.rebalance_listener import RebalanceListenerInvoker
+from tests.support.selection import named_rows
 from tests.support.suspensions import CancelAt, points
 from tests.unit.client.consumer.grouped import FAR, Group, group
 from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE
@@ -250,7 +251,7 @@ async def being_assigned(scene: Scene) -> Awaitable[object]:
 
 def revoked_by_member(scene: Scene, work: Awaitable[object]) -> Awaitable[object]:
     async def revoke() -> None:
-        """Acts as the member does: it loses all partitions on cancellation, then assigns them."""
+        """Acts as the member: loses all partitions on cancellation; finally assigns them again."""
         owner = scene.it.owner
         try:
             await work
@@ -356,16 +357,16 @@ async def reads_on(scene: Scene) -> None:
     assert {place: its[0] for place, its in offsets.items()} == {P0: 10, P1: 3}
 
 
-CASES = [
-    pytest.param(function, id=f"{name}-{function.__name__}")
-    for name, functions in ROWS.items()
-    for function in functions
-]
+#: `make quick` has every third row.
+CASES = named_rows(ROWS, 3, pytest.mark.slow)
 
 
 @pytest.mark.parametrize(
     "late",
-    [pytest.param(False, id="waiting"), pytest.param(True, id="done", marks=pytest.mark.slow)],
+    [
+        pytest.param(False, id="waiting"),
+        pytest.param(True, id="done", marks=pytest.mark.exhaustive),
+    ],
 )
 @pytest.mark.parametrize("prepare", CASES)
 def test_cancellation_leaves_no_task_and_loses_no_record(prepare: Row, late: bool) -> None:

@@ -13,6 +13,7 @@ from kproto import BrokerResponseError, ConfigurationError
 from kproto.client.commits.errors import CommitFailedError
 from kproto.client.fetch.completed_fetch import FetchedRecords
 from kproto.testing.clock import ManualClock
+from tests.support.selection import rest_slow
 from tests.unit.client.consumer.grouped import FAR, GenerationIdentity, group
 from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE, quiet, take
 from tests.unit.client.scripted_broker import quick
@@ -241,7 +242,7 @@ async def test_fenced_commit_fails_and_reaches_the_member(error: str) -> None:
 async def test_commit_of_a_stale_generation_is_retried_until_partitions_are_lost(
     error: str,
 ) -> None:
-    """If the member joins a new generation, it commits the partitions that it still has there."""
+    """After the member joins a new generation, it commits the partitions that it still owns."""
     async with group(TEN) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         records = aiter(consumer)
@@ -456,7 +457,7 @@ async def test_last_commit_ends_at_its_timeout(
 
 
 @pytest.mark.parametrize("is_manual", [True, False])
-@pytest.mark.parametrize("has_position", [True, False])
+@pytest.mark.parametrize("has_position", rest_slow([False, True], 1))
 async def test_commit_of_the_user_stays_without_later_records(
     is_manual: bool, has_position: bool
 ) -> None:

@@ -18,7 +18,7 @@ NO_AUTO_COMMIT: dict[str, Any] = {"auto_commit": False}
 
 
 async def commit_in_flight(it: Group, count: int = 1) -> None:
-    """Waits until the broker has received `count` commits, the last of them unanswered."""
+    """Waits until the broker has received `count` commits; the last commit is not answered yet."""
     await it.broker.until(lambda: len(it.coordinator.commits) == count)
 
 
@@ -93,7 +93,7 @@ async def test_auto_commit_limits_its_wait_for_earlier_commits(
         await commit_in_flight(it)
         with caplog.at_level(logging.WARNING):
             await clock.advance(2_001)
-        assert "the commits before it were not over within 1000 ms" in caplog.text
+        assert "earlier commits were not over within 1000 ms" in caplog.text
         it.coordinator.answers.set()
         await committing
         assert it.coordinator.committed == [{P0: 2}]
@@ -170,7 +170,7 @@ async def test_pending_commit_raises_when_the_consumer_closes() -> None:
 async def test_second_close_does_not_wait_for_a_generation(
     refusal: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The first close was cancelled, but it ended the member, which joins no generation again."""
+    """The first close was cancelled, but it ended the member, which will not join again."""
     settings = replace(QUICK, api_timeout_ms=30_000)
     async with group(TEN, settings=settings, clock=ManualClock()) as it:
         consumer = await it.consumer().__aenter__()
@@ -189,7 +189,7 @@ async def test_second_close_does_not_wait_for_a_generation(
         with caplog.at_level(logging.WARNING):
             await consumer.__aexit__(None, None, None)
         assert "t[0]: processed offsets were not committed: " in caplog.text
-        assert "closing was cut short" in caplog.text
+        assert "an earlier close() was cancelled" in caplog.text
 
 
 async def test_close_waits_for_a_commit_of_the_user() -> None:

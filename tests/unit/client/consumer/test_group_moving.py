@@ -1,4 +1,4 @@
-"""Tests seek, pause, position and lag of assigned partitions."""
+"""Tests seek, pause, position, lag and offsets for times of assigned partitions."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def test_paused_partition_accepts_a_seek() -> None:
 @pytest.mark.parametrize(
     ("what", "matches"),
     [
-        (lambda consumer: consumer.seek(P0, 1), "is not assigned .* which reads nothing"),
+        (lambda consumer: consumer.seek(P0, 1), "is not assigned .* is now nothing"),
         (lambda consumer: consumer.pause(P0), "is not assigned"),
         (lambda consumer: consumer.resume(P0), "is not assigned"),
     ],

@@ -1,4 +1,7 @@
-"""Tests start positions of partitions without a committed offset, and failed lookups of them."""
+"""Tests the positions at which a group's partitions start, and errors of OffsetFetch.
+
+A partition may have no committed offset, or one that is out of range or truncated.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def timestamps_requested(it: Any) -> list[int]:
 
 
 async def test_start_at_latest_is_committed() -> None:
-    """The next owner then starts there, and reads the records produced meanwhile."""
+    """The next owner then starts at the same offset, and reads the records produced meanwhile."""
     async with group(TEN) as it:
         async with it.consumer(start="latest") as consumer:
             await it.owner.assign([P0])
@@ -169,6 +172,7 @@ async def test_start_is_committed_again_after_a_refused_commit() -> None:
         assert it.coordinator.committed == [{P0: 10}, {P0: 10}]
 
 
+@pytest.mark.slow
 async def test_start_none_raises_for_one_partition_and_others_are_read() -> None:
     async with group(TEN, THREE) as it, it.consumer(start="none") as consumer:
         it.coordinator.offsets[P1] = (1, -1, "")
@@ -208,7 +212,7 @@ async def test_position_ignores_another_partition_without_a_commit() -> None:
 
 
 async def take_some(records: Any) -> list[tuple[int, int]]:
-    """Polls until no record arrives for 0.2 s; ignores NoCommittedOffsetError."""
+    """Polls until no record arrives for 0.2 s, at most 20 times; ignores NoCommittedOffsetError."""
     found: list[tuple[int, int]] = []
     for _ in range(20):
         try:
@@ -336,6 +340,7 @@ async def test_offset_fetch_is_retried(error: str) -> None:
         assert [each.message.require_stable for each in requests] == [True] * 3
 
 
+@pytest.mark.slow
 async def test_each_assigned_partition_has_its_own_offset_fetch_timeout() -> None:
     """The member loses one partition and gets another while the coordinator is loading."""
     clock = ManualClock()

@@ -1,4 +1,4 @@
-"""Tests that a new subscription takes effect at each point of a join."""
+"""Tests that a subscription takes effect if it changes at any point of a join."""
 
 from __future__ import annotations
 

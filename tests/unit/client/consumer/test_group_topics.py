@@ -1,4 +1,4 @@
-"""Tests a group's topics that are deleted or recreated, or that change only in metadata."""
+"""Tests a group whose topics are missing, invalid, deleted or recreated, or get an id."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kproto import BrokerResponseError, Client, ClientSettings, NewTopic
+from kproto import BrokerResponseError, Client, ClientSettings, ConfigurationError, NewTopic
 from kproto.broker import Broker
 from kproto.client.commits.errors import CommitFailedError
 from kproto.client.groups.effects import MemberIdentity
@@ -46,7 +46,7 @@ class Ids:
 
 
 async def test_deleted_topic_raises_no_error_and_others_are_read() -> None:
-    """The leader notices the deletion when its metadata expires; until then polls only wait."""
+    """The group leader notices the deletion when its metadata expires; until then polls wait."""
     clock = ManualClock()
     settings = ClientSettings(api_timeout_ms=10_000, metadata_max_age_ms=20_000)
     async with (
@@ -113,6 +113,7 @@ async def test_invalid_topic_raises_for_a_follower_of_the_group(
 
 
 @pytest.mark.parametrize("group_protocol", ["classic", "consumer"])
+@pytest.mark.slow
 async def test_missing_topic_is_logged_once_after_a_grace_period(
     group_protocol: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -156,6 +157,7 @@ async def test_missing_topic_is_logged_once_after_a_grace_period(
         poll.cancel()
 
 
+@pytest.mark.slow
 async def test_manual_assignment_raises_for_a_deleted_topic() -> None:
     async with group(TEN) as it:
         it.log.failing[P0] = 3
@@ -256,6 +258,7 @@ async def test_commit_of_a_deleted_topic_is_not_retried() -> None:
             assert it.coordinator.offsets == {}
 
 
+@pytest.mark.slow
 async def test_recreated_topic_is_read_after_its_assignment() -> None:
     """KIP-848 assigns topics by id; the broker may assign the new topic to another member."""
     async with group(TEN) as it:
@@ -269,6 +272,9 @@ async def test_recreated_topic_is_read_after_its_assignment() -> None:
             await take(records, len(TEN))
             await ids.change(B)
             await quiet(records)
+            with pytest.raises(ConfigurationError, match="has not assigned the new topic yet"):
+                await consumer.position(P0)
+            assert await consumer.lag() == {}
             commits = len(it.coordinator.commits)
             await it.owner.revoke([P0], until=float("inf"))
             assert len(it.coordinator.commits) == commits  # no record of the new topic is processed
@@ -372,7 +378,10 @@ async def test_failed_fetch_does_not_retry_a_partition_that_was_moved() -> None:
 
 @pytest.mark.parametrize(("partitions", "lag"), [(1, {P0: 0}), (0, {})])
 async def test_lag_covers_only_partitions_that_exist(partitions: int, lag: dict[Any, int]) -> None:
-    """The recreated topic has fewer partitions; the rest stay assigned until the next rebalance."""
+    """The topic is deleted, and recreated with fewer partitions or not at all.
+
+    The missing partitions stay assigned until the next rebalance.
+    """
     settings = ClientSettings(metadata_wait_ms=50, api_timeout_ms=1_000)
     async with (
         Broker() as broker,

@@ -20,6 +20,9 @@ OF_ANY_CONSUMER = {
     "max_partition_fetch_bytes",
     "max_wait_ms",
     "read_committed",
+    "fetch_min_bytes",
+    "fetch_max_bytes",
+    "queued_max_bytes",
 }
 
 

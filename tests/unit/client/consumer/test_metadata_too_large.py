@@ -1,8 +1,8 @@
-"""Tests that OFFSET_METADATA_TOO_LARGE shortens the metadata of all later commits."""
+"""Tests that OFFSET_METADATA_TOO_LARGE shortens the metadata of the retry and of later commits."""
 
 from __future__ import annotations
 
-from kproto.client.commits.incomplete_offsets import build_bitmap, encode_bitmap
+from kproto.client.commits.processed_bitmap import build_bitmap, encode_bitmap
 from tests.unit.client.consumer.grouped import group
 from tests.unit.client.consumer.test_group_reading import P0, TEN
 

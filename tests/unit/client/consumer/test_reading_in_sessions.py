@@ -17,6 +17,7 @@ from kproto.clock import SYSTEM_CLOCK, Clock
 from kproto.messages import FetchRequest, FetchResponse
 from kproto.protocol.connection import ReceivedRequest
 from kproto.testing.clock import ManualClock
+from tests.support.selection import rest_slow
 from tests.unit.client.broker_sessions import BrokerSessions
 from tests.unit.client.consumer.reading import first_of, read
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
@@ -163,7 +164,7 @@ async def test_corrupt_batch_is_fetched_again() -> None:
             assert await next_value(consumer) == b"b"
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", rest_slow(range(8), 2))
 async def test_each_record_is_read_once_under_random_faults(seed: int) -> None:
     chance = random.Random(seed)
     ends = [0, 0, 0, 0]

@@ -1,4 +1,4 @@
-"""Tests concurrent metadata refreshes: they share one request, sent after each of them."""
+"""Tests concurrent metadata refreshes: the calls share the next request, not one in flight."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ from kproto.client.fetch.fetch_session import (
     ForgottenPartition,
     RequestedPartition,
     SessionFetch,
-    fetched_partitions,
     without_session,
 )
+from kproto.client.fetch.fetcher import fetched_partitions
 from kproto.client.metadata.cluster import TopicInfo
 from kproto.messages import FetchResponse
 from kproto.messages.fetch_response import FetchableTopicResponse, PartitionData

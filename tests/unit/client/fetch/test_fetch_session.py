@@ -16,8 +16,8 @@ from kproto.client.fetch.fetch_session import (
     ForgottenPartition,
     RequestedPartition,
     SessionFetch,
-    fetched_partitions,
 )
+from kproto.client.fetch.fetcher import fetched_partitions
 from kproto.client.metadata.cluster import TopicInfo, TopicPartition
 from kproto.messages import FetchRequest, FetchResponse
 from kproto.messages.fetch_request import FetchPartition
@@ -176,7 +176,7 @@ def test_closing_returns_the_session_id_once() -> None:
 
 @dataclass
 class ModelCluster:
-    """Partitions of two topics on three brokers; a record is its offset in eight bytes."""
+    """Partitions of two topics on three brokers; a record's value is its offset in eight bytes."""
 
     logs: dict[TopicPartition, int] = field(default_factory=dict)
     leaders: dict[TopicPartition, int] = field(default_factory=dict)
@@ -214,7 +214,7 @@ class ModelCluster:
 
 @dataclass
 class ModelReader:
-    """Fetches, in fetch sessions, all partitions that a broker leads in the reader's metadata."""
+    """Fetches in one session per broker; `assumed_leaders` has the leader of each partition."""
 
     cluster: ModelCluster
     version: int

@@ -8,8 +8,8 @@ import pytest
 
 from kproto.client.fetch.partition_state import (
     TRANSITIONS,
-    FetchEvent,
     FetchState,
+    FetchStateEvent,
     TopicPartitionState,
 )
 from kproto.client.settings import ClientSettings
@@ -23,9 +23,9 @@ def in_state(fetch_state: FetchState) -> TopicPartitionState:
     return state
 
 
-@pytest.mark.parametrize(("event", "fetch_state"), list(product(FetchEvent, FetchState)))
+@pytest.mark.parametrize(("event", "fetch_state"), list(product(FetchStateEvent, FetchState)))
 def test_a_transition_without_an_entry_is_an_error(
-    event: FetchEvent, fetch_state: FetchState
+    event: FetchStateEvent, fetch_state: FetchState
 ) -> None:
     state = in_state(fetch_state)
     after = TRANSITIONS[event].get(fetch_state)
@@ -39,7 +39,7 @@ def test_a_transition_without_an_entry_is_an_error(
 
 
 def test_every_event_has_a_row_and_every_state_is_left() -> None:
-    assert TRANSITIONS.keys() == set(FetchEvent)
+    assert TRANSITIONS.keys() == set(FetchStateEvent)
     left = {
         before
         for row in TRANSITIONS.values()

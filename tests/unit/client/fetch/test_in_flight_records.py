@@ -16,6 +16,7 @@ from kproto.client.fetch.partition_state import TopicPartitionState
 from kproto.client.fetch.poll_state import PollState, PollTimer
 from kproto.client.settings import ClientSettings
 from kproto.records import Record, RecordBatch
+from tests.support.examples import examples
 from tests.unit.client.scripted_log import batch
 
 SETTINGS = ClientSettings()
@@ -58,7 +59,7 @@ class Comparison:
         self.now = 0.0
 
     def wait(self, seconds: float) -> None:
-        """Advances the time by `seconds`, for the handler; the next list then has another size."""
+        """Advances the time by `seconds` of processing; this may change the size of later lists."""
         self.now += seconds
 
     def fetch(self, at: int, sizes: list[int]) -> None:
@@ -70,7 +71,9 @@ class Comparison:
             model.waiting.append(offsets)
         model.position = state.position = state.position + 1  # skips an offset without a record
         self.buffer.add(
-            CompletedFetch(state, placed, high_watermark=99, max_decompressed_bytes=1_000_000)
+            CompletedFetch(
+                state, placed, size_in_bytes=0, high_watermark=99, max_decompressed_bytes=1_000_000
+            )
         )
 
     def take(self, at: int, offsets: list[int], begins: int) -> None:
@@ -175,7 +178,7 @@ steps = st.one_of(
 
 @given(st.lists(steps, max_size=30))
 @example([("fetch", 0, [2]), ("record",), ("drop", 1), ("record",)])
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @pytest.mark.slow
 def test_returned_records_are_processed_unless_in_flight(
     schedule: list[tuple[str, *tuple[object, ...]]],
@@ -207,9 +210,10 @@ def test_last_record_of_a_list_is_in_flight_until_the_next_poll() -> None:
     ],
 )
 def test_slow_handler_gets_smaller_lists(durations_s: list[float], sizes: list[int]) -> None:
-    """The size shrinks at once if the handler blocks the event loop.
+    """The size grows while the handler is fast.
 
-    It shrinks gradually if another process may have delayed the handler.
+    It shrinks at once if the handler blocks the event loop, and gradually if another process may
+    have delayed the handler.
     """
     batch_size = AdaptiveBatchSize()
     found = []

@@ -71,9 +71,9 @@ def test_message_cut_off_after_other_partitions_is_fetched_later(records: bytes 
 def test_read_committed_is_refused_at_old_versions() -> None:
     check_fetch(FetchRequest(isolation_level=1), 4)
     check_fetch(FetchRequest(isolation_level=0), 0)
-    with pytest.raises(UnsupportedVersionError, match="takes v3"):
+    with pytest.raises(UnsupportedVersionError, match="supports v3"):
         check_fetch(FetchRequest(isolation_level=1), 3)
-    with pytest.raises(UnsupportedVersionError, match="takes v1"):
+    with pytest.raises(UnsupportedVersionError, match="supports v1"):
         check_list_offsets(ListOffsetsRequest(isolation_level=1, topics=[]), 1)
 
 

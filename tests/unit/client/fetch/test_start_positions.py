@@ -56,7 +56,7 @@ async def test_consumer_with_old_metadata_reads_the_recreated_topic(
 
 
 async def test_stop_at_end_uses_the_end_of_the_recreated_topic(broker: Broker) -> None:
-    """The old log was longer: with its end offset the consumer would wait for ever."""
+    """The old log was longer: with its end offset the consumer would wait forever."""
     broker.create_topic("t", partitions=1)
     await write(broker, "t", *[b"old"] * 5)
     async with (
@@ -114,7 +114,7 @@ async def test_missing_start_offset_raises_on_each_poll(broker: Broker) -> None:
         broker.delete_topic("t")
         broker.create_topic("t", partitions=2)
         for _ in range(2):
-            with pytest.raises(ConfigurationError, match="gives no offset for"):
+            with pytest.raises(ConfigurationError, match="has no offset for"):
                 await anext(aiter(consumer))
         broker.delete_topic("t")
         broker.create_topic("t", partitions=1)

@@ -1,4 +1,4 @@
-"""Defines `AnySetting`, the base class of both protocols' settings for one group member."""
+"""Defines `AnySetting`, the base class of the test setups with one member of either protocol."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from kproto.client import Client
 from kproto.messages.base import Request
 from kproto.testing.clock import ManualClock
-from tests.support.group_owner import Reading
+from tests.support.recording_listener import RecordingListener
 from tests.unit.client.scripted_broker import ScriptedBroker
 
 __all__ = ["PARTITIONS", "AnySetting"]
@@ -26,7 +26,7 @@ class AnySetting(ABC):
     clock: ManualClock
     group: Any
     member: Any
-    its: Reading
+    its: RecordingListener
 
     @property
     @abstractmethod
@@ -35,7 +35,7 @@ class AnySetting(ABC):
 
     async def joined(self) -> None:
         self.member.start()
-        await self.until(lambda: self.its.places == PARTITIONS)
+        await self.until(lambda: self.its.partitions == PARTITIONS)
         await self.until(lambda: self.phase.name == "STABLE")
 
     async def unsubscribe_while_partitions_are_lost(self, request: type[Request[Any]]) -> None:
@@ -45,20 +45,20 @@ class AnySetting(ABC):
         class of the heartbeat whose response reports the lost membership.
         """
         await self.joined()
-        self.its.telling = asyncio.Event()
+        self.its.lost_gate = asyncio.Event()
         self.group.errors[request] = ["UNKNOWN_MEMBER_ID"]
         await self.pass_until(lambda: self.its.names[-1] == "lose")
         self.member.unsubscribe()
         await self.until(lambda: self.its.names[-2:] == ["lose", "lose"])
-        self.its.telling.set()
-        await self.until(lambda: self.phase.name in ("UNSUBSCRIBED", "UNSUBSCRIBED"))
+        self.its.lost_gate.set()
+        await self.until(lambda: self.phase.name == "UNSUBSCRIBED")
         assert self.its.names == ["assign", "lose", "lose", "told"]
 
     async def until(self, condition: Any) -> None:
         await self.broker.until(condition)
 
     async def pass_until(self, condition: Any, ms: float = 100) -> None:
-        """Advances the clock until `condition` holds."""
+        """Advances the clock in steps of `ms` until `condition()` is true."""
         while not condition():
             await self.clock.advance(ms)
             await asyncio.sleep(0.001)

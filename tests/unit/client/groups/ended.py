@@ -1,4 +1,7 @@
-"""Ends a member of either protocol after each turn of the event loop, and checks what is left."""
+"""Ends new members of either protocol after different numbers of event loop iterations.
+
+Checks that each member leaves no task and no warning behind.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +9,31 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from tests.support.group_owner import Reading
+from tests.support.recording_listener import RecordingListener
 from tests.support.suspensions import CancelAt, points
 
 __all__ = ["at_each_turn", "ended_after"]
 
 
-async def ended_after(turns: int, ends: str, group: Any, member: Any, reading: Reading) -> None:
-    """Starts a member, lets the event loop turn `turns` times, and ends the member by `ends`."""
+async def ended_after(
+    turns: int, ends: str, group: Any, member: Any, listener: RecordingListener
+) -> None:
+    """Starts a member and runs `turns` iterations of the event loop.
+
+    If `ends` is "leave", the member then leaves, and must have no partitions and no error.
+    """
     member.start()
     for _ in range(turns):
         await asyncio.sleep(0)
     if ends == "leave":
         await member.leave(True)
-        assert reading.places == set()
-        assert reading.error is None
+        assert listener.partitions == set()
+        assert listener.error is None
         assert group.member_id is None
 
 
 def at_each_turn(scene: Callable[[int], Awaitable[None]], steps: Iterable[int]) -> None:
-    """Plays a scene for each number of turns; checks that no task and no warning is left."""
+    """Runs `scene` with each number in `steps`; checks that no task and no warning is left."""
     for turns in steps:
 
         async def run(cancel: CancelAt, turns: int = turns) -> None:

@@ -1,8 +1,9 @@
 """Defines `Model`: a group with members, a coordinator and random failures on virtual time.
 
-A seed determines one schedule: members join, leave, crash, exceed the poll interval and lose
-messages; the coordinator moves and loses state that it had not stored. The model raises an error if
-a partition has two owners.
+A seed determines one schedule. Members join, leave, crash, unsubscribe, rejoin, exceed the poll
+interval and lose messages; the topic gets more partitions; the coordinator moves and loses state
+that it had not stored. The model raises an error if a partition has two owners, or has no owner at
+the end.
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ from typing import Any
 
 from kproto.client.groups.classic.membership import ClassicMembership
 from kproto.client.groups.classic.phases import Phase
-from kproto.client.groups.effects import ApplyAssignment, Join, Lead, Leave, Revoke, Step, Sync
+from kproto.client.groups.effects import (
+    ApplyAssignment,
+    ComputeAssignment,
+    Revoke,
+    SendJoinGroup,
+    SendLeaveGroup,
+    SendSyncGroup,
+    Step,
+)
 from kproto.client.groups.leader import compute_assignment, subscriptions_in
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription
@@ -98,7 +107,10 @@ class Coordinator:
         return self.model.now < self.away_until
 
     def tick(self) -> None:
-        """Expires sessions, and ends rebalances whose time is over."""
+        """Expires sessions and member ids, and completes the rebalance if it can.
+
+        Does nothing while the group moves to another coordinator.
+        """
         now = self.model.now
         if self.is_away:
             return
@@ -150,7 +162,7 @@ class Coordinator:
                 syncing("REBALANCE_IN_PROGRESS")
 
     def complete(self, *, is_late: bool = False) -> None:
-        """Completes the rebalance if all members have joined.
+        """Completes the rebalance if all members, also those with a pending id, have joined.
 
         If `is_late`, first removes the members that have not joined.
         """
@@ -316,7 +328,7 @@ class Simulated:
             self.model.at(next_at, self.pump)
 
     def done(self, transition_count: int, tell: Callable[[], object]) -> None:
-        """Completes a step unless it was cancelled."""
+        """Ends the current step and calls `tell`, unless the step was cancelled before."""
         if (
             self.is_dead
             or self.step is None
@@ -353,25 +365,25 @@ class Simulated:
                     its.on_assignment_applied(step, model.now)
 
                 later(self.processing_s(until) if revoked else 0.0, apply)
-            case Join(subscription=subscription):
+            case SendJoinGroup(subscription=subscription):
                 request = its.join_request(sorted(subscription.topics), self.owned)
                 self.send(
                     transition_count,
                     lambda reply: model.coordinator.join(request, reply),
                     its.on_join_response,
                 )
-            case Sync(request=sync):
+            case SendSyncGroup(request=sync):
                 self.send(
                     transition_count,
                     lambda reply: model.coordinator.sync(sync, reply),
                     its.on_sync_response,
                 )
-            case Lead(members=members, assignor=assignor):
+            case ComputeAssignment(members=members, assignor=assignor):
                 member_data = subscriptions_in(members)
                 topics = {"t": [frozenset[str]()] * model.partitions}
                 found = compute_assignment(assignor, topics, member_data.members)
                 later(model.chance.choice((0.0, 0.3)), lambda: its.on_assignment_computed(found))
-            case Leave(member_id=member_id, until=until):
+            case SendLeaveGroup(member_id=member_id, until=until):
                 if model.gets_through(self):
                     model.coordinator.leave(member_id)
                     later(0.05, lambda: its.on_left(model.now))
@@ -379,7 +391,7 @@ class Simulated:
                     later(until - model.now, lambda: its.on_left(model.now))
 
     def processing_s(self, until: float) -> float:
-        """Returns for how many seconds the handler processes its records."""
+        """Draws how many seconds the handler still processes records, at most until `until`."""
         most = max(0.0, until - self.model.now)
         return min(most, self.model.chance.choice((0.0, 0.0, 0.5, 5.0, 60.0)))
 
@@ -478,7 +490,7 @@ class Model:
         return [each for each in self.members if not each.is_dead]
 
     def play(self) -> None:
-        """Runs two minutes with failures, and then until the group is stable."""
+        """Runs two minutes with failures, then a time without failures; checks the stable group."""
         before = random.getstate()
         random.seed(self.seed)  # jitter of backoffs
         try:
@@ -508,7 +520,7 @@ class Model:
         self.now = end
 
     def happen(self) -> None:
-        """Starts one random event and schedules the next."""
+        """Starts one random event and schedules the next; does nothing after 110 s."""
         if self.now > 110.0:
             return
         kinds: Mapping[str, Callable[[], None]] = {
@@ -576,7 +588,10 @@ class Model:
                 member.pump()
 
     def check_rest(self) -> None:
-        """Checks that all partitions are owned and all members are stable."""
+        """Checks that all members are stable in one generation and share all partitions evenly.
+
+        Ignores members that failed; does nothing if no other member is left.
+        """
         members = [each for each in self.alive if each.its.phase is not Phase.FATAL]
         if not members:
             return

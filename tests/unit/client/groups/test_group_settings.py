@@ -82,7 +82,7 @@ def test_missing_group_is_not_live_and_unauthorized_group_raises() -> None:
     gone = DescribedGroup(group_id="g", error_code=code, group_state="Dead")
     assert not is_live_classic(DescribeGroupsResponse(groups=[gone]), "g")
     gone.error_code = code_of("GROUP_AUTHORIZATION_FAILED")
-    with pytest.raises(BrokerResponseError, match="looking at group 'g'"):
+    with pytest.raises(BrokerResponseError, match="describing group 'g'"):
         is_live_classic(DescribeGroupsResponse(groups=[gone]), "g")
 
 

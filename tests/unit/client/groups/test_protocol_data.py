@@ -1,6 +1,6 @@
 """Tests the encoding of subscriptions and assignments.
 
-The bytes are those of Kafka, round trips, newer versions and malformed bytes.
+The tests use the bytes that Kafka wrote, random data, newer versions, and malformed bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests requests that several brokers must answer, and coordinators that move."""
+"""Tests requests to several brokers, time limits of requests, and coordinators that move."""
 
 from __future__ import annotations
 
@@ -103,6 +103,7 @@ async def test_list_without_a_broker_is_an_error() -> None:
 # --- Leaders ---
 
 
+@pytest.mark.slow
 async def test_offsets_are_requested_from_leaders_concurrently() -> None:
     async with two_brokers() as (one, two, client):
         logs = [ScriptedLog(one), ScriptedLog(two)]
@@ -305,7 +306,11 @@ async def test_deleted_topics_are_forgotten_by_a_full_refresh() -> None:
 async def coordinated(
     answer: Any, request: Any = HeartbeatRequest
 ) -> AsyncIterator[tuple[Client, list[int]]]:
-    """Yields a client and a list; its first element is the coordinator node of every group."""
+    """Yields a client of nodes 0 and 1, and a list with the node id of all groups' coordinator.
+
+    The coordinator is node 0 until the test changes the list's element. After that, node 0 answers
+    `request` with `answer`. Node 1 always answers with success.
+    """
     nodes = [0]
 
     def find(asked: ReceivedRequest) -> FindCoordinatorResponse:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from kproto import messages
 from kproto.client.metadata.fan_out import (
     SCALARS,
-    SPLITS,
-    Level,
-    Split,
+    SPLIT_RULES,
+    KeyedListField,
+    SplitRule,
     merged,
     request_elements,
     response_elements,
@@ -73,7 +73,7 @@ def response_of(name: str) -> Any:
     return getattr(messages, name.removesuffix("Request") + "Response")
 
 
-# --- The table SPLITS ---
+# --- The table SPLIT_RULES ---
 
 
 def test_table_has_exactly_the_requests_for_several_brokers() -> None:
@@ -90,12 +90,12 @@ def test_table_has_exactly_the_requests_for_several_brokers() -> None:
                 wanted.add(name)
         elif route in SEVERAL_BROKERS:
             wanted.add(name)
-    assert set(SPLITS) == wanted
+    assert set(SPLIT_RULES) == wanted
 
 
-@pytest.mark.parametrize("name", SPLITS)
+@pytest.mark.parametrize("name", SPLIT_RULES)
 def test_paths_exist_in_the_messages(name: str) -> None:
-    row = SPLITS[name]
+    row = SPLIT_RULES[name]
     check_path(getattr(messages, name)._definition(), row.request_levels)
     check_path(response_of(name)._definition(), row.response_levels)
     below = len(row.request_levels) - len(row.response_levels)
@@ -110,7 +110,7 @@ def snake(name: str) -> str:
     return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
 
 
-def check_path(definition: Any, levels: tuple[Level, ...]) -> None:
+def check_path(definition: Any, levels: tuple[KeyedListField, ...]) -> None:
     fields = definition.fields
     for level in levels:
         found = {snake(field.name): field for field in fields}
@@ -128,10 +128,10 @@ def common(definition: Any, name: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    "name", [n for n, route in ROUTES.items() if n in SPLITS or route is Route.EVERY_BROKER]
+    "name", [n for n, route in ROUTES.items() if n in SPLIT_RULES or route is Route.EVERY_BROKER]
 )
 def test_merge_of_every_other_response_field_is_defined(name: str) -> None:
-    row = SPLITS.get(name)
+    row = SPLIT_RULES.get(name)
     for field in response_of(name)._definition().fields:
         own = row is not None and snake(field.name) == row.response_levels[0].field
         assert own or snake(field.name) in SCALARS or field.is_array, field.name
@@ -173,12 +173,12 @@ def deleted(request: DeleteRecordsRequest, throttle: int = 0) -> DeleteRecordsRe
     )
 
 
-def tps(message: Any, row: Split) -> list[tuple[str, int]]:
+def tps(message: Any, row: SplitRule) -> list[tuple[str, int]]:
     elements = request_elements(message, row) or response_elements(message, row)
     return [(topic.name, part.partition_index) for topic, part in elements]
 
 
-DELETE = SPLITS["DeleteRecordsRequest"]
+DELETE = SPLIT_RULES["DeleteRecordsRequest"]
 
 
 def test_request_for_one_broker_is_its_own_piece() -> None:
@@ -210,7 +210,7 @@ def test_topic_without_partitions_is_in_the_first_piece() -> None:
             TopicRequest(name="empty"),
         ]
     )
-    pieces = split(request, SPLITS["DescribeProducersRequest"], [(1,), (2,)])
+    pieces = split(request, SPLIT_RULES["DescribeProducersRequest"], [(1,), (2,)])
     assert [topic.name for topic in pieces[1].topics] == ["a", "empty"]
     assert [topic.name for topic in pieces[2].topics] == ["a"]
 
@@ -218,14 +218,14 @@ def test_topic_without_partitions_is_in_the_first_piece() -> None:
 def test_request_of_a_session_is_not_split() -> None:
     parts = [FetchPartition(partition=at) for at in (0, 1)]
     request = FetchRequest(session_epoch=0, topics=[FetchTopic(topic="a", partitions=parts)])
-    row = SPLITS["FetchRequest"]
+    row = SPLIT_RULES["FetchRequest"]
     assert split(request, row, [(1,), (1,)]) == {1: request}
     with pytest.raises(ConfigurationError, match="for a fetch session"):
         split(request, row, [(1,), (2,)])
     request.session_epoch = -1
     assert len(split(request, row, [(1,), (2,)])) == 2
     with pytest.raises(ConfigurationError, match="share session"):
-        split(ShareAcknowledgeRequest(), SPLITS["ShareAcknowledgeRequest"], [])
+        split(ShareAcknowledgeRequest(), SPLIT_RULES["ShareAcknowledgeRequest"], [])
 
 
 # --- Responses ---
@@ -249,7 +249,7 @@ def test_merged_response_has_the_order_of_the_request(data: st.DataObject) -> No
 
 def test_merged_groups_keep_their_order_and_unrequested_ones_come_last() -> None:
     request = DescribeGroupsRequest(groups=["a", "b", "c", "b"])
-    row = SPLITS["DescribeGroupsRequest"]
+    row = SPLIT_RULES["DescribeGroupsRequest"]
     pieces = split(request, row, [(1,), (2,), (1,), (2,)])
     assert [piece.groups for piece in pieces.values()] == [["a", "c"], ["b", "b"]]
     one = described("c", "other", "a")
@@ -263,7 +263,7 @@ def described(*groups: str) -> DescribeGroupsResponse:
 
 
 def test_resources_are_distinguished_by_type_and_name() -> None:
-    row = SPLITS["DescribeConfigsRequest"]
+    row = SPLIT_RULES["DescribeConfigsRequest"]
     kinds = [(4, "1"), (2, "1"), (4, "2")]
     request = DescribeConfigsRequest(
         resources=[DescribeConfigsResource(resource_type=t, resource_name=n) for t, n in kinds]
@@ -286,7 +286,7 @@ def test_resources_are_distinguished_by_type_and_name() -> None:
 def test_topics_by_name_and_by_id_are_merged() -> None:
     """Brokers may answer with different versions; the newer versions have topic ids only."""
     topic_id = Uuid(bytes(15) + b"7")
-    row = SPLITS["ProduceRequest"]
+    row = SPLIT_RULES["ProduceRequest"]
     parts = [PartitionProduceData(index=at) for at in (0, 1)]
     request = ProduceRequest(
         topic_data=[TopicProduceData(name="a", topic_id=topic_id, partition_data=parts)]
@@ -316,7 +316,7 @@ def test_topics_by_name_and_by_id_are_merged() -> None:
 
 
 def test_results_of_each_replica_are_merged() -> None:
-    row = SPLITS["AlterReplicaLogDirsRequest"]
+    row = SPLIT_RULES["AlterReplicaLogDirsRequest"]
     request = AlterReplicaLogDirsRequest(
         dirs=[
             AlterReplicaLogDir(
@@ -363,7 +363,7 @@ def test_responses_of_every_broker_are_merged() -> None:
     assert [state.transactional_id for state in whole.transaction_states] == ["a", "b"]
 
 
-@pytest.mark.parametrize("name", SPLITS)
+@pytest.mark.parametrize("name", SPLIT_RULES)
 def test_empty_request_has_no_elements(name: str) -> None:
     request: Struct = getattr(messages, name)()
-    assert request_elements(request, SPLITS[name]) == []  # type: ignore[arg-type]  # a request
+    assert request_elements(request, SPLIT_RULES[name]) == []  # type: ignore[arg-type]  # a request

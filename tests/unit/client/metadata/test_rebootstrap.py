@@ -1,4 +1,4 @@
-"""Tests that the client returns to the bootstrap servers when no known broker answers."""
+"""Tests when the client returns to the bootstrap servers (KIP-899, KIP-1102)."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ async def test_client_rebootstraps_without_metadata_for_too_long(
             await vip.start_again()
             await client.refresh([])
             assert client.cluster.cluster_id == "second"
-    assert "no metadata came for 300000 ms" in caplog.text
+    assert "no metadata arrived for 300000 ms" in caplog.text
     assert "the cluster has id second, and had first" in caplog.text
 
 

@@ -182,7 +182,7 @@ async def test_lost_leader_is_found_by_the_next_call() -> None:
         with pytest.raises(BrokerConnectionError) as failed:
             await client.request(request)
         (note,) = failed.value.__notes__
-        assert note.startswith("that was broker 1 of 3; those that answered: 0, 2")
+        assert note.startswith("the error is of broker 1; 2 of 3 brokers answered: 0, 2")
         answers = await client.request_by_broker(request)
         assert [(each.broker, type(each.error)) for each in answers] == [
             (0, type(None)),
@@ -281,7 +281,7 @@ async def test_unknown_topic_ids_are_requested_by_id() -> None:
         await client.request(request)
         assert cluster.asked_for()[2:] == [[""]]  # only the id that no broker has
         session = FetchRequest(session_id=5, session_epoch=3)
-        with pytest.raises(ConfigurationError, match="name it with broker="):
+        with pytest.raises(ConfigurationError, match="pass its node id as broker="):
             await client.request(session)
         await client.request(session, broker=2)
 

@@ -59,7 +59,8 @@ def test_request_about_a_group_or_transaction_goes_to_its_coordinator() -> None:
     """A request with a group id goes to the group coordinator.
 
     Exceptions are AddOffsetsToTxn, ShareFetch, ShareAcknowledge, and requests about share group
-    state.
+    state. A request with a transactional id but no group id goes to the transaction coordinator,
+    except Produce.
     """
     others = {
         "AddOffsetsToTxnRequest": Route.TRANSACTION_COORDINATOR,

@@ -1,4 +1,4 @@
-"""Tests host names with several addresses; an address without an answer delays no other."""
+"""Tests host names with several addresses; a silent address delays the next only briefly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ import pytest
 from kproto.client import ClientSettings
 from kproto.client.network import addresses
 from kproto.client.network import handshake as opening
-from kproto.client.network.addresses import Target, Targets, alternate_families, resolve_host
+from kproto.client.network.addresses import (
+    HostAddresses,
+    SocketAddress,
+    alternate_families,
+    resolve_host,
+)
 from kproto.client.network.connection import BrokerConnection
 from kproto.client.network.node_state import NodeState
 from kproto.client.settings import Address
@@ -21,9 +26,9 @@ from kproto.wire.errors import BrokerConnectionError, ProtocolError, RequestTime
 from tests.unit.client.scripted_broker import ScriptedBroker
 
 
-def at(ip: str, port: int = 1) -> Target:
+def at(ip: str, port: int = 1) -> SocketAddress:
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET
-    return Target(family, (ip, port))
+    return SocketAddress(family, (ip, port))
 
 
 def test_address_families_alternate_without_duplicates() -> None:
@@ -67,9 +72,9 @@ def silent() -> Iterator[int]:
             each.close()
 
 
-def names(monkeypatch: pytest.MonkeyPatch, *targets: Target) -> None:
-    async def looked_up(address: Address) -> list[Target]:
-        return list(targets)
+def names(monkeypatch: pytest.MonkeyPatch, *addresses: SocketAddress) -> None:
+    async def looked_up(address: Address) -> list[SocketAddress]:
+        return list(addresses)
 
     monkeypatch.setattr(opening, "resolve_host", looked_up)
 
@@ -89,10 +94,11 @@ async def test_silent_address_delays_the_next_only_briefly(
         begun = asyncio.get_running_loop().time()
         connection = await opened(connect_timeout_ms=15_000)
         assert asyncio.get_running_loop().time() - begun < 5
-        assert connection.target == at("127.0.0.1", broker.port)
+        assert connection.socket_address == at("127.0.0.1", broker.port)
         await connection.close()
 
 
+@pytest.mark.slow
 async def test_error_lists_all_failed_addresses(
     monkeypatch: pytest.MonkeyPatch, silent: int
 ) -> None:
@@ -108,7 +114,7 @@ async def test_refusing_address_is_skipped(monkeypatch: pytest.MonkeyPatch) -> N
     async with ScriptedBroker() as broker:
         names(monkeypatch, at("127.0.0.8", 1), at("127.0.0.1", broker.port))
         connection = await opened()
-        assert connection.target == at("127.0.0.1", broker.port)
+        assert connection.socket_address == at("127.0.0.1", broker.port)
         await connection.close()
 
 
@@ -121,7 +127,7 @@ async def test_address_without_a_broker_is_skipped(monkeypatch: pytest.MonkeyPat
     async with other, ScriptedBroker() as broker:
         names(monkeypatch, at("127.0.0.8", port), at("127.0.0.1", broker.port))
         connection = await opened()
-        assert connection.target == at("127.0.0.1", broker.port)
+        assert connection.socket_address == at("127.0.0.1", broker.port)
         await connection.close()
 
 
@@ -137,7 +143,7 @@ async def test_silent_peer_leaves_time_for_other_addresses(
     async with other, ScriptedBroker() as broker:
         names(monkeypatch, at("127.0.0.8", port), at("127.0.0.1", broker.port))
         connection = await opened(connect_timeout_ms=600)
-        assert connection.target == at("127.0.0.1", broker.port)
+        assert connection.socket_address == at("127.0.0.1", broker.port)
         await connection.close()
 
 
@@ -150,7 +156,7 @@ async def test_attempt_after_a_failure_starts_with_another_address(
         node_state = NodeState(settings)
         node_state.failed(BrokerConnectionError("lost"), 0.0, 0.5, "127.0.0.2")
         connection = await BrokerConnection.open(NAME, settings, node_state=node_state)
-        assert connection.target == at("127.0.0.1", broker.port)
+        assert connection.socket_address == at("127.0.0.1", broker.port)
         await connection.close()
 
 
@@ -163,10 +169,10 @@ async def test_attempt_after_a_failure_starts_with_another_address(
     ],
 )
 def test_several_failures_become_one_error(errors: list[Any], kind: type[Exception]) -> None:
-    targets = Targets(NAME, [])
+    addresses = HostAddresses(NAME, [])
     for number, error in enumerate(errors):
-        targets.add_failure(at(f"10.0.0.{number}"), error)
-    failure = targets.combined_error()
+        addresses.add_failure(at(f"10.0.0.{number}"), error)
+    failure = addresses.combined_error()
     assert type(failure) is kind
     assert f"10.0.0.0: {errors[0]}; 10.0.0.1: {errors[1]}" in str(failure)
 
@@ -177,16 +183,16 @@ async def test_slower_address_is_kept_for_later_attempts(
     """The second address connects before the first one, which remains for later attempts."""
     made: list[socket.socket] = []
 
-    async def connected(target: Target) -> socket.socket:
-        if target.ip == "slow":
+    async def connected(socket_address: SocketAddress) -> socket.socket:
+        if socket_address.ip == "slow":
             await asyncio.sleep(60)
         made.append(socket.socket())
         return made[-1]
 
     monkeypatch.setattr(addresses, "_connected", connected)
     monkeypatch.setattr(addresses, "NEXT_ADDRESS_S", 0.01)
-    targets = Targets(NAME, [at("slow"), at("quick")])
-    found, target = await targets.connect(SYSTEM_CLOCK)
-    assert target.ip == "quick"
-    assert [each.ip for each in targets.remaining] == ["slow"]
+    host_addresses = HostAddresses(NAME, [at("slow"), at("quick")])
+    found, socket_address = await host_addresses.connect(SYSTEM_CLOCK)
+    assert socket_address.ip == "quick"
+    assert [each.ip for each in host_addresses.remaining] == ["slow"]
     found.close()

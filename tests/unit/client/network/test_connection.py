@@ -1,4 +1,4 @@
-"""Tests one connection to sound and faulty peers; each fault raises its own error at once."""
+"""Tests one connection to correct and faulty peers; each fault raises its own error."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ async def test_broker_that_refuses_this_client_is_an_error() -> None:
     async with ScriptedBroker() as broker:
         broker.answers[ApiVersionsRequest] = lambda asked: ApiVersionsResponse(error_code=42)
         error = await refused(Address("127.0.0.1", broker.port))
-        assert "error code 42; the broker does not take this client" in str(error)
+        assert "error code 42; the broker does not accept this client" in str(error)
 
 
 # --- Peers that are no Kafka brokers ---
@@ -287,8 +287,9 @@ async def test_requests_in_flight_are_limited() -> None:
     assert max(seen) == 3
 
 
+@pytest.mark.slow
 async def test_queued_request_does_not_time_out() -> None:
-    """The responses take 50 ms each: together, longer than the timeout of one request."""
+    """The responses take 50 ms each: together they take longer than the timeout of one request."""
     settings = ClientSettings(max_in_flight=2, request_timeout_ms=400)
 
     async def answer(asked: Any) -> MetadataResponse:

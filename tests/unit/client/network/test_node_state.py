@@ -1,4 +1,4 @@
-"""Tests when the client reconnects to a broker, by calculation only."""
+"""Tests when the client reconnects to a broker: the backoffs and the connect timeouts."""
 
 from __future__ import annotations
 

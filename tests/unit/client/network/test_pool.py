@@ -285,7 +285,7 @@ async def test_write_request_is_not_repeated() -> None:
 async def test_read_request_on_a_busy_connection_is_not_repeated() -> None:
     """Only requests on an idle connection are repeated.
 
-    Otherwise a broker that always closes would be asked for ever.
+    Otherwise a broker that always closes the connection would get the request again and again.
     """
     async with ScriptedBroker() as broker, pool_of() as pool:
         broker.answers[ListGroupsRequest] = hanging_up_once(ListGroupsResponse())

@@ -90,6 +90,8 @@ async def test_wrong_server_signature_is_an_error() -> None:
 
 
 class Impostor:
+    """The server side of SCRAM-SHA-256 with a wrong server signature."""
+
     mechanism = "SCRAM-SHA-256"
     username = None
 
@@ -104,7 +106,7 @@ class Impostor:
 
 
 class Own:
-    """A custom SASL mechanism, which raises `fault` at the step `at`."""
+    """A custom SASL mechanism; `at` is the name of the method that raises `fault`."""
 
     mechanism = "OWN"
     readable = False

@@ -45,6 +45,7 @@ def ever_new(tokens: Iterator[str]) -> OAuthBearer:
     return OAuthBearer(lambda: next(tokens))
 
 
+@pytest.mark.slow
 async def test_reauthentication_loses_and_repeats_no_request() -> None:
     broker = SecuredBroker(mechanisms=("SCRAM-SHA-256",), lifetime_ms=100)
     sent = 0
@@ -65,6 +66,7 @@ async def test_reauthentication_loses_and_repeats_no_request() -> None:
                 assert order[at + 1 : at + 3] == ["SaslAuthenticateRequest"] * 2
 
 
+@pytest.mark.slow
 async def test_producer_works_through_reauthentications() -> None:
     broker = SecuredBroker({"t": 1}, mechanisms=("SCRAM-SHA-256",), lifetime_ms=100)
     async with broker:

@@ -1,6 +1,7 @@
 """Tests a client of a secured cluster.
 
-Every call raises a refusal at once, and no error or log text contains a secret.
+If the brokers refuse the client, every call raises the error at once. No error or log text contains
+a secret.
 """
 
 from __future__ import annotations
@@ -106,6 +107,8 @@ async def test_password_changed_during_use_raises(call: str) -> None:
 
 
 class Refusing:
+    """The server side of PLAIN that refuses each user."""
+
     mechanism = "PLAIN"
     done = False
     username = None

@@ -206,9 +206,9 @@ def new_tls_alone() -> ssl.SSLContext:
         ),
         (unknown_ca, TRUSTING, "comes from a CA that is not known; tls=Tls.ca="),
         (unknown_ca, True, "comes from a CA that is not known; tls=Tls.ca="),
-        (wants_certificate, TRUSTING, "asks for a client's certificate, and none is set"),
+        (wants_certificate, TRUSTING, "requires a client's certificate, and none is set"),
         (wants_certificate, shown_by(OTHER_CA), "not trust the CA of the client's certificate"),
-        (old_tls, new_tls_alone(), "it speaks no version of TLS that this client takes"),
+        (old_tls, new_tls_alone(), "it supports no version of TLS that this client accepts"),
         (None, TRUSTING, "the listener does not speak TLS; connect with tls=False"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
@@ -259,7 +259,7 @@ def sending_alerts(context: ssl.SSLContext) -> Iterator[Any]:
 
 @asynccontextmanager
 async def answering(answer: bytes) -> AsyncIterator[Any]:
-    """Yields a listener that answers any bytes with `answer`, and closes."""
+    """Yields a listener that answers any bytes with `answer`, and closes the connection."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
@@ -341,12 +341,12 @@ async def test_plaintext_to_a_tls_listener_that_closes_is_explained() -> None:
     async with SecuredBroker(tls=GOOD) as broker:
         error = await refused(broker)
     assert isinstance(error, BrokerConnectionError)
-    assert "does this listener want TLS (tls=True)?" in str(error)
+    assert "does this listener require TLS (tls=True)?" in str(error)
 
 
 async def test_missing_sasl_is_explained() -> None:
     async with SecuredBroker(mechanisms=("PLAIN",)) as broker, connected(broker) as connection:
-        with pytest.raises(BrokerConnectionError, match="does this listener want SASL"):
+        with pytest.raises(BrokerConnectionError, match="does this listener require SASL"):
             await connection.request(MetadataRequest())
 
 

@@ -223,7 +223,7 @@ async def test_response_received_while_the_loop_was_blocked_prevents_the_timeout
         correlation_id = connection._protocol.pending._waiting[0].correlation_id
         late = clock.monotonic() + 5
         monkeypatch.setattr(clock, "monotonic", lambda: late)
-        connection._in_flight._on_timer()  # the timer fires before the loop reads the response
+        connection._deadlines._on_timer()  # the timer fires before the loop reads the response
         assert outcomes == []
         body = MetadataResponse(cluster_id="late").encode(VERSION)
         answer = frame(correlation_id.to_bytes(4, "big") + b"\0", body)

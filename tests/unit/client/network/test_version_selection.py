@@ -1,6 +1,6 @@
 """Tests the version of a request.
 
-The client uses no version that lacks a field which the request sets.
+The client uses no version that lacks a field which the request sets, unless the field is ignorable.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ ID = Uuid(bytes(15) + b"\x01")
 async def cluster(
     **ranges: tuple[int, int],
 ) -> AsyncIterator[tuple[ScriptedBroker, Client]]:
-    """Yields a broker with these version ranges that answers each request of `REQUESTS`."""
+    """Yields a broker with these version ranges, and a client.
+
+    The broker answers each request of `REQUESTS`.
+    """
 
     def offered(asked: ReceivedRequest) -> ApiVersionsResponse:
         answer = api_versions()
@@ -142,7 +145,9 @@ async def test_error_names_fields_that_no_version_has_together(
 async def test_topic_id_is_refused_at_a_version_without_it() -> None:
     """Without its topic id, the request would name no topic."""
     async with cluster(offset_commit=(0, 9)) as (broker, client):
-        words = r"speak is 9, and its field topics\[0\]\.topic_id is set, which versions 10\+ have"
+        words = (
+            r"support is 9, and its field topics\[0\]\.topic_id is set, which versions 10\+ have"
+        )
         with pytest.raises(UnsupportedVersionError, match=words):
             await client.request(OffsetCommitRequest(group_id="g", topics=[BY_ID]), broker=0)
         assert broker.count(OffsetCommitRequest) == 0

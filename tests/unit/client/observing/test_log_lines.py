@@ -12,7 +12,7 @@ from kproto.broker import Broker
 from kproto.broker import Cluster as Brokers
 from kproto.broker.faults import Close, ErrorCode
 from kproto.client.metadata.cluster import Cluster, PartitionInfo, TopicInfo
-from kproto.client.metadata.cluster_changes import MAX_FORGOTTEN, MetadataChanges
+from kproto.client.metadata.cluster_changes import MAX_FORGOTTEN, MetadataChangeLogger
 from kproto.client.observing.log_lines import RetryLog, log
 from kproto.client.settings import Address
 from kproto.messages import MetadataRequest, ProduceRequest
@@ -144,7 +144,7 @@ async def test_fenced_producer_is_logged(caplog: pytest.LogCaptureFixture) -> No
 def cluster(
     leaders: tuple[int, ...] = (1,), topic_id: Uuid = FIRST, nodes: tuple[int, ...] = (1, 2)
 ) -> Cluster:
-    """Returns a cluster with topic t, led by these nodes."""
+    """Returns a cluster with topic t; `leaders` has the leader of each partition."""
     parts = {
         format_target: PartitionInfo(format_target, leader, 5 + leader, (1, 2), (1, 2))
         for format_target, leader in enumerate(leaders)
@@ -158,7 +158,7 @@ def cluster(
 
 
 def test_cluster_changes_are_reported() -> None:
-    changes = MetadataChanges()
+    changes = MetadataChangeLogger()
     assert changes.log_lines(cluster()) == []
     assert changes.log_lines(cluster()) == []
     assert changes.log_lines(cluster((2,))) == ["topic t: leaders moved: [0] from 1 to 2 (epoch 7)"]
@@ -187,7 +187,7 @@ def test_cluster_changes_are_reported() -> None:
 
 
 def test_number_of_remembered_former_topics_is_limited() -> None:
-    changes = MetadataChanges()
+    changes = MetadataChangeLogger()
     changes.log_lines(cluster())
     for number in range(3 * MAX_FORGOTTEN):
         now = cluster()
@@ -198,7 +198,7 @@ def test_number_of_remembered_former_topics_is_limited() -> None:
 
 
 def test_many_moved_leaders_are_reported_in_one_line() -> None:
-    changes = MetadataChanges()
+    changes = MetadataChangeLogger()
     changes.log_lines(cluster((1,) * 100))
     (line,) = changes.log_lines(cluster((2,) * 100))
     assert line.endswith("[4] from 1 to 2 (epoch 7) and 95 more")
@@ -244,11 +244,10 @@ async def test_closing_client_logs_no_retry(caplog: pytest.LogCaptureFixture) ->
             client = kproto.Client(broker.bootstrap)
             consumer = client.consumer("t")
             async with consumer:
-                reading = asyncio.ensure_future(anext(aiter(consumer)))
+                reading = asyncio.ensure_future(anext(aiter(consumer), None))
                 await asyncio.sleep(0.05)
                 await client.close()
-                with pytest.raises(kproto.ConfigurationError):
-                    await reading
+                assert await reading is None
     assert lines(caplog, logging.WARNING) == []
     assert client.metrics()["retries"] == {}
 

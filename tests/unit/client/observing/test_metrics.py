@@ -29,8 +29,8 @@ from kproto.messages.metadata_response import MetadataResponse
 from kproto.protocol.connection import ClientConnection
 from kproto.protocol.error_codes import code_of
 from kproto.testing.clock import ManualClock
-from tests.support.group_owner import made
 from tests.support.pages import page_text
+from tests.support.recording_listener import new_classic_member
 
 PAGE = page_text("docs/how-to/observability.md")
 HISTOGRAM = {"count", "sum", "buckets"}
@@ -59,7 +59,7 @@ def paths(metrics: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[s
 
 
 def lose_one_response(broker: Broker) -> None:
-    """Handles the next Produce request, and closes the connection instead of answering."""
+    """Makes the broker handle the next Produce request, but hang up instead of responding."""
     broker.control(lambda asked: Close(after_handling=True), request=ProduceRequest, times=1)
 
 
@@ -75,7 +75,7 @@ async def test_page_lists_the_metrics_of_a_run() -> None:
             await producer.send("t", b"v")
         async with client.consumer("t") as consumer:
             assert (await anext(aiter(consumer))).value == b"v"
-            made(client, GroupSettings("g"), "t")
+            new_classic_member(client, GroupSettings("g"), "t")
         async with client.consumer("t", group="g") as consumer:
             await consumer.run(_ends)
             metrics = client.metrics()
@@ -362,6 +362,7 @@ def test_number_of_counted_addresses_is_limited() -> None:
 
 
 @pytest.mark.parametrize("order", ["partition", "none"])
+@pytest.mark.slow
 async def test_run_counts_each_handled_record_at_once(order: Any) -> None:
     """The counter also rises between records of one list, which fast handlers process together."""
     async with Broker() as broker, kproto.Client(broker.bootstrap) as client:

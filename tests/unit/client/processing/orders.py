@@ -23,6 +23,8 @@ SETTINGS = kproto.ClientSettings(metadata_wait_ms=200, retry_backoff_ms=10)
 
 @dataclass
 class Orders:
+    """The broker with topic `orders`, a client, and the calls of the handler in `handled`."""
+
     broker: Broker
     client: Client
     handled: list[tuple[int, int]] = field(default_factory=list)
@@ -43,7 +45,7 @@ class Orders:
         return sum(1 for at, _ in self.handled if at == partition)
 
     async def committed(self, *partitions: int, topic: str = TOPIC) -> list[int | None]:
-        """Returns the committed offsets of the group, read by another consumer."""
+        """Returns the group's committed offset of each partition; None without a commit."""
         tps = [(topic, each) for each in partitions]
         async with self.client.consumer(tps, group="billing") as consumer:
             found = await consumer.committed(*tps)

@@ -53,7 +53,10 @@ def accumulator(
 def add(
     to: RecordAccumulator, count: int = 1, partition: int = 0, now: float = 0.0
 ) -> list[ProducerBatch]:
-    """Adds records so large that each needs a batch; returns the batch of each record."""
+    """Adds records with values of 70 bytes; returns the batch of each record.
+
+    With the default `batch_bytes` of 200, each record needs a batch of its own.
+    """
     SHOWN.now = now
     return [to.add("t", partition, None, sized(at, 70), (), 0)[0] for at in range(count)]
 
@@ -77,7 +80,7 @@ def plan(of: RecordAccumulator, now: float = 0.0, in_flight: int = 0) -> SendPla
 
 
 def take_all(of: RecordAccumulator, now: float = 0.0) -> list[ProducerBatch]:
-    """Takes all batches that can be sent at once, in order."""
+    """Takes all batches that node 0 can get now; returns them in the order of the requests."""
     taken: list[ProducerBatch] = []
     while queues := plan(of, now).requests.get(0):
         taken += [of.take(queue, 0) for queue in queues]

@@ -9,7 +9,7 @@ import pytest
 from kproto.client.producer.acks import Acks
 from kproto.client.producer.batch import Ack, ProducerBatch
 from kproto.client.producer.errors import DeliveryError
-from kproto.client.producer.record_validation import ProducerRecord
+from kproto.client.producer_record import ProducerRecord
 from kproto.records import GrowingBatch
 from kproto.wire.errors import KprotoError
 

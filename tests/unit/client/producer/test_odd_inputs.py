@@ -76,6 +76,7 @@ async def test_headers_of_an_iterator_survive_a_metadata_refresh() -> None:
         assert record.headers == [("a", b"1"), ("b", b"1")]
 
 
+@pytest.mark.slow
 async def test_timeout_names_the_earlier_call_and_not_the_buffer() -> None:
     def blocking() -> Iterator[bytes]:
         yield b"1"

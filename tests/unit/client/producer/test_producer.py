@@ -134,9 +134,9 @@ async def test_records_without_a_key_use_every_partition() -> None:
 
 
 async def test_partition_without_a_leader_blocks_no_other_partition() -> None:
-    """Records without a key go to other partitions.
+    """Records without a key go to the partitions that have a leader.
 
-    Records for this partition wait for a leader until the delivery timeout.
+    A record whose caller names the partition without a leader waits until the delivery timeout.
     """
     async with ScriptedBroker({"t": 3}) as broker, Client(broker.bootstrap, IMPATIENT) as client:
         Stored(broker)

@@ -224,12 +224,12 @@ async def test_unknown_topic_fails_the_send() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "partitions"), [("SingleBatchRequest", 1), ("produce_request", 2)]
+    ("name", "partitions"), [("ProduceRequestTemplate", 1), ("produce_request", 2)]
 )
 async def test_unexpected_exception_fails_the_send_and_is_reported(
     monkeypatch: pytest.MonkeyPatch, name: str, partitions: int
 ) -> None:
-    """A bug in the client must be logged, and must not leave a call waiting for ever."""
+    """A bug in the client must be logged, and must not leave a call waiting forever."""
     faults: list[dict[str, Any]] = []
 
     def broken(*args: Any, **kwargs: Any) -> bytes:
@@ -269,7 +269,7 @@ async def test_refused_connection_is_retried_until_the_delivery_timeout() -> Non
 
 @pytest.mark.parametrize("silent_request", [MetadataRequest, ProduceRequest, InitProducerIdRequest])
 async def test_silent_broker_fails_the_send_at_the_delivery_timeout(silent_request: Any) -> None:
-    """The request timeout is more than ten times as long."""
+    """The request timeout is more than ten times as long as the delivery timeout."""
     clock = ManualClock()
     settings = ClientSettings(delivery_timeout_ms=3_000, request_timeout_ms=40_000)
     async with (
@@ -402,15 +402,15 @@ async def test_flush_waits_for_earlier_records_only() -> None:
         await asyncio.gather(second, closing, return_exceptions=True)
 
 
-async def test_closed_client_fails_waiting_sends_at_once() -> None:
+async def test_client_closed_without_time_fails_waiting_sends_at_once() -> None:
     async with ScriptedBroker({"t": 1}) as broker:
         silent(broker)
         client = Client(broker.bootstrap)
         producer = client.producer()
         sending = asyncio.create_task(producer.send("t", b"kept"))
         await broker.until(lambda: broker.count(ProduceRequest) == 1)
-        await client.close()
-        with pytest.raises(DeliveryError, match="the client is closed"):
+        await client.close(timeout_ms=0)
+        with pytest.raises(DeliveryError, match="the producer was closed before that"):
             await sending
         await producer.close()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kproto.client.core.retry import Remedy, remedy_of_code
 from kproto.client.producer.batch import ProducerBatch
 from kproto.client.producer.requests import (
-    SingleBatchRequest,
+    ProduceRequestTemplate,
     highest_produce_version,
     partition_responses,
     produce_error,
@@ -117,7 +117,7 @@ async def test_single_produce_has_the_bytes_of_the_message(version: int, size: i
     batch = ProducerBatch("topic é", 7, asyncio.get_running_loop().create_future(), GrowingBatch())
     batch.data = bytes(size)
     request = produce_request([batch], {"topic é": ID}, 1234)
-    single = SingleBatchRequest("topic é", 7, ID, 1234, version)
+    single = ProduceRequestTemplate("topic é", 7, ID, 1234, version)
     for _ in range(2):
         assert b"".join(single.encode(batch.data)) == request.encode(version)
 
@@ -132,7 +132,7 @@ async def test_single_produce_has_the_bytes_of_the_message(version: int, size: i
 def test_single_produce_encodes_any_topic(
     topic: str, partition: int, topic_id: bytes, records: bytes, version: int
 ) -> None:
-    single = SingleBatchRequest(topic, partition, Uuid(topic_id), 5, version)
+    single = ProduceRequestTemplate(topic, partition, Uuid(topic_id), 5, version)
     message = ProduceRequest.decode(b"".join(single.encode(records)), version)
     ((part,),) = (each.partition_data for each in message.topic_data)
     assert (part.index, part.records, message.timeout_ms) == (partition, records, 5)

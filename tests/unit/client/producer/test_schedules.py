@@ -1,6 +1,7 @@
 """Tests the producer with random schedules against a model of a partition leader (KIP-98).
 
-Each acknowledged record is stored once and in order, whichever messages are lost or refused.
+Each acknowledged record is stored in order, whichever messages are lost or refused. With
+idempotence it is stored once.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ from tests.unit.client.producer.accumulators import (
 
 @dataclass
 class Leader:
-    """Checks epochs and sequence numbers as a partition leader does, with the last five batches."""
+    """Checks epochs and sequence numbers as a partition leader does.
+
+    Recognizes duplicates of the last five batches of a producer id.
+    """
 
     most_records: int = 100
     stored: list[bytes | None] = field(default_factory=list)
@@ -58,7 +62,10 @@ class Leader:
 
 
 class Sent(NamedTuple):
-    """The bytes of a batch as it was sent; the producer may renumber the batch meanwhile."""
+    """The producer id, sequence number and values that a batch had when it was sent.
+
+    The producer may renumber the batch later.
+    """
 
     identity: ProducerIdAndEpoch
     sequence: int
@@ -147,7 +154,11 @@ def answer(
     chance: random.Random,
     fault_rate: float,
 ) -> list[tuple[ProducerBatch, KprotoError | None]]:
-    """Chooses the result of the oldest request; a lost connection loses all requests in flight."""
+    """Draws a fault, and answers the oldest batch in `sent`; removes it from `sent`.
+
+    If the fault loses the connection, all batches in `sent` fail. Returns each answered batch with
+    its error or None. `delayed` gets copies of batches that reach the leader later.
+    """
     fault = chance.choice(FAULTS) if chance.random() < fault_rate else "none"
     if fault == "delayed" and delayed is not None:
         delayed += [written[batch] for batch in sent]

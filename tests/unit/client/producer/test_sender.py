@@ -119,7 +119,7 @@ async def test_order_is_kept_when_connections_with_several_requests_are_lost() -
 
 
 class Sequenced:
-    """Stores batches in sequence, recognizes the last five, and refuses others (KIP-98)."""
+    """Stores batches in sequence, reports duplicates of the last five, refuses others (KIP-98)."""
 
     def __init__(self, broker: ScriptedBroker, log: dict[tuple[int, int], Any]) -> None:
         self.values: list[bytes | None] = []
@@ -460,7 +460,7 @@ async def test_wait_for_buffer_space_ends_at_the_delivery_timeout() -> None:
         await clock.advance(2_999)
         assert not sending.done()
         await clock.advance(1)
-        with pytest.raises(DeliveryError, match="no room for it within 3000 ms") as raised:
+        with pytest.raises(DeliveryError, match="the buffer was full for 3000 ms") as raised:
             await sending
         assert raised.value.records[0].value == b"kept"
         await producer.close()

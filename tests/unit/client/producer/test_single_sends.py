@@ -1,6 +1,6 @@
 """Tests the fast path of `send`.
 
-It writes a single record to the socket at once if no earlier record is waiting.
+The fast path writes a single record to the socket at once if no earlier record is waiting.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ async def test_internal_error_is_reported_to_the_loop_and_fails_the_send(
             await producer.send("t", b"first")
             monkeypatch.setattr(sender_module, "partition_responses", broken)
             with pytest.raises(
-                DeliveryError, match="a fault of its own: ZeroDivisionError"
+                DeliveryError, match="an internal error before that: ZeroDivisionError"
             ) as raised:
                 await producer.send("t", b"second")
             assert [record.value for record in raised.value.records] == [b"second"]

@@ -113,7 +113,10 @@ def test_native_values_keep_their_type_and_datetimes_become_text() -> None:
         ),
         (
             {**BASE, "subject": "a\nb"},
-            'subject: "a\\nb" holds U+000A, which a String may not (CloudEvents 1.0 "String")',
+            (
+                'subject: "a\\nb" has U+000A, which is not allowed in a String '
+                '(CloudEvents 1.0 "String")'
+            ),
         ),
         (
             {**BASE, "Zone": "x"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from re import _constants, _parser  # type: ignore[attr-defined]  # what an expression is made of
+from re import _constants, _parser  # type: ignore[attr-defined]  # the parts of a parsed pattern
 from typing import Any
 
 import pytest
@@ -57,9 +57,9 @@ SEPARATORS = [(",", ":"), (", ", ": "), (",\n", ":"), (" , ", " : ")]
 
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
-    """Draws the members of an event, usually with all required members.
+    """Draws the members of an event, in most cases with all required members.
 
-    Usually at most one value is wrong.
+    In most cases no value, or only one, is wrong.
     """
     base = draw(st.sampled_from([BASE, BASE, {**BASE, "specversion": "0.3"}, OLD]))
     names = draw(st.permutations([*base, *draw(st.lists(st.sampled_from([*MORE]), max_size=3))]))
@@ -117,7 +117,7 @@ def outcome(document: bytes | str) -> object:
 
 
 def alike(documents: list[bytes]) -> None:
-    """Checks that each document has the same outcome after any other documents, and repeatedly."""
+    """Checks that each document is read equally alone, repeatedly and after the other documents."""
     expected = []
     for each in documents:
         forget()

@@ -71,8 +71,8 @@ def test_headers_in_another_case_are_not_copied_to_another_mode() -> None:
     lenient = to_kafka(event_of(record, profile=LENIENT), "binary")
     assert lenient.headers[4:] == (("x", b""),)
     assert event_of(lenient, profile=LENIENT).attributes == event_of(lenient).attributes
-    # A strict reader ignores a header in another case. After a conversion to the other mode, a
-    # lenient reader would treat this header as one of the event's headers.
+    # A strict reader ignores a header in another case. The conversion to the other mode omits the
+    # header, because a lenient reader would treat it as one of the event's headers.
     theirs = event_of(record, mode="structured")
     assert to_kafka(theirs) == record
     assert to_kafka(theirs, "binary") == lenient
@@ -107,7 +107,7 @@ def test_headers_in_another_case_are_not_copied_to_another_mode() -> None:
         (
             [("ce_x", b"a\x00")],
             (
-                'ce_x: "a\\x00" holds U+0000, which a String may not '
+                'ce_x: "a\\x00" has U+0000, which is not allowed in a String '
                 '(Kafka binding 3.2.3, CloudEvents 1.0 "String")'
             ),
         ),

@@ -52,7 +52,8 @@ def test_headers_of_the_caller_are_added() -> None:
     assert record.headers[-2:] == (("trace", b"1"), ("trace", None))
     read = to_kafka(event_of(BINARY), headers=[("trace", b"1")])
     assert read.headers == (*BINARY.headers, ("trace", b"1"))
-    # Upper case, too: a lenient reader would treat the header as an attribute or as the mode.
+    # Names with capitals are refused, too: a lenient reader would treat such a header as an
+    # attribute or as the mode.
     for name in ("ce_id", "content-type", "CE_foo", "Ce_id", "Content-Type"):
         with pytest.raises(CloudEventError, match=f"{name}: the header belongs to the event"):
             to_kafka(EVENT, headers=[(name, b"x")])
@@ -76,5 +77,7 @@ def test_the_partition_key_of_an_event_with_a_map_of_extensions() -> None:
     "wrong", ["text", b"", None, 5, InvalidEvent(BINARY, CloudEventError("x"))]
 )
 def test_other_objects_than_events_are_not_written(wrong: Any) -> None:
-    with pytest.raises(CloudEventError, match=f"{type(wrong).__name__} is no event to be written"):
+    with pytest.raises(
+        CloudEventError, match=f"{type(wrong).__name__} cannot be written as an event"
+    ):
         to_kafka(wrong)

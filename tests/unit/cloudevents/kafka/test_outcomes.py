@@ -60,7 +60,7 @@ def test_a_tombstone_is_not_an_event_without_data() -> None:
 
 @pytest.mark.parametrize("mode", ["structured", "binary"])
 def test_a_tombstone_is_recognized_in_every_mode(mode: Mode) -> None:
-    """A compacted topic with a message format without headers has such tombstones."""
+    """Messages of magic 0 and 1 have no headers, so their tombstones have no content type."""
     tombstone = from_kafka(b"k", None, mode=mode)
     assert isinstance(tombstone, NotAnEvent)
     assert tombstone.tombstone

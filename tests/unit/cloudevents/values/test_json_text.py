@@ -1,4 +1,4 @@
-"""Tests the cached JSON encoder: its output equals that of Python's `json.dumps`."""
+"""Tests the cached JSON encoder: its output and its errors equal those of the slower encoder."""
 
 from __future__ import annotations
 

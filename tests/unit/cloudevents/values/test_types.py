@@ -179,6 +179,7 @@ def test_long_texts_are_checked_in_reasonable_time(name: str, piece: str) -> Non
         ce_types.TYPES[name].quick(piece * 5_000 + end)
 
 
+@pytest.mark.slow
 def test_every_disallowed_code_point_of_a_string() -> None:
     fault = ce_types.STRING.fault
     refused = {code for code in range(0x110000) if fault(chr(code))}

@@ -135,15 +135,17 @@ def test_a_string_of_a_type_that_is_no_text_is_kept_and_not_guessed_at() -> None
         lambda: read.json(),
         lambda: read.to_version("1.0"),
     ):
-        with pytest.raises(CloudEventError, match="the string is text, or Base64 of bytes"):
+        with pytest.raises(
+            CloudEventError, match="the string is either text or the Base64 of bytes"
+        ):
             refused()
     assert to_kafka(read.replace(data=b"\x00\x01"), "binary").value == b"\x00\x01"
     assert to_kafka(read.replace(data=read.data), "binary").value == b"AAE="
     # Changing specversion instead of converting does not help either.
     moved = read.replace(specversion="1.0", contenttype=None, datacontenttype="a/b")
-    with pytest.raises(CloudEventError, match="the string is text, or Base64 of bytes"):
+    with pytest.raises(CloudEventError, match="the string is either text or the Base64 of bytes"):
         to_json(moved)
-    # 0.1 does not mark Base64 either, so that the string is kept.
+    # 0.1 does not mark Base64 either, so the string is kept.
     assert read.to_version("0.1").data == "AAE="
 
 
@@ -188,7 +190,7 @@ def test_the_member_that_data_becomes(content_type: str | None, data: Any, membe
     ],
 )
 def test_bytes_that_would_be_read_as_something_else(content_type: str | None, data: bytes) -> None:
-    with pytest.raises(CloudEventError, match=r"no mark for Base64.*CloudEvents 0\.2"):
+    with pytest.raises(CloudEventError, match=r"cannot mark Base64.*CloudEvents 0\.2"):
         to_json(event(contenttype=content_type, data=data))
     assert to_kafka(event(contenttype=content_type, data=data), "binary").value == data
 

@@ -132,7 +132,9 @@ def test_data_must_agree_with_its_encoding_attribute() -> None:
     encoded = base.replace(datacontentencoding="base64", data=bytearray(b"ab"))
     assert encoded.data == b"ab"
     assert to_json(encoded).endswith(b'"datacontentencoding":"base64","data":"YWI="}')
-    with pytest.raises(CloudEventError, match="says Base64: pass bytes, or unset the attribute"):
+    with pytest.raises(
+        CloudEventError, match="declares Base64: pass bytes, or unset the attribute"
+    ):
         encoded.replace(data={"a": 1})
     without_data = encoded.replace(data=None)
     assert from_json(to_json(without_data)) == without_data

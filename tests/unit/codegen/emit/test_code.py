@@ -1,4 +1,4 @@
-"""Tests generated code as data: conditions and their opposites, and chains of version tests."""
+"""Tests `emit.code`, generated code as data: opposite conditions, if/elif chains on the version."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ EVERY = Versions(0, 5)
 
 
 def of(*blocks: Code) -> Layouts:
-    """Returns layouts of one version each; the last one extends to the end of EVERY."""
+    """Returns layouts: block i is for version i, and the last block also for later versions.
+
+    The highest version is `EVERY.highest`.
+    """
     last = len(blocks) - 1
     return [
         (Versions(version, EVERY.highest if version == last else version), block)
@@ -33,7 +36,7 @@ def of(*blocks: Code) -> Layouts:
 
 
 def steps(code: Code, version: int) -> list[str]:
-    """Returns the names that the code calls in one version."""
+    """Executes the code in one version; returns the names that it calls, in order."""
     done: list[str] = []
     names = {name: (lambda name=name: done.append(name)) for name in "abcxy"}
     source = "\n".join(lines(code))
@@ -92,6 +95,7 @@ BLOCKS: tuple[Code, ...] = (
 )
 
 
+@pytest.mark.slow
 def test_a_chain_runs_the_code_of_each_version() -> None:
     for blocks in product(BLOCKS, repeat=3):
         layouts = of(*blocks)

@@ -48,7 +48,7 @@ def test_every_kafka_module_names_its_style_and_existing_files() -> None:
         assert style.startswith("# Style: branches") == (name not in DATA_PATH)
         files = made_from(file)
         assert files == [line.removeprefix("#   ") for line in (newest, *older)]
-        # each version part has one digit, so that a text sort puts the newest first
+        # each part of a release's version has one digit, so a text sort orders the releases
         assert files == sorted(files, reverse=True)
         named.update(files)
     definitions = [
@@ -62,9 +62,9 @@ def test_every_kafka_module_names_its_style_and_existing_files() -> None:
 
 
 def test_a_head_names_the_files_of_its_message() -> None:
-    """A message may be in both releases, renumbered, or in one release only.
+    """A message may be in both releases, under two names, or in one release only.
 
-    Of the last message here, the newer release has no version any more.
+    Release 4.4.0 defines LeaderAndIsrRequest without a version, so the head omits that file.
     """
     assert made_from(MESSAGES / "fetch_response.py") == [
         "schemas/4.4.0/clients/FetchResponse.json",
@@ -100,7 +100,7 @@ def test_the_package_and_the_error_codes_name_the_releases() -> None:
 
 
 def test_a_package_of_own_messages_has_heads(tmp_path: Path) -> None:
-    """Only Kafka's data path messages get straight-line code, not a user's message of that name."""
+    """A user's FetchRequest gets code with branches; Kafka's gets straight-line code."""
     schemas = write_definitions(tmp_path / "far" / "mine", [message(name="FetchRequest")])
     assert generate(schemas, tmp_path / "own") == 0
     branching = "# Style: branches on the version where the layout changes."

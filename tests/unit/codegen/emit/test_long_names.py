@@ -1,4 +1,4 @@
-"""Tests names of every valid length: generated lines are wrapped where possible."""
+"""Tests long names in definitions: the generated package is imported, and messages round-trip."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ KINDS = ("bool", "int32", "float64", "string", "bytes", "uuid", "[]int8", "[]str
 
 
 def fields(name: str, *, tagged: bool = False, **more: Any) -> list[dict[str, Any]]:
-    """Returns a field of each type; the names differ from `name` in the last letter."""
+    """Returns a field of each type in `KINDS`, without records if `tagged`.
+
+    Each field name is `name` with another last letter.
+    """
     made = []
     for tag, kind in enumerate(KINDS[:-1] if tagged else KINDS):
         where: dict[str, Any] = {"taggedVersions": "1+", "tag": tag, "versions": "1+"}
@@ -25,7 +28,7 @@ def fields(name: str, *, tagged: bool = False, **more: Any) -> list[dict[str, An
 
 
 def definitions(name: str) -> list[dict[str, Any]]:
-    """Returns several messages with these fields, also in structs with long names."""
+    """Returns messages with the fields of `fields(name)`, and with structs called `name`."""
     every = fields(name, nullableVersions="1+")
     some = [entry for entry in every if entry["type"] in {"string", "bytes", "[]int8"}]
     inner = field("A", name, fields=fields(name), versions="1+", tag=0, taggedVersions="1+")
@@ -40,8 +43,8 @@ def definitions(name: str) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("letters", ["a", "Aa"])
-@pytest.mark.parametrize("length", rest_slow([66, 78, 120, *range(40, 120, 6)], 3, 8))
+@pytest.mark.parametrize("letters", rest_slow(["a", "Aa"], 0, 1))
+@pytest.mark.parametrize("length", rest_slow([66, 78, 120, *range(40, 120, 6)], 0, 3))
 @pytest.mark.slow
 def test_names_of_any_length(tmp_path: Path, length: int, letters: str) -> None:
     name = ("N" + letters * length)[: length - 1] + "z"

@@ -1,4 +1,4 @@
-"""Tests a user's own definitions: docs/how-to/definitions.md runs as printed, and passes mypy."""
+"""Tests packages of a user's own definitions: the docs' example, kept files, secrets, renames."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Captured = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def hello(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Yields the package of the page, made by its command in a separate folder."""
+    """Returns the package folder that the command of docs/how-to/definitions.md generates."""
     assert len(DEFINITIONS) == 3
     for name, text in DEFINITIONS.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -75,6 +75,7 @@ def test_the_page_has_the_head_of_a_module(hello: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_package_and_the_program_pass_mypy_strict(hello: Path) -> None:
     (hello.parent / "program.py").write_text(PROGRAM, encoding="utf-8")
     wrong = 'from hello import GreetRequest\nGreetRequest(tokn="a")\nGreetRequest(token=1)\n'
@@ -209,13 +210,13 @@ def test_two_requests_with_one_api_key_are_refused(tmp_path: Path, capsys: Captu
     assert generate(schemas, tmp_path / "own") == 1
     assert capsys.readouterr().err == (
         "kproto-codegen: OtherRequest of the module two and SampleRequest of the module one have "
-        "the api key 900; make a package of each\n"
+        "the api key 900; generate a package for each\n"
     )
     assert not (tmp_path / "own").exists()
 
 
 def test_an_api_key_that_moved_to_another_request_is_refused(tmp_path: Path) -> None:
-    """The union of two releases has the same rule."""
+    """The union of two releases keeps both requests, but a package has each API key only once."""
     first, then = (
         replace(spec(field("A"), name=name), module="one") for name in ("OldRequest", "NewRequest")
     )

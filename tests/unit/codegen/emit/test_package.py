@@ -1,4 +1,4 @@
-"""Tests the generated package itself, even if no message has a version."""
+"""Tests the `__init__` module of generated packages, also if no message has a version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests the plan of a field: its kind, its test for the default, and the names it needs."""
+"""Tests the plan of generated code: kinds of fields, tests for defaults, runs, and lazy fields."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from kproto_codegen.emit import plan as plan_room
-from kproto_codegen.emit.plan import FieldPlan, Kind, StructPlan, Style, plan_structs
+from kproto_codegen.emit.plan import FieldPlan, StructPlan, Style, ValueKind, plan_structs
 
 from kproto.messages.base import DEFAULT
 from kproto.wire.uuid import ZERO_UUID, Uuid
@@ -79,32 +79,33 @@ def test_values_equal_to_a_number_are_no_numbers() -> None:
 @pytest.mark.parametrize(
     ("kind", "value", "element"),
     [
-        ("bool", Kind.BOOL, Kind.BOOL),
-        ("float64", Kind.NUMBER, Kind.NUMBER),
-        ("uint16", Kind.NUMBER, Kind.NUMBER),
-        ("uuid", Kind.UUID, Kind.UUID),
-        ("string", Kind.STRING, Kind.STRING),
-        ("bytes", Kind.OCTETS, Kind.OCTETS),
-        ("records", Kind.OCTETS, Kind.OCTETS),
-        ("[]string", Kind.ARRAY, Kind.STRING),
-        ("[]int8", Kind.ARRAY, Kind.NUMBER),
+        ("bool", ValueKind.BOOL, ValueKind.BOOL),
+        ("float64", ValueKind.NUMBER, ValueKind.NUMBER),
+        ("uint16", ValueKind.NUMBER, ValueKind.NUMBER),
+        ("uuid", ValueKind.UUID, ValueKind.UUID),
+        ("string", ValueKind.STRING, ValueKind.STRING),
+        ("bytes", ValueKind.OCTETS, ValueKind.OCTETS),
+        ("records", ValueKind.OCTETS, ValueKind.OCTETS),
+        ("[]string", ValueKind.ARRAY, ValueKind.STRING),
+        ("[]int8", ValueKind.ARRAY, ValueKind.NUMBER),
     ],
 )
-def test_each_field_has_a_kind(kind: str, value: Kind, element: Kind) -> None:
+def test_each_field_has_a_kind(kind: str, value: ValueKind, element: ValueKind) -> None:
     plan, _ = planned(field("F", kind))
     assert (plan.kind, plan.element_kind) == (value, element)
 
 
 def test_struct_fields_have_a_kind() -> None:
-    for name, kind in (("Inner", Kind.STRUCT), ("[]Inner", Kind.ARRAY)):
+    for name, kind in (("Inner", ValueKind.STRUCT), ("[]Inner", ValueKind.ARRAY)):
         plan, _ = planned(field("F", name, **INNER))
-        assert (plan.kind, plan.element_kind) == (kind, Kind.STRUCT)
+        assert (plan.kind, plan.element_kind) == (kind, ValueKind.STRUCT)
 
 
 def test_a_struct_is_one_run_in_straight_line_code() -> None:
     node = field("F", "string", "1+")
     assert len(planned(node, Style.STRAIGHT)[1].runs) == 1
-    assert [len(run.items) for run in planned(node)[1].runs] == [2]  # both change in version 1
+    # The field and the section of tagged fields both begin in version 1.
+    assert [len(run.items) for run in planned(node)[1].runs] == [2]
     later = field("F", "string", "2+")
     assert len(planned(later, Style.STRAIGHT)[1].runs) == 1
     assert [len(run.items) for run in planned(later)[1].runs] == [1, 1]

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from kproto_codegen.errors import DefinitionError
 from kproto_codegen.reading.json_text import MAX_DEPTH, JsonNode, read_json
 
+from tests.support.examples import examples
+
 
 def plain(node: JsonNode) -> Any:
     """Returns the value without its line numbers."""
@@ -38,7 +40,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.sampled_from([None, 1]))
-@settings(max_examples=30)  # drawing the values is slow
+@settings(max_examples=examples(30))  # drawing the values is slow
 def test_json_of_the_standard_library_is_read(value: Any, indent: int | None) -> None:
     for ascii_only in (True, False):
         text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
@@ -78,18 +80,18 @@ def test_a_scalar_keeps_its_own_text() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "reason"),
     [
-        ("", 1, "the text ends where a value should stand"),
-        ("// nothing\n", 2, "the text ends where a value should stand"),
-        ("{'a': 1}", 1, "a key in double quotes should stand here"),
+        ("", 1, "the text ends, but a value must follow"),
+        ("// nothing\n", 2, "the text ends, but a value must follow"),
+        ("{'a': 1}", 1, "a key in double quotes must follow"),
         ("{\"a\": 'x'}", 1, "single quotes"),
-        ('{"a": 1,}', 1, "a key in double quotes should stand here"),
-        ("[1,]", 1, "stands where a value should"),
-        ('{"a" 1}', 1, "a colon should follow the key 'a'"),
-        ('{"a": 1 "b": 2}', 1, "a comma or '}' should stand here"),
+        ('{"a": 1,}', 1, "a key in double quotes must follow"),
+        ("[1,]", 1, "is not the start of a value"),
+        ('{"a" 1}', 1, "a colon must follow the key 'a'"),
+        ('{"a": 1 "b": 2}', 1, "a comma or '}' must follow"),
         ('{\n"a": 1', 2, "the text ends inside an object"),
-        ("[1 2]", 1, "a comma or ']' should stand here"),
-        ('{"a": 1,\n"a": 2}', 2, "the key 'a' stands twice, first on line 1"),
-        ('{"a": [1], "a": [1]}', 1, "the key 'a' stands twice"),
+        ("[1 2]", 1, "a comma or ']' must follow"),
+        ('{"a": 1,\n"a": 2}', 2, "the key 'a' occurs twice, first on line 1"),
+        ('{"a": [1], "a": [1]}', 1, "the key 'a' occurs twice"),
         ("NaN", 1, "'NaN' is no JSON value"),
         ("[Infinity]", 1, "'Infinity' is no JSON value"),
         ("-inf", 1, "'-inf' is no JSON value"),
@@ -105,12 +107,12 @@ def test_a_scalar_keeps_its_own_text() -> None:
         ('"abc', 1, "a text in quotes does not end on its line"),
         (r'"\x41"', 1, "\\x is no JSON escape"),
         (r'"\u12g4"', 1, "four hexadecimal digits"),
-        (r'"\ud800"', 1, "half of a surrogate pair"),
-        (r'"\udc00\ud800"', 1, "half of a surrogate pair"),
-        (r'"\ud800A"', 1, "half of a surrogate pair"),
+        (r'"\ud800"', 1, "a surrogate pair lacks one half"),
+        (r'"\udc00\ud800"', 1, "a surrogate pair lacks one half"),
+        (r'"\ud800A"', 1, "a surrogate pair lacks one half"),
         ("{} /* no end", 1, "a /* comment has no end"),
-        ("{}\n\n{}", 3, "there is content behind the end of the definition"),
-        ("{} # note", 1, "there is content behind the end of the definition"),
+        ("{}\n\n{}", 3, "there is content after the end of the definition"),
+        ("{} # note", 1, "there is content after the end of the definition"),
     ],
 )
 def test_refused(text: str, line: int, reason: str) -> None:
@@ -124,12 +126,12 @@ def test_a_repeated_key_is_noted() -> None:
     read = read_json('{"a": "0+",\n"a": "0+"}', file="f")
     assert plain(read.root) == {"a": "0+"}
     assert [str(error) for error in read.repeated] == [
-        "f:2: the key 'a' stands twice, first on line 1"
+        "f:2: the key 'a' occurs twice, first on line 1"
     ]
 
 
 def test_equal_values_of_different_types_are_not_a_repetition() -> None:
-    with pytest.raises(DefinitionError, match="stands twice"):
+    with pytest.raises(DefinitionError, match="occurs twice"):
         read_json('{"a": "1", "a": 1}', file="f")
 
 

@@ -126,7 +126,7 @@ def test_scalars_as_defaults(stated: Any, text: str) -> None:
 
 
 def test_a_null_default_states_none() -> None:
-    # Kafka's generator ignores the key: the class has an empty struct, not null.
+    # As in Kafka's generator, JSON null is no default: the field has the empty string, not null.
     assert spec(field("A", "string", default=None)).fields[0].default is None
 
 
@@ -165,7 +165,7 @@ WITHOUT_VERSIONS = {key: value for key, value in message().items() if key != "va
 @pytest.mark.parametrize(
     ("source", "place", "reason"),
     [
-        ([], "sample.json:1", "an array stands where a message definition in braces should"),
+        ([], "sample.json:1", "a message definition must be an object in braces, not an array"),
         (WITHOUT_NAME, "sample.json:1", "a message has no 'name'"),
         (WITHOUT_TYPE, "sample.json:1", "a message has no 'type'"),
         (WITHOUT_VERSIONS, "sample.json:1", "a message has no 'validVersions'"),
@@ -190,7 +190,7 @@ WITHOUT_VERSIONS = {key: value for key, value in message().items() if key != "va
         (message(listeners=[1]), "sample.json:9", "a listener should be text, not the number 1"),
         (message(latestVersionUnstable="yes"), "sample.json:8", "should be true or false"),
         (message(fields={}), "sample.json:7", "fields should be an array of fields, not an object"),
-        (message("A"), "sample.json:8", "the text 'A' stands where a field in braces should"),
+        (message("A"), "sample.json:8", "a field must be an object in braces, not the text 'A'"),
         (message({"type": "int8", "versions": "0+"}), "sample.json:8", "a field has no 'name'"),
         (
             message({"name": "A", "versions": "0+"}),
@@ -259,7 +259,7 @@ def test_refused(source: Any, place: str, reason: str) -> None:
 
 def test_content_behind_the_end() -> None:
     text = '{"type": "data", "name": "A", "validVersions": "0"}\n]'
-    with pytest.raises(DefinitionError, match="content behind the end"):
+    with pytest.raises(DefinitionError, match="content after the end"):
         parsed(text)
     assert parsed(text, lenient=True).trailing_line == 2
 
@@ -331,7 +331,7 @@ def test_every_fault_of_the_form_is_told_by_line() -> None:
         "16: type should be text, not the number 7",
         "17: ignorable should be true or false, not the text 'yes'",
         "18: 'colour' is no key of a field",
-        "20: the text 'text' stands where a field in braces should",
+        "20: a field must be an object in braces, not the text 'text'",
         "26: field B: a field has no 'type'",
         "26: field B.C: has neither versions nor taggedVersions",
         "33: field commonStructs: a struct has no 'versions'",

@@ -1,7 +1,7 @@
 """Builds small Java class files, so that the class file reader is tested without Java.
 
-It writes only the parts that an enum of error codes needs: a constant pool, fields, a static
-initialiser and bootstrap methods (JVM specification, chapter 4).
+The files have only the parts that an enum of error codes needs: a constant pool, fields, a static
+initializer and bootstrap methods (JVM specification, chapter 4).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Pool:
 
 
 def plain_class(name: str, superclass: str | None) -> bytes:
-    """Returns a class that has only a superclass."""
+    """Returns the class file of a class without fields and methods."""
     pool = Pool()
     pool.long(5)  # takes two indexes in the pool, which a reader must count
     this = pool.class_(name)
@@ -90,9 +90,10 @@ def enum_class(
     declared: Sequence[str] | None = None,
     tail: bytes = b"\x04\xbd",
 ) -> bytes:
-    """Returns an enum; javac passes (name, ordinal, code, text, function) to each constant.
+    """Returns the class file of an enum, as javac writes it.
 
-    `declared` names the class's fields, by default those of `constants`. `tail` is the code after
+    Each constant is constructed with (name, ordinal, code, text, function). `declared` has the
+    names of the enum's fields, by default the names of `constants`. `tail` is the bytecode after
     the constants, by default the beginning of the array of all constants.
     """
     pool = Pool()

@@ -1,4 +1,4 @@
-"""Tests reading error codes from class files and sources; the class files are built here."""
+"""Tests reading error codes from sources, and from class files that `class_bytes` builds."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from kproto_codegen.releases.error_enum import (
     error_codes_of_classes,
     error_codes_of_sources,
 )
-from kproto_codegen.releases.release import load_release
 
-from ..samples import SCHEMAS
+from tests.support.committed_releases import committed_release
+
 from .class_bytes import Constant, enum_class, plain_class
 
 ENUM = "org/apache/kafka/common/protocol/Errors"
@@ -171,7 +171,7 @@ def test_sources_that_cannot_be_read() -> None:
 )
 @pytest.mark.slow
 def test_the_committed_error_codes(release: str, codes: int, retriable: int) -> None:
-    entries = load_release(SCHEMAS / release).error_codes
+    entries = committed_release(release).error_codes
     assert (len(entries), sum(entry.retriable for entry in entries)) == (codes, retriable)
     by_name = {entry.name: entry for entry in entries}
     assert by_name["UNKNOWN_SERVER_ERROR"].code == -1
@@ -191,9 +191,13 @@ for (var e : org.apache.kafka.common.protocol.Errors.values()) System.out.printl
 
 
 @pytest.mark.kafka
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
 def test_java_says_the_same(release: str, tmp_path: Path) -> None:
-    """A Java shell prints the codes and exceptions of Kafka's enum."""
+    """JShell prints the errors of Kafka's enum; they equal those in the repository.
+
+    Compares name, code and retriability.
+    """
     from tests.support.availability import not_available
     from tools.kafka import KafkaJarsError, resolve_jars
 
@@ -217,6 +221,6 @@ def test_java_says_the_same(release: str, tmp_path: Path) -> None:
     said = [line[2:] for line in run.stdout.splitlines() if line.startswith("= ")]
     ours = [
         f"{entry.name} {entry.code} {str(entry.retriable).lower()}"
-        for entry in load_release(SCHEMAS / release).error_codes
+        for entry in committed_release(release).error_codes
     ]
     assert sorted(said) == sorted(ours)

@@ -14,7 +14,9 @@ from kproto_codegen.releases.importer import (
     read_release_at,
     read_releases,
 )
-from kproto_codegen.releases.release import Release, load_release, write_release
+from kproto_codegen.releases.release import Release, write_release
+
+from tests.support.committed_releases import committed_release
 
 from ..samples import SCHEMAS, field, message, write_jar
 from .test_error_enum import CLASSES, EXPECTED, SOURCES
@@ -112,7 +114,7 @@ def test_a_jar_has_a_release_and_a_module(
 def test_the_release_can_be_set(tmp_path: Path) -> None:
     jar = write_jar(tmp_path / "renamed.jar", {"message/SampleRequest.json": SAMPLE})
     (error,) = read_releases([jar]).errors()
-    assert "say it with --release" in str(error)
+    assert "name it with --release" in str(error)
     assert message_names(read_releases([jar], release="9.1.0")) == {
         "9.1.0": {"renamed": ["SampleRequest"]}
     }
@@ -161,7 +163,7 @@ def test_a_source_tree_needs_a_version(tmp_path: Path) -> None:
     (tmp_path / "clients/src").mkdir(parents=True)
     (tmp_path / "gradle.properties").write_text("group=org.apache.kafka\n")
     (error,) = read_releases([tmp_path]).errors()
-    assert "tells no version; say it with --release" in str(error)
+    assert "has no version; name the release with --release" in str(error)
 
 
 def test_a_folder_of_files_is_imported(tmp_path: Path) -> None:
@@ -174,9 +176,18 @@ def test_a_folder_of_files_is_imported(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True)
         path.write_text(text)
     (error,) = read_releases([folder]).errors()
-    assert "nothing here tells the release; say it with --release" in str(error)
+    assert "has no kafka-version.properties; name the release with --release" in str(error)
     assert message_names(read_releases([folder], release="9.1.0")) == {
         "9.1.0": {"extracted": ["SampleRequest"], "metadata": ["OtherNameRecord"]}
+    }
+
+
+def test_files_directly_in_the_folder_are_of_the_module_with_its_name(tmp_path: Path) -> None:
+    folder = tmp_path / "clients"
+    folder.mkdir()
+    (folder / "SampleRequest.json").write_text(SAMPLE)
+    assert message_names(read_releases([folder], release="9.1.0")) == {
+        "9.1.0": {"clients": ["SampleRequest"]}
     }
 
 
@@ -185,7 +196,7 @@ def test_facts_can_be_imported_again() -> None:
     folder = SCHEMAS / "4.4.0"
     (entry,) = read_releases([folder], release="4.4.0").releases
     assert entry.errors == []
-    assert entry.release == load_release(folder)
+    assert entry.release == committed_release("4.4.0")
 
 
 def test_unreadable_files_are_reported_and_others_imported(tmp_path: Path) -> None:
@@ -216,7 +227,7 @@ def test_legacy_files_are_imported_and_reported(tmp_path: Path) -> None:
     assert imported.errors() == []
     assert [error.reason.partition(";")[0] for error in imported.releases[0].notes] == [
         'there is no "flexibleVersions"',
-        "there is content behind the end of the definition",
+        "there is content after the end of the definition",
     ]
     assert not imported.releases[0].release.messages[0].flexible_versions
 
@@ -230,7 +241,7 @@ def test_equal_message_names_are_reported(tmp_path: Path) -> None:
     (error,) = read_releases([jar]).errors()
     assert str(error) == (
         "kafka-clients-9.1.0.jar!common/message/B.json:1: two messages are called SampleRequest: "
-        "the other stands in kafka-clients-9.1.0.jar!common/message/A.json"
+        "the other is in kafka-clients-9.1.0.jar!common/message/A.json"
     )
 
 

@@ -1,4 +1,4 @@
-"""Tests real Kafka jars: releases before 3.0 by the legacy profile, and a source tree."""
+"""Tests real Kafka jars: old releases by the legacy profile, repeated keys, and a source tree."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kproto_codegen.releases.release import load_release, write_release
 from kproto_codegen.union.release_union import unite
 
 from tests.support.availability import not_available
+from tests.support.committed_releases import committed_release
 from tools.kafka import KafkaJarsError, resolve_jars
 from tools.setup.maven import MavenError, fetch_jar
 
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
 
 OLD_JARS = ROOT / ".cache" / "kafka" / "old-clients"
 
-#: The number of definitions in kafka-clients, and of those without flexibleVersions.
+#: Release → (number of definitions in kafka-clients, number of those without flexibleVersions).
 RELEASES = {"2.3.1": (92, 92), "2.8.2": (136, 10), "3.0.2": (144, 0)}
 
 
@@ -51,13 +52,13 @@ def test_an_old_release_is_accepted_and_each_exception_reported(
     lacking = [note for note in entry.notes if 'no "flexibleVersions"' in note.reason]
     assert len(lacking) == without
     assert all(note.file and note.line for note in entry.notes)
-    behind = [str(note) for note in entry.notes if "content behind the end" in note.reason]
+    behind = [str(note) for note in entry.notes if "content after the end" in note.reason]
     place = "kafka-clients-2.8.2.jar!common/message/DescribeProducersRequest.json:31: "
-    reason = "there is content behind the end of the definition"
+    reason = "there is content after the end of the definition"
     assert behind == ([place + reason] if release == "2.8.2" else [])
     assert main(["import", "--out", str(tmp_path), str(clients_jar(release))]) == 0
     printed = capsys.readouterr().out.splitlines()
-    taken = [line for line in printed if line.startswith("  imported, though odd: ")]
+    taken = [line for line in printed if line.startswith("  imported with a fault: ")]
     assert len(taken) == len(entry.notes)
     loaded = load_release(tmp_path / release)  # no profile is needed any more
     assert len(loaded.messages) == definitions
@@ -79,12 +80,12 @@ def test_an_old_release_is_accepted_and_each_exception_reported(
     ],
 )
 def test_the_keys_that_kafka_repeats_are_reported(release: str, repeated: list[str]) -> None:
-    """Because of these definitions a key may be repeated with the same value."""
+    """Kafka repeats the key `versions` with the same value, so a repetition is only a note."""
     (entry,) = read_releases([_jars(release)]).releases
     assert entry.errors == []
-    twice = [note for note in entry.notes if "stands twice" in note.reason]
+    twice = [note for note in entry.notes if "occurs twice" in note.reason]
     assert [f"{PurePath(note.file or '').name}:{note.line}" for note in twice] == repeated
-    assert all("the key 'versions' stands twice" in note.reason for note in twice)
+    assert all("the key 'versions' occurs twice" in note.reason for note in twice)
     page = (ROOT / "docs" / "how-to" / "definitions.md").read_text()
     assert all(f"`{place.partition(':')[0]}`" in page for place in repeated)
 
@@ -99,7 +100,7 @@ def _jars(release: str) -> Path:
 
 def test_old_and_new_releases_unite() -> None:
     releases = [imported(name).release for name in RELEASES]
-    made = unite([*releases, load_release(SCHEMAS / "3.9.2"), load_release(SCHEMAS / "4.4.0")])
+    made = unite([*releases, committed_release("3.9.2"), committed_release("4.4.0")])
     for release in releases:
         for message in release.messages:
             for version in message.valid_versions:
@@ -107,7 +108,7 @@ def test_old_and_new_releases_unite() -> None:
                 assert number in found.valid_versions
 
 
-#: The folder of each module in Kafka's source tree with its definitions.
+#: Artifact → the folder in Kafka's source tree that has the artifact's definitions.
 RESOURCES = {
     "kafka-clients": "clients/src/main/resources",
     "kafka-group-coordinator": "group-coordinator/src/main/resources",
@@ -141,4 +142,4 @@ def test_a_source_tree_gives_the_committed_files(release: str, tmp_path: Path) -
     for path in (SCHEMAS / release).glob("*/*.json"):
         made = tmp_path / "schemas" / path.relative_to(SCHEMAS)
         assert made.read_bytes() == path.read_bytes(), path.name
-    assert len(entry.release.messages) == len(load_release(SCHEMAS / release).messages)
+    assert len(entry.release.messages) == len(committed_release(release).messages)

@@ -1,4 +1,4 @@
-"""Tests the folder of a release: its definitions only, replaced completely or not at all."""
+"""Tests the folder of a release: a write replaces modules completely, or changes nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from kproto_codegen.error_code import ErrorCode
 from kproto_codegen.errors import DefinitionError
-from kproto_codegen.origins import Origins
+from kproto_codegen.origins import SourceFileNames
 from kproto_codegen.reading.parser import parse_definition
 from kproto_codegen.releases.release import (
     Release,
@@ -23,6 +23,7 @@ from kproto_codegen.releases.release import (
 )
 
 from kproto.schema.specs import FieldSpec, MessageSpec
+from tests.support.committed_releases import committed_release
 
 from ..samples import SCHEMAS, field, message, spec
 
@@ -62,7 +63,7 @@ def without_about(entry: FieldSpec) -> FieldSpec:
 
 
 def facts_of(message: MessageSpec) -> MessageSpec:
-    """Returns the message without its documentation sentences."""
+    """Returns the message without the documentation texts (`about`) of its fields."""
     return replace(message, fields=tuple(map(without_about, message.fields)))
 
 
@@ -96,11 +97,11 @@ def test_a_written_release_is_loaded(tmp_path: Path) -> None:
 
 
 def test_file_names_begin_with_the_requested_folder(tmp_path: Path) -> None:
-    """This is a release's folder or the folder of all releases, never a parent of either."""
+    """The caller loads the folder of one release, or the folder of all releases."""
     schemas = tmp_path / "schemas"
     write_release(Release("9.1.0", (SAMPLE,), CODES), schemas)
     files = {"SampleRequest": ("9.1.0/clients/SampleRequest.json",)}
-    origins = Origins(("9.1.0",), files, ("9.1.0/errors.json",))
+    origins = SourceFileNames(("9.1.0",), files, ("9.1.0/errors.json",))
     assert load_release(schemas / "9.1.0").origins == origins
     (loaded,) = load_releases(schemas)
     assert loaded.origins.folders == ("schemas/9.1.0",)
@@ -182,10 +183,10 @@ def test_load_reports_every_fault(tmp_path: Path) -> None:
     texts = str(caught.value).splitlines()
     assert len(texts) == 3
     assert "Bad.json:1: field A: 'Int8' is no type" in texts[0]
-    assert "Broken.json:1: a key in double quotes should stand here" in texts[1]
+    assert "Broken.json:1: a key in double quotes must follow" in texts[1]
     assert texts[2] == (
         f"{folder}/raft/Again.json:4: two messages are called SampleRequest: "
-        f"the other stands in {folder}/clients/SampleRequest.json"
+        f"the other is in {folder}/clients/SampleRequest.json"
     )
 
 
@@ -286,8 +287,9 @@ COUNTS = {
 
 
 @pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.slow
 def test_the_committed_facts_have_their_form_and_counts(name: str, tmp_path: Path) -> None:
-    release = load_release(SCHEMAS / name)
+    release = committed_release(name)
     assert {module: len(found) for module, found in release.modules().items()} == COUNTS[name]
     shutil.copytree(SCHEMAS / name, tmp_path / name)
     assert not write_release(release, tmp_path), "the files are not in the form of format_facts"

@@ -24,7 +24,7 @@ def faults_between(*sources: Mapping[str, Any], modules: Sequence[str] = ()) -> 
 
 def test_a_release_has_each_name_once() -> None:
     (fault,) = faults_between(message(), message(apiKey=901), modules=["clients", "raft"])
-    assert fault == "1.json:4: two messages are called SampleRequest: the other stands in 0.json"
+    assert fault == "1.json:4: two messages are called SampleRequest: the other is in 0.json"
 
 
 def test_an_api_key_is_unique_per_module_and_type() -> None:

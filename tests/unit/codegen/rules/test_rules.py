@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from kproto_codegen.errors import DefinitionError
-from kproto_codegen.releases.release import load_release
 from kproto_codegen.rules.struct_rules import MAX_EXPANDED_FIELDS, MAX_STRUCT_DEPTH
 from kproto_codegen.rules.table import DEFINITION_RULES, checked_spec
 
-from ..samples import SCHEMAS, data, faults, field, message, notes, parsed
+from tests.support.committed_releases import committed_release
+
+from ..samples import data, faults, field, message, notes, parsed
 
 Source = Mapping[str, Any]
 
@@ -74,7 +75,7 @@ REFUSED: list[tuple[Source, str]] = [
     # listeners_of_request, unstable_request
     (data(listeners=["broker"]), "a data has no listeners"),
     (message(listeners=["phone"]), "'phone' is no listener"),
-    (message(listeners=["broker", "broker"]), "the listener broker stands twice"),
+    (message(listeners=["broker", "broker"]), "the listener broker occurs twice"),
     (data(latestVersionUnstable=True), "a data cannot have latestVersionUnstable"),
     (
         message(type="response", name="SampleResponse", latestVersionUnstable=True),
@@ -153,15 +154,15 @@ REFUSED: list[tuple[Source, str]] = [
     (message(field("a_b")), "'a_b' is no name of a field"),
     (message(field("Ä")), "'Ä' is no name of a field"),
     (message(field("A; import os")), "is no name of a field"),
-    (message(field("A"), field("A")), "field A: is the name of the field A too"),
+    (message(field("A"), field("A")), "field A: is also the name of the field A"),
     (
         message(field("TopicId"), field("topicId")),
-        "field topicId: is the name of the field TopicId too, as topic_id in Python",
+        "field topicId: is also the name of the field TopicId, as topic_id in Python",
     ),
-    (in_struct(field("X"), field("X")), "field Items.X: is the name of the field X too"),
+    (in_struct(field("X"), field("X")), "field Items.X: is also the name of the field X"),
     (
         message(field("A", "S"), commonStructs=[struct("S", field("X"), field("X"))]),
-        "field commonStructs.S.X: is the name of the field X too",
+        "field commonStructs.S.X: is also the name of the field X",
     ),
     # no_recursion
     (
@@ -187,7 +188,7 @@ REFUSED: list[tuple[Source, str]] = [
     # element_has_bytes
     (
         message(field("A", "[]S"), commonStructs=[struct("S", field("X", versions="1+"))]),
-        "sample.json:11: field A: its elements would have no bytes in version 0, which is not",
+        "sample.json:11: field A: its elements would have no bytes in version 0: the version is",
     ),
     (
         message(
@@ -228,14 +229,14 @@ REFUSED: list[tuple[Source, str]] = [
     # nested_versions
     (
         message(field("A", "[]S", "2+", fields=[field("X", versions="0-1")])),
-        "field A.X: its versions 0-1 are none of those around it, 2+",
+        "field A.X: no version of the structs around it, 2+, is in its versions 0-1",
     ),
     (
         message(
             field("A", "S", "1+"),
             commonStructs=[struct("S", field("X", versions="0"), versions="1+")],
         ),
-        "field commonStructs.S.X: its versions 0 are none of those around it, 1+",
+        "field commonStructs.S.X: no version of the structs around it, 1+, is in its versions 0",
     ),
     (
         message(
@@ -246,12 +247,12 @@ REFUSED: list[tuple[Source, str]] = [
                 fields=[field("M", "[]T", "0+", fields=[field("Y"), field("X", versions="2+")])],
             )
         ),
-        "field A.M.X: its versions 2+ are none of those around it, 0-1",
+        "field A.M.X: no version of the structs around it, 0-1, is in its versions 2+",
     ),
     # common_struct_versions
     (
         message(field("A", "[]S", "0-1"), commonStructs=[struct("S", field("X"), versions="2+")]),
-        "field A: its versions 0-1 are none of those of the struct S, 2+",
+        "field A: no version of the struct S, 2+, is in its versions 0-1",
     ),
     (
         message(field("A", "S"), commonStructs=[struct("S", field("X"), versions="1+")]),
@@ -283,16 +284,16 @@ REFUSED: list[tuple[Source, str]] = [
             commonStructs=[struct("S", field("X"), versions="0")],
             validVersions="1-3",
         ),
-        "field A: its versions 0+ are none of those of the struct S, 0",
+        "field A: no version of the struct S, 0, is in its versions 0+",
     ),
     # struct_in_a_version
     (
         message(field("A", "S", "3+", fields=[field("X")])),
-        "field A: the struct S is in no version: those of the field are 3+, those around it 0-2",
+        "field A: the struct S is in no version: the versions of the field are 3+, those of the ",
     ),
     (
         message(field("A", "[]S", "none", fields=[field("X", versions="none")])),
-        "field A: the struct S is in no version: those of the field are none",
+        "field A: the struct S is in no version: the versions of the field are none",
     ),
     (
         in_struct(field("X"), field("Y", "[]S", "5-7", fields=[field("Z", versions="5")])),
@@ -320,7 +321,10 @@ REFUSED: list[tuple[Source, str]] = [
     ),
     # nullable_type
     *(
-        (message(field("A", kind, nullableVersions="0+")), f"a field of type {kind} has no null")
+        (
+            message(field("A", kind, nullableVersions="0+")),
+            f"a field of type {kind} cannot be nullable",
+        )
         for kind in ("bool", "int8", "uint16", "int32", "uint32", "int64", "float64", "uuid")
     ),
     # known_type, fields_of_struct
@@ -373,10 +377,10 @@ REFUSED: list[tuple[Source, str]] = [
     (in_struct(field("X", "[]int32", mapKey=True)), "a field of type []int32 cannot be a mapKey"),
     # tag_numbers
     (message(tagged("A", -1)), "field A: the tag -1 is negative"),
-    (message(tagged("A", 0), tagged("B", 0)), "field B: the tag 0 is that of A too"),
-    (message(tagged("A", 1)), "field A: the tag 1 leaves a hole; use 0 first"),
-    (message(tagged("A", 0), tagged("B", 2)), "field B: the tag 2 leaves a hole; use 1 first"),
-    (in_struct(field("Y"), tagged("X", 1)), "field Items.X: the tag 1 leaves a hole"),
+    (message(tagged("A", 0), tagged("B", 0)), "field B: the tag 0 is also the tag of A"),
+    (message(tagged("A", 1)), "field A: the tag 1 leaves a gap; use 0 first"),
+    (message(tagged("A", 0), tagged("B", 2)), "field B: the tag 2 leaves a gap; use 1 first"),
+    (in_struct(field("Y"), tagged("X", 1)), "field Items.X: the tag 1 leaves a gap"),
     # tag_and_tagged_versions
     (message(field("A", tag=0)), "field A: has a tag, but no taggedVersions"),
     (
@@ -451,8 +455,7 @@ ACCEPTED: list[Source] = [
     message(field("A", "string", flexibleVersions="1+")),
     message(tagged("A", 0, "string", versions="2+", flexibleVersions="2+")),
     message(field("A", "records")),
-    # A common struct that no version uses is encoded as nothing; a common struct may end in
-    # an earlier version.
+    # A common struct may be in no valid version, or end before the last valid version.
     message(commonStructs=[struct("S", field("X"), versions="5+")]),
     message(field("A", "S", "5+"), commonStructs=[struct("S", field("X"), versions="5+")]),
     message(field("A", "S"), commonStructs=[struct("S", field("X"), versions="0-1")]),
@@ -470,8 +473,8 @@ ACCEPTED: list[Source] = [
         field("Items", "[]Item", fields=[field("X")]),
         field("C", "[]ItemCollection", fields=[field("X")]),
     ),
-    # Elements without a field in some version have a byte for the count of tagged fields, are
-    # missing in that version, or have a byte that marks null.
+    # An element without fields in some version still has a byte there (the count of tagged fields,
+    # or the mark of null), or the array is missing in that version.
     message(field("A", "[]S", fields=[field("X", versions="0")])),
     message(field("A", "[]S", "1+", fields=[field("X", versions="2+")])),
     message(field("A", "S", fields=[field("X", versions="1+")])),
@@ -525,8 +528,8 @@ def test_deprecated_versions_outside_the_valid_ones_are_noted() -> None:
 def test_the_legacy_profile_reports_each_exception() -> None:
     source = '{"type": "data", "name": "Old", "validVersions": "0"}\n}'
     assert notes(source, legacy=True) == [
-        'sample.json:1: there is no "flexibleVersions"; write 0+ for a new message, none for none',
-        "sample.json:2: there is content behind the end of the definition",
+        'sample.json:1: there is no "flexibleVersions"; write 0+ for a new message, or none',
+        "sample.json:2: there is content after the end of the definition",
     ]
 
 
@@ -565,7 +568,7 @@ def test_a_repeated_key_with_the_same_value_is_noted() -> None:
         '"flexibleVersions": "none"}'
     )
     assert faults(source) == []
-    assert notes(source) == ["sample.json:1: the key 'name' stands twice, first on line 1"]
+    assert notes(source) == ["sample.json:1: the key 'name' occurs twice, first on line 1"]
 
 
 def test_every_rule_is_in_the_table() -> None:
@@ -586,7 +589,7 @@ def test_every_rule_is_in_the_table() -> None:
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
 @pytest.mark.slow
 def test_kafkas_definitions_satisfy_the_rules(release: str) -> None:
-    assert load_release(SCHEMAS / release).messages
+    assert committed_release(release).messages
 
 
 # Between messages

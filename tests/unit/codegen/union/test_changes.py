@@ -8,22 +8,26 @@ from typing import Any
 
 import pytest
 from kproto_codegen.cli import main
-from kproto_codegen.releases.release import Release, load_release, write_release
+from kproto_codegen.releases.release import Release, write_release
 from kproto_codegen.union.changes import Change, format_changes, release_changes
 
 from kproto.schema.specs import MessageSpec
+from tests.support.committed_releases import committed_release
 
 from ..samples import SCHEMAS, field, spec
 
 
 def changes(older: MessageSpec, newer: MessageSpec | None, *others: MessageSpec) -> list[Change]:
-    """Returns the changes between two releases of one message."""
+    """Returns the changes from a release with `older` and `others` to a release with `newer`.
+
+    With None as `newer`, the newer release is empty.
+    """
     now = () if newer is None else (newer,)
     return release_changes(Release("1.0", (older, *others)), Release("2.0", now))
 
 
 def change_keys(older: MessageSpec, newer: MessageSpec | None) -> set[tuple[str, str, str, bool]]:
-    """Returns the changes as (kind, versions, field, breaking)."""
+    """Returns the changes as (kind, versions joined with commas, field, is breaking)."""
     return {
         (change.kind, ",".join(map(str, change.versions)), change.field, change.breaking)
         for change in changes(older, newer)
@@ -120,9 +124,9 @@ def test_a_message_without_versions_may_become_anything() -> None:
 
 
 def test_data_becomes_coordinator_keys_by_number() -> None:
-    """A data message is compared with the coordinator key of its number.
+    """Version n of a data message is compared with the coordinator key whose api key is n.
 
-    If there is no such key, the type change is reported, but not as an error.
+    If a key is missing, the change of the type is reported; no DefinitionError is raised.
     """
     older = spec(*BASE, name="SampleKey", type="data", apiKey=None, flexibleVersions="none")
     same = {"type": "coordinator-key", "validVersions": "0", "flexibleVersions": "none"}
@@ -231,7 +235,7 @@ def test_breaking_changes_come_first_and_versions_are_ranges() -> None:
 
 @pytest.mark.slow
 def test_changes_between_kafka_releases_are_found() -> None:
-    found = release_changes(load_release(SCHEMAS / "3.9.2"), load_release(SCHEMAS / "4.4.0"))
+    found = release_changes(committed_release("3.9.2"), committed_release("4.4.0"))
     by_kind: dict[tuple[str, bool], set[str]] = {}
     for change in found:
         by_kind.setdefault((change.kind, change.breaking), set()).add(change.message)
@@ -264,7 +268,7 @@ def test_changes_between_kafka_releases_are_found() -> None:
 
 
 def raw_versions(release: str) -> dict[tuple[str, int], set[int]]:
-    """Returns the valid versions by name and api key, read from the files without kproto."""
+    """Returns {(message name, api key or -1): valid versions}, read without kproto."""
     found: dict[tuple[str, int], set[int]] = {}
     for path in (SCHEMAS / release).glob("*/*.json"):
         node = json.loads(path.read_text())
@@ -278,9 +282,7 @@ def raw_versions(release: str) -> dict[tuple[str, int], set[int]]:
 def test_exactly_the_versions_dropped_by_kafka_are_reported() -> None:
     change_keys = {
         (change.message, version)
-        for change in release_changes(
-            load_release(SCHEMAS / "3.9.2"), load_release(SCHEMAS / "4.4.0")
-        )
+        for change in release_changes(committed_release("3.9.2"), committed_release("4.4.0"))
         if change.kind in {"message dropped", "version dropped"}
         for version in change.versions
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kproto_codegen.error_code import ErrorCode
-from kproto_codegen.origins import NO_ORIGINS, Origins
+from kproto_codegen.origins import NO_ORIGINS, SourceFileNames
 from kproto_codegen.releases.release import Release
 from kproto_codegen.union.release_union import unite
 
@@ -14,7 +14,7 @@ from ..samples import field, spec
 
 def release(name: str, *messages: MessageSpec, codes: tuple[ErrorCode, ...] = ()) -> Release:
     files = {message.name: (f"{name}/{message.name}.json",) for message in messages}
-    origins = Origins((name,), files, (f"{name}/errors.json",) if codes else ())
+    origins = SourceFileNames((name,), files, (f"{name}/errors.json",) if codes else ())
     return Release(name, messages, codes, origins)
 
 
@@ -25,7 +25,7 @@ def test_the_newest_release_comes_first() -> None:
         release("2.0", spec(field("A"), validVersions="1-3")),
         release("3.0", spec(field("A"), validVersions="2-4"), codes=(none,)),
     ]
-    assert unite(releases).origins == Origins(
+    assert unite(releases).origins == SourceFileNames(
         ("3.0", "2.0", "1.0"),
         {"SampleRequest": tuple(f"{name}.0/SampleRequest.json" for name in (3, 2, 1))},
         ("3.0/errors.json", "1.0/errors.json"),
@@ -73,5 +73,5 @@ def test_a_message_of_one_release_has_one_origin() -> None:
 
 def test_releases_without_a_folder_have_no_origins() -> None:
     made = unite([Release("1.0", (spec(),)), Release("2.0", (spec(),))])
-    assert made.origins == Origins(messages={"SampleRequest": ()})
-    assert Origins() == NO_ORIGINS
+    assert made.origins == SourceFileNames(messages={"SampleRequest": ()})
+    assert SourceFileNames() == NO_ORIGINS

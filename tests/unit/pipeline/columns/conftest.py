@@ -1,6 +1,6 @@
-"""Defines `both_ways`: a test reads batches in lockstep, and then batch by batch.
+"""Defines the fixture `both_ways`: a test reads batches in lockstep, and then one by one.
 
-Without the fixture, the number of records decides.
+Without the fixture, `field_reader` reads in lockstep only if there are enough batches.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kproto_pipeline.columns import field_reader
 
 @pytest.fixture(params=["in lockstep", "one by one"])
 def both_ways(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Runs the test twice: with batches read in lockstep, and batch by batch."""
+    """Runs the test twice: first it reads batches and headers in lockstep, then one by one."""
     least = 1 if request.param == "in lockstep" else 1 << 30
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(field_reader, "_LEAST_RUNS", least)

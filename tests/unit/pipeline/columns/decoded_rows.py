@@ -1,4 +1,4 @@
-"""Converts columns to the record type of `record_bytes`, for comparison with its reader."""
+"""Converts columns to `PlainRecord`, for comparison with the plain reader of `record_bytes`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["rows_of", "rows_of_chunk"]
 
 
 def rows_of(data: bytes, **limits: Any) -> list[tuple[PlainRecord, bool]]:
-    """Decodes by columns; returns records as the plain reader returns them."""
+    """Decodes with `column_chunks`; returns (record, is log append time) like `read_records`."""
     return [row for chunk in column_chunks(data, **limits) for row in rows_of_chunk(chunk)]
 
 
 def rows_of_chunk(chunk: RecordColumns) -> list[tuple[PlainRecord, bool]]:
-    """Converts a chunk to records through Arrow, so that the Arrow step is tested, too."""
+    """Converts a chunk to Arrow and then to records, so that Arrow's columns are tested, too."""
     batch = records_as_arrow(chunk, topic="t", partition=3)
     batch.validate(full=True)
     assert batch.schema == RECORD_SCHEMA

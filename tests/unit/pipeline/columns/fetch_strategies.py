@@ -1,4 +1,7 @@
-"""Draws fetch responses: batches of every format, from plain bytes or built by kproto."""
+"""Draws the records of fetch responses: batches of every format, as bytes.
+
+`record_bytes` or kproto encodes the batches.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ def records(draw: st.DrawFn, shared: bool) -> list[PlainRecord]:
 
 @st.composite
 def fetches(draw: st.DrawFn, max_batches: int = 5) -> bytes:
-    """Draws a fetch response of several batches; the last batch is sometimes cut."""
+    """Draws up to `max_batches` batches of magic 2; the last batch is sometimes truncated."""
     parts = []
     base = draw(st.sampled_from([0, 5, 2**40]))
     for _ in range(draw(st.integers(0, max_batches))):

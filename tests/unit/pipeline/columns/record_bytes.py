@@ -1,7 +1,7 @@
 """Writes and reads record batches field by field, for comparison with the columnar decoder.
 
-Implements Kafka's record format (magic 2, KIP-98), with gzip only. It shares no code with the
-tested module.
+Implements Kafka's record format (magic 2, KIP-98), with gzip only. This module shares no code with
+the tested module.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ Headers = tuple[tuple[bytes, bytes | None], ...]
 
 @dataclass(frozen=True)
 class PlainRecord:
-    """A record; its batch stores offset and timestamp as deltas."""
+    """A record; `batch_bytes` takes offset and timestamp (ms) as deltas to those of the batch.
+
+    `read_records` returns absolute offsets and timestamps.
+    """
 
     offset: int
     timestamp: int
@@ -108,6 +111,8 @@ class Broken(Exception):
 
 
 class _Reader:
+    """Reads the bytes in order; raises Broken beyond their end."""
+
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.position = 0
@@ -136,7 +141,7 @@ class _Reader:
 
 
 def read_records(data: bytes) -> list[tuple[PlainRecord, bool]]:
-    """Returns all data records, with absolute offsets and a flag for log append time."""
+    """Returns (record, is log append time) for each record outside of control batches."""
     found = []
     outer = _Reader(data)
     while len(data) - outer.position >= 12:

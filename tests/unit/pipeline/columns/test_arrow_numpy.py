@@ -1,4 +1,4 @@
-"""Tests that conversions equal those of pyarrow, and import no pandas."""
+"""Tests that conversions between Arrow and NumPy equal pyarrow's, and import no pandas."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kproto_pipeline.columns.arrow_numpy import (
@@ -89,5 +90,6 @@ assert "pandas" not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_reading_does_not_import_pandas() -> None:
     subprocess.run([sys.executable, "-c", PROGRAM], check=True)

@@ -1,4 +1,4 @@
-"""Tests the connector's columns in Arrow."""
+"""Tests Arrow columns of records: timestamps, chosen columns, invalid header keys, no headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that offsets must increase between batches; an error names the batch with a lower one."""
+"""Tests that offsets must increase from batch to batch; an error names the first wrong batch."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_gaps_in_offsets_are_no_error(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", BATCHES)
 def test_missing_offsets_after_the_end_are_an_error(kind: str) -> None:
-    """The batches are in reverse order, so the first batch already reaches the end."""
+    """The batches are in reverse order: the first batch reaches the end, earlier offsets follow."""
     reversed_order = b"".join(BATCHES[kind](first, 5) for first in range(25, -1, -5))
     with pytest.raises(CorruptBatchError, match="offsets do not rise") as caught:
         next_offset(reversed_order, 0, 30)

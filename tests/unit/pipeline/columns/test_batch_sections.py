@@ -27,7 +27,7 @@ from tests.unit.pipeline.columns.two_records import GOOD, HEADERS_OF_NONE, one_r
 
 
 def test_last_offset_is_used_after_the_crc_check() -> None:
-    for value in (b"\x80", b"\x00"):  # the last offset is far before, or a little before
+    for value in (b"\x80", b"\x00"):  # last offset before 0, or between base offset and start
         wrong = bytearray(encode_batch([(None, b"v", (), 0)] * 5, base_offset=3))
         wrong[23:27] = value + bytes(3)
         chunks = column_chunks(one_record(2) + bytes(wrong) + one_record(8), start=5)

@@ -81,7 +81,7 @@ def test_equals_the_record_decoder(data: bytes, start: int, end: int, chunk_byte
 def test_fault_is_found_within_max_decompressed_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The record decoder raises the error, and decompresses the batch again within the bound."""
+    """The record decoder decompresses the batch again within the bound, and raises the error."""
     broken = bytearray(batch_bytes([PlainRecord(0, 0, b"k", b"v")]))
     broken[61] = 99
     bounds: list[int] = []
@@ -117,7 +117,7 @@ def test_non_buffer_is_refused() -> None:
 def test_agrees_with_the_plain_reader_on_broken_records(
     inside: list[PlainRecord], draws: st.DataObject
 ) -> None:
-    """After one changed byte under a correct CRC, both return the same rows or raise an error."""
+    """With one byte changed and a correct CRC, both readers return the same rows, or both raise."""
     data = bytearray(batch_bytes(inside, last_offset_delta=2000))
     at = draws.draw(st.integers(57, len(data) - 1))
     data[at] = draws.draw(st.integers(0, 255))
@@ -169,7 +169,7 @@ def test_valid_batches_are_yielded_before_the_error(behind: int) -> None:
 
 
 def test_offsets_may_go_backwards_inside_a_batch() -> None:
-    """Kafka writes no such batch, but its classes read one."""
+    """Kafka writes no such batch, but Kafka's classes can read it."""
     data = batch_bytes(
         [PlainRecord(0, 0, b"a", b""), PlainRecord(-5, 0, b"b", b""), PlainRecord(2, 0, b"c", b"")],
         base_offset=10,
@@ -186,5 +186,5 @@ def test_buffer_beyond_arrow_offsets_is_refused(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(chunks, "_MAX_BUFFER_BYTES", len(data))
     assert len(next(column_chunks(data))) == 1
     monkeypatch.setattr(chunks, "_MAX_BUFFER_BYTES", len(data) - 1)
-    with pytest.raises(CorruptBatchError, match="2 GiB at a time are the most"):
+    with pytest.raises(CorruptBatchError, match="exceeds 2 GiB"):
         next(column_chunks(data))

@@ -1,4 +1,4 @@
-"""Tests that a fetch response in Arrow equals the record decoder's records, also if corrupt."""
+"""Tests that Arrow columns and the record decoder give equal offsets and name the same fault."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ Outcome = tuple[list[int], int | None]
 
 
 def outcome(offsets: Iterable[int]) -> Outcome:
-    """Returns the offsets before the end or the fault, and the faulty batch's base offset."""
+    """Returns the offsets before the first corrupt batch, and the base offset of that batch.
+
+    If no batch is corrupt, returns all offsets, and None.
+    """
     found: list[int] = []
     try:
         found.extend(offsets)
@@ -85,7 +88,10 @@ WRAPPERS = b"".join(
 
 @pytest.mark.parametrize("first", [WRAPPERS, batch_bytes([PlainRecord(0, 0, b"k", b"v", ())])])
 def test_falling_offsets_are_an_error_in_both_formats(first: bytes) -> None:
-    """No checksum covers the changed byte, the first of the second base offset."""
+    """The test changes the first byte of the second batch's base offset.
+
+    No checksum covers this byte.
+    """
     data = bytearray(first if first is WRAPPERS else first + first)
     second = list(read_batches(bytes(data)))[1]
     data[second.position] = 0x80
@@ -98,6 +104,7 @@ def test_falling_offsets_are_an_error_in_both_formats(first: bytes) -> None:
 @given(
     st.one_of(fetches(), stored()), st.integers(0, 20), st.integers(0, 60), st.booleans(), st.data()
 )
+@pytest.mark.slow
 def test_corrupt_fetch_equals_the_record_decoder(
     data: bytes, start: int, end: int, mended: bool, draws: st.DataObject
 ) -> None:

@@ -1,4 +1,4 @@
-"""Provides responses with the offsets 0 and 1, and invalid batch headers to append."""
+"""Provides responses that end at offset 1, and invalid batch headers to append."""
 
 from __future__ import annotations
 

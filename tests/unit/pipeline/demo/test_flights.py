@@ -1,4 +1,4 @@
-"""Tests the demo's records: one event per flight, and the expected number of other records."""
+"""Tests the demo's records: an event for each flight, and the repeated and broken records."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def test_all_flights_are_there_and_unique() -> None:
     assert len(ids) == len(flights)
 
 
+@pytest.mark.slow
 def test_records_are_as_many_as_expected(records: list[KafkaRecord]) -> None:
     expected = Expected(LIMIT)
     assert (expected.repeated, expected.broken, expected.records) == (6, 4, 6_010)
@@ -41,6 +42,7 @@ def test_records_are_as_many_as_expected(records: list[KafkaRecord]) -> None:
     assert len(verdicts) == 4  # each broken record has a different fault
 
 
+@pytest.mark.slow
 def test_every_hundredth_is_structured(records: list[KafkaRecord]) -> None:
     event_format = ("content-type", b"application/cloudevents+json")
     structured = [r for r in records if event_format in r.headers and verdict(r) == "CloudEvent"]
@@ -48,10 +50,12 @@ def test_every_hundredth_is_structured(records: list[KafkaRecord]) -> None:
     assert len(structured) == LIMIT // 100 + LIMIT // 1_000
 
 
+@pytest.mark.slow
 def test_the_same_flights_give_the_same_records(records: list[KafkaRecord]) -> None:
     assert list(flight_records(read_flights(LIMIT))) == records
 
 
+@pytest.mark.slow
 def test_the_first_flight_as_an_event(records: list[KafkaRecord]) -> None:
     """The flight is United 1545 from Newark, scheduled on 1 January 2013 at 5:15 in New York."""
     event = from_kafka(*records[0])
@@ -65,6 +69,7 @@ def test_the_first_flight_as_an_event(records: list[KafkaRecord]) -> None:
     assert event.json()["dep_delay"] == 2
 
 
+@pytest.mark.slow
 def test_a_flight_that_never_left_is_cancelled() -> None:
     flights = [each for each in read_flights(LIMIT) if each["dep_delay"] is None]
     events = [from_kafka(*record) for record in flight_records(flights[:5])]

@@ -15,7 +15,7 @@ A, B = Uuid(b"a" * 16), Uuid(b"b" * 16)
 
 
 def state(**logs: tuple[Uuid, int, int]) -> LogOffsets:
-    """Returns log offsets by `name_partition`: id, earliest and latest offset."""
+    """Returns log offsets; each keyword is topic_partition=(topic id, earliest, latest offset)."""
     parts = {(name[:-2], int(name[-1])): log for name, log in logs.items()}
     return LogOffsets(
         {part: log[0] for part, log in parts.items()},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -14,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 from kproto_pipeline.demo.publishing import embedded_broker, topic_removed
+from kproto_pipeline.job import interrupts
 from kproto_pipeline.job.interrupts import (
     enter_uninterrupted,
     run_coroutine_in_thread,
@@ -172,6 +174,7 @@ def create(bootstrap: str, topic: str) -> None:
     asyncio.run(ask())
 
 
+@pytest.mark.slow
 def test_topic_is_deleted_after_an_interrupt(capsys: pytest.CaptureFixture[str]) -> None:
     with embedded_broker() as bootstrap:
 
@@ -211,7 +214,7 @@ def test_second_interrupt_does_not_abort_asyncio_cleanup() -> None:
             ended.append(True)
 
     with pytest.raises(KeyboardInterrupt):
-        run_coroutine_in_thread(work())
+        run_coroutine_in_thread(work)
     assert ended == [True]
 
 
@@ -220,4 +223,21 @@ def test_result_is_returned_without_an_interrupt() -> None:
         await asyncio.sleep(0)
         return 7
 
-    assert run_coroutine_in_thread(work()) == 7
+    assert run_coroutine_in_thread(work) == 7
+
+
+def test_interrupted_thread_start_leaves_no_coroutine_unawaited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The interrupt comes before the thread starts; an unawaited coroutine would be a warning."""
+
+    async def work() -> None:
+        await asyncio.sleep(0)
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(interrupts, "uninterrupted", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_coroutine_in_thread(work)
+    gc.collect()

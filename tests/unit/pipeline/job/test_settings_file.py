@@ -103,7 +103,7 @@ WRONG = [
     ),
     (LEAST + '[dead_letters]\nformat = "json"', "dead_letters.path is missing"),
     (LEAST + '[dead_letters]\npath = "d"\nformat = "delta"', "dead_letters.format is 'delta'"),
-    (LEAST + '[dead_letters]\npath = "lake/"', "dead_letters.path is that of the output"),
+    (LEAST + '[dead_letters]\npath = "lake/"', "dead_letters.path equals output.path"),
     (LEAST + 'format = "delta"\n[dead_letters]\npath = "d"', "needs an output of files"),
 ]
 
@@ -134,7 +134,7 @@ def test_check_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     path = tmp_path / "pipeline.toml"
     path.write_text(LEAST)
     assert main(["check", str(path)]) == 0
-    assert capsys.readouterr().out.endswith("pipeline.toml: right; mode once\n")
+    assert capsys.readouterr().out.endswith("pipeline.toml: valid; mode once\n")
     assert main(["check", str(path), "--mode", "stream", "--set", "trigger.interval=7"]) == 1
     assert "trigger.interval is 7; it must be a duration" in capsys.readouterr().err
     assert main(["check", "--source", "subscribe=t", "--output", "x"]) == 1

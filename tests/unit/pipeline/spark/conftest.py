@@ -1,4 +1,4 @@
-"""Gives data source clients short timeouts, and closes the clients after each test."""
+"""Closes the data source's clients after each test, and provides a way to change their settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _clients_closed() -> Iterator[None]:
 
 @pytest.fixture
 def settings_for_all(monkeypatch: pytest.MonkeyPatch) -> SettingsForAll:
-    """Returns a function that sets the settings of all data source clients."""
+    """Returns a function that makes all data source clients use the given settings."""
 
     def give(settings: ClientSettings) -> None:
         monkeypatch.setattr(

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Iterator
 
 import pytest
 from kproto_pipeline.spark.client_pool import (
@@ -60,8 +61,9 @@ def test_unreachable_broker_is_an_error_and_retried_by_the_next_use() -> None:
             with_client(options, never)
 
 
-def interrupt_main_thread() -> None:
-    """Sends SIGINT when the main thread waits for the result of its task."""
+def interrupt_main_thread(has_started: threading.Event) -> None:
+    """Sends SIGINT when the task runs and the main thread waits for its result."""
+    assert has_started.wait(60)
     main = threading.main_thread().ident or 0
     end = time.monotonic() + 60
     while time.monotonic() < end:
@@ -77,17 +79,31 @@ def interrupt_main_thread() -> None:
         time.sleep(0.001)
 
 
+@pytest.fixture
+def as_python_begins() -> Iterator[None]:
+    """Lets SIGINT raise KeyboardInterrupt.
+
+    A process that a shell starts in the background ignores SIGINT.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("as_python_begins")
 def test_interrupt_cancels_the_task_first() -> None:
     ended: list[str] = []
+    has_started = threading.Event()
 
     async def long() -> None:
         try:
+            has_started.set()
             await asyncio.sleep(60)
         finally:
             await asyncio.sleep(0.05)
             ended.append("yes")
 
-    interrupting = threading.Thread(target=interrupt_main_thread)
+    interrupting = threading.Thread(target=interrupt_main_thread, args=[has_started])
 
     def interrupted(work: LoopTask[None]) -> None:
         interrupting.start()

@@ -1,6 +1,6 @@
 """Tests that the import finders of PySpark's own archives are removed from Python's cache.
 
-Finders of other archives stay, so that Python invalidates them.
+Finders of other archives stay in the cache, so that Python reads changed archives again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from zipimport import zipimporter
 
 import pytest
-from kproto_pipeline.spark.worker_imports import keep_archive_finders
+from kproto_pipeline.spark.worker_imports import drop_archive_finders
 
 
 def archive(path: Path, module: str, text: str) -> str:
@@ -22,7 +22,7 @@ def archive(path: Path, module: str, text: str) -> str:
     return str(path)
 
 
-def test_only_finders_of_pyspark_archives_are_kept(
+def test_only_finders_of_pyspark_archives_are_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ("pyspark.zip", "py4j-0.10.9.9-src.zip", "shipped.zip")
@@ -30,7 +30,7 @@ def test_only_finders_of_pyspark_archives_are_kept(
         place = archive(tmp_path / name, f"of_archive_{number}", "here = __file__")
         monkeypatch.syspath_prepend(place)
         assert import_module(f"of_archive_{number}").here.startswith(place)
-    keep_archive_finders()
+    drop_archive_finders()
     left = {
         Path(finder.archive).name
         for finder in sys.path_importer_cache.values()

@@ -18,6 +18,7 @@ from kproto.protocol.sasl import (
 )
 from kproto.protocol.sasl.text import saslprep
 from kproto.wire.errors import AuthenticationError, ConfigurationError, KprotoError
+from tests.support.examples import examples
 from tests.unit.protocol.sasl.pairs import HASHES, SECRET, nobody, run, server_for
 
 SCRAM = ["SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -32,7 +33,7 @@ text = st.text(
 
 
 @pytest.mark.parametrize("mechanism", sorted(MECHANISMS))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(username=text, password=text)
 @pytest.mark.slow
 def test_any_name_and_password_as_they_are(mechanism: str, username: str, password: str) -> None:
@@ -44,7 +45,7 @@ def test_any_name_and_password_as_they_are(mechanism: str, username: str, passwo
 
 
 @pytest.mark.parametrize("mechanism", sorted(MECHANISMS))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(username=text, password=text)
 def test_any_name_and_password_prepared(mechanism: str, username: str, password: str) -> None:
     """Each name that SASLprep allows authenticates as its prepared form."""
@@ -60,7 +61,7 @@ def test_any_name_and_password_prepared(mechanism: str, username: str, password:
 
 @pytest.mark.parametrize("mechanism", sorted(MECHANISMS))
 def test_prepared_texts_meet(mechanism: str) -> None:
-    """By RFC 4013, 3, a soft hyphen is removed, feminine ordinal is a, and Roman nine is IX."""
+    """SASLprep (RFC 4013) removes a soft hyphen, and replaces ª with a and Ⅸ with IX."""
     server = server_for(mechanism, "IX", "a\u2168")
     client = client_exchange(mechanism, Credentials("I\u00adX", "\u00aaIX"))
     run(client, server)
@@ -123,7 +124,7 @@ def test_an_exchange_is_good_for_one_run() -> None:
 
 
 def said(error: BaseException) -> Iterator[str]:
-    """Returns all texts of an error and of the errors chained to it."""
+    """Yields all texts of an error and of the errors chained to it."""
     while True:
         yield f"{error!s} {error!r} {error.args!r} {vars(error)!r} {getattr(error, 'object', '')!r}"
         chained = error.__cause__ or error.__context__

@@ -1,4 +1,4 @@
-"""Tests OAUTHBEARER: the message of RFC 7628 and KIP-342, refusals, and broken messages."""
+"""Tests OAUTHBEARER: the client's message (RFC 7628, KIP-342), refusals, and invalid input."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ def test_any_refusal_is_one_error(refusal: bytes) -> None:
         (b"p=tls,,\1auth=Bearer x\1\1", "does not begin"),
         (b"n,,auth=Bearer x\1\1", "pairs with a byte 1"),
         (b"n,,\1auth=Bearer x\1", "pairs with a byte 1"),
-        (b"n,,\1\1", "is broken"),
-        (b"n,,\1auth=Bearer x\1auth=Bearer y\1\1", "stands there twice"),
-        (b"n,,\1auth=Bearer x\1k1=v\1\1", "is broken"),
-        (b"n,,\1auth=Bearer x\1key=\1\1", "is broken"),
+        (b"n,,\1\1", "is malformed"),
+        (b"n,,\1auth=Bearer x\1auth=Bearer y\1\1", "key occurs twice"),
+        (b"n,,\1auth=Bearer x\1k1=v\1\1", "is malformed"),
+        (b"n,,\1auth=Bearer x\1key=\1\1", "is malformed"),
         (b"n,,\1key=value\1\1", "no 'auth=Bearer"),
         (b"n,,\1auth=Basic x\1\1", "no 'auth=Bearer"),
         (b"n,,\1auth=Bearer\1\1", "no 'auth=Bearer"),

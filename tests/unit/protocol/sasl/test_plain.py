@@ -14,6 +14,7 @@ from kproto.protocol.sasl import (
     SaltedCredential,
 )
 from kproto.wire.errors import AuthenticationError, ConfigurationError
+from tests.support.examples import examples
 from tests.unit.protocol.sasl.pairs import SECRET, server_for
 
 CREDENTIAL = SaltedCredential.derive(SECRET, salt=b"salt")
@@ -53,7 +54,7 @@ def test_plain_accepts_an_authorization_id_that_is_the_user() -> None:
     assert server.username == "user"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     message=st.one_of(
         st.binary(max_size=60), st.lists(st.binary(max_size=8), max_size=4).map(b"\0".join)
@@ -65,7 +66,7 @@ def test_any_plain_message_without_the_password_is_refused(message: bytes) -> No
         server.next(message)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(password=st.text(min_size=1, max_size=8).filter(lambda text: text != SECRET))
 def test_plain_refuses_any_other_password(password: str) -> None:
     server = PlainServer({"user": CREDENTIAL}.get, prepare_strings=False)

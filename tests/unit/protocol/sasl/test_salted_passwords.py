@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from kproto.protocol.sasl import Credentials, SaltedPasswords, ScramSha256Client, credentials
+from kproto.protocol.sasl import Credentials, PasswordSalter, ScramSha256Client, credentials
 from kproto.protocol.sasl.credentials import MAX_CACHED_PASSWORDS
 
 
@@ -27,7 +27,7 @@ def derived(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 
 def test_the_same_is_derived_once(derived: list[bytes]) -> None:
-    salting = SaltedPasswords()
+    salting = PasswordSalter()
     first = salting("sha256", b"pw", b"salt", 4096)
     assert first == salting("sha256", b"pw", b"salt", 4096)
     assert first == hashlib.pbkdf2_hmac("sha256", b"pw", b"salt", 4096)
@@ -35,7 +35,7 @@ def test_the_same_is_derived_once(derived: list[bytes]) -> None:
 
 
 def test_other_arguments_derive_another_key(derived: list[bytes]) -> None:
-    salting = SaltedPasswords()
+    salting = PasswordSalter()
     found = {
         salting("sha256", b"pw", b"salt", 4096),
         salting("sha512", b"pw", b"salt", 4096),
@@ -46,7 +46,7 @@ def test_other_arguments_derive_another_key(derived: list[bytes]) -> None:
 
 
 def test_the_least_used_is_forgotten(derived: list[bytes]) -> None:
-    salting = SaltedPasswords()
+    salting = PasswordSalter()
     salts = [b"%d" % number for number in range(MAX_CACHED_PASSWORDS + 1)]
     for salt in salts:
         salting("sha256", b"pw", salts[0], 1)
@@ -57,7 +57,7 @@ def test_the_least_used_is_forgotten(derived: list[bytes]) -> None:
 
 
 def test_threads_share_the_work(derived: list[bytes]) -> None:
-    salting = SaltedPasswords()
+    salting = PasswordSalter()
     threads = [
         threading.Thread(target=salting, args=("sha256", b"pw", b"salt", 100_000)) for _ in range(4)
     ]
@@ -69,7 +69,7 @@ def test_threads_share_the_work(derived: list[bytes]) -> None:
 
 
 def test_copies_begin_empty(derived: list[bytes]) -> None:
-    salting = SaltedPasswords()
+    salting = PasswordSalter()
     kept = salting("sha256", b"pw", b"salt", 4096)
     data = pickle.dumps(salting)
     assert kept not in data

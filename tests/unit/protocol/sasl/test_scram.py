@@ -25,6 +25,7 @@ from kproto.protocol.sasl import (
 )
 from kproto.protocol.sasl.scram import ScramClient, ScramServer
 from kproto.wire.errors import AuthenticationError, ConfigurationError
+from tests.support.examples import examples
 from tests.unit.protocol.sasl.pairs import SECRET, nobody, run, server_for
 
 CREDENTIAL = SaltedCredential.derive(SECRET, salt=b"salt")
@@ -43,7 +44,8 @@ class ScramSha1Server(ScramServer):
     hash_name = "sha1"
 
 
-#: client, server, salt, iterations, user, whether it is a token, both nonces, the four messages.
+#: Client class, server class, salt, iterations, user name, whether the name is that of a delegation
+#: token, the nonces of client and server, the four messages.
 EXAMPLES = [
     pytest.param(  # RFC 5802, 5
         ScramSha1Client,
@@ -173,8 +175,8 @@ def begun(**options: Any) -> ScramSha256Client:
         (b"s=c2FsdA==,r=abcdef,i=4096", "does not begin with r=, s=, i="),
         (b"r=abcdef,,s=c2FsdA==,i=4096", "list of attributes"),
         (b"m=x,r=abcdef,s=c2FsdA==,i=4096", "demands an extension"),
-        (b"r=xyzdef,s=c2FsdA==,i=4096", "does not continue ours"),
-        (b"r=abc,s=c2FsdA==,i=4096", "does not continue ours"),
+        (b"r=xyzdef,s=c2FsdA==,i=4096", "does not continue the client"),
+        (b"r=abc,s=c2FsdA==,i=4096", "does not continue the client"),
         ("r=abcdéf,s=c2FsdA==,i=4096".encode(), "printable ASCII"),
         (b"r=abc def,s=c2FsdA==,i=4096", "printable ASCII"),
         (b"r=abcdef,s=c2Fsd,i=4096", "base64 in s="),
@@ -283,7 +285,7 @@ def test_a_server_without_the_keys_is_found_out() -> None:
         (b"n=user,r=abc", "GS2 header"),
         (b"p=tls-unique,,n=user,r=abc", "channel binding"),
         (b"x,,n=user,r=abc", "must begin with n or y"),
-        (b"n,b=user,n=user,r=abc", "in the place of a="),
+        (b"n,b=user,n=user,r=abc", "in place of a="),
         (b"n,a=other,n=user,r=abc", "act only for itself"),
         (b"n,a=,n=user,r=abc", "list of attributes"),
         (b"n,,m=x,n=user,r=abc", "demands an extension"),
@@ -316,7 +318,7 @@ def test_broken_client_first(message: bytes, complaint: str) -> None:
         (b"c=biws,r=abcdef,p=AAAA", "invalid user name or password"),
         (b"c=biws,r=abcdef,p=A", "base64 in p="),
         (b"c=eSws,r=abcdef,p=AAAA", "channel binding"),
-        (b"c=biws,r=abcxyz,p=AAAA", "nonce is not ours"),
+        (b"c=biws,r=abcxyz,p=AAAA", "nonce is not the server"),
         (b"r=abcdef,c=biws,p=AAAA", "does not begin with c=, r="),
     ],
 )
@@ -391,7 +393,7 @@ def damaged(draw: st.DrawFn, original: bytes) -> bytes:
     return original[:start] + draw(st.binary(max_size=4)) + original[end:]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(challenge=st.one_of(token, damaged(b"r=abcdef,s=c2FsdA==,i=4096")))
 @pytest.mark.slow
 def test_any_server_first_is_answered_or_refused(challenge: bytes) -> None:
@@ -401,8 +403,9 @@ def test_any_server_first_is_answered_or_refused(challenge: bytes) -> None:
     assert not client.done
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(challenge=st.one_of(token, damaged(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")))
+@pytest.mark.slow
 def test_any_other_server_final_is_refused(challenge: bytes) -> None:
     client = begun()
     client.next(b"r=abcdef,s=c2FsdA==,i=4096")
@@ -410,8 +413,9 @@ def test_any_other_server_final_is_refused(challenge: bytes) -> None:
         client.next(challenge)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(message=st.one_of(token, damaged(b"n,,n=user,r=abc,tokenauth=true")))
+@pytest.mark.slow
 def test_any_client_first_is_answered_or_refused(message: bytes) -> None:
     server = ScramSha256Server({"user": CREDENTIAL}.get, token_lookup={"user": CREDENTIAL}.get)
     with suppress(AuthenticationError):
@@ -419,7 +423,7 @@ def test_any_client_first_is_answered_or_refused(message: bytes) -> None:
     assert not server.done
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(message=st.one_of(token, damaged(b"c=biws,r=abcdef,p=" + b"A" * 43 + b"=")))
 @pytest.mark.slow
 def test_any_client_final_without_a_proof_is_refused(message: bytes) -> None:

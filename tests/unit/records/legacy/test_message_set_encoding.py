@@ -139,7 +139,7 @@ def test_invalid_settings_are_refused() -> None:
     settings: list[tuple[dict[str, Any], str]] = [
         ({"magic": 2}, "magic 2 is not that of a message set"),
         ({"magic": -1}, "magic -1 is not that of a message set"),
-        ({"compression": "zstd"}, "zstd' came with magic 2"),
+        ({"compression": "zstd"}, "zstd' needs magic 2"),
         ({"compression": "brotli"}, "compression 'brotli' is not known"),
         ({"compression": "gzip", "compression_level": 10}, "level 10"),
         ({"magic": 0, "log_append_time": T}, "magic 0 has no log append time"),
@@ -179,7 +179,7 @@ def test_invalid_message_sets_are_not_built() -> None:
 def test_inner_offsets_are_absolute_in_magic_0_and_relative_in_magic_1(
     magic: int, inside: list[int]
 ) -> None:
-    """A round trip would not notice wrong offsets: readers accept both in magic 1 (KIP-31)."""
+    """In magic 1 readers accept both (KIP-31), so a round trip would not detect wrong offsets."""
     data = encode_message_set(
         [(None, b"v", (), T)] * 3, magic=magic, compression="gzip", base_offset=500
     )
@@ -191,7 +191,7 @@ def test_inner_offsets_are_absolute_in_magic_0_and_relative_in_magic_1(
 
 
 def test_an_lz4_frame_has_the_header_checksum_of_its_magic() -> None:
-    """Clients of Kafka 0.8 and 0.9 check it in magic 0; kproto and Kafka 3.9 do not."""
+    """Clients of Kafka 0.8 and 0.9 verify this checksum in magic 0; kproto and Kafka 3.9 do not."""
     frames = []
     for magic in (0, 1):
         data = encode_message_set([(b"k", b"v" * 50, (), T)], magic=magic, compression="lz4")

@@ -1,4 +1,4 @@
-"""Tests CRC-32C: folding constants by algebra, checksums by known values and other code."""
+"""Tests CRC-32C: folding constants, known checksums, and the choice of the implementation."""
 
 from __future__ import annotations
 

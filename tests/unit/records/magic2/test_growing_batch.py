@@ -55,6 +55,7 @@ def test_appended_records_can_be_read_again(records: list[NewRecord]) -> None:
 
 
 @given(new_records, new_records)
+@pytest.mark.slow
 def test_a_batch_grows_after_its_records_are_read(
     records: list[NewRecord], more: list[NewRecord]
 ) -> None:
@@ -108,6 +109,7 @@ def test_a_refused_record_does_not_change_the_batch(good: list[NewRecord], bad: 
     assert contents(batch.records()) == [*good, later]
 
 
+@pytest.mark.slow
 def test_many_small_and_large_records_are_appended() -> None:
     """Offset deltas and lengths of three bytes and more are not in the table of varints."""
     records: list[NewRecord] = [(None, b"", [], T + at // 7) for at in range(20_000)]

@@ -15,6 +15,7 @@ from kproto.records.magic2.record_decoding import check_records
 from kproto.records.magic2.record_layouts import RECORDS, VALUES, Layouts, delta_of
 from kproto.records.varints import encode_varint, read_varint
 from kproto.wire.errors import CorruptBatchError
+from tests.support.selection import rest_slow
 from tests.unit.records.batches import COMPILED, T, batch_bytes, new_records, record_bytes
 
 Outcome = tuple[str, Any]
@@ -72,7 +73,7 @@ steps = st.sampled_from([1, 1, 1, 1, 1, 1, 2, 60, 8000, -3])
 
 @st.composite
 def payloads(draw: st.DrawFn) -> tuple[bytes, int]:
-    """Draws the bytes of records of mostly one layout, and sometimes breaks some bytes."""
+    """Draws the bytes of records of up to four layouts, sometimes broken, and the record count."""
     kinds = draw(st.lists(st.tuples(deltas, keys, values, blocks), min_size=1, max_size=4))
     count = draw(st.integers(1, 150))
     chosen = draw(st.lists(st.integers(0, len(kinds) - 1), min_size=1, max_size=9))
@@ -158,7 +159,7 @@ LIKE = [
     record_bytes(offset_delta=encode_varint(at), key=sized(b"kk"), value=sized(b"vv"))
     for at in range(64)
 ]
-#: Records of another layout, with the size of the records in a run of equal layouts.
+#: Key, value and header block of records that have the size of those in `LIKE`, but another layout.
 OTHERS = {
     "a longer key": (b"kkk", b"v", b"\x00"),
     "a shorter key": (b"k", b"vvv", b"\x00"),
@@ -172,7 +173,7 @@ OTHERS = {
 
 
 def check_run(payload: bytes) -> None:
-    """Checks records, values and partial reads against reading one by one."""
+    """Checks that `records`, `values` and partial reads agree with reading record by record."""
     count = len(LIKE)
     expected = outcome(lambda: one_by_one(payload, count))
     batch = RecordBatch(batch_bytes(payload, record_count=count, last_offset_delta=1 << 20))
@@ -199,7 +200,7 @@ def test_another_record_of_the_same_size_ends_a_run(at: int, kind: str) -> None:
     check_run(b"".join([*LIKE[:at], other, *LIKE[at + 1 :]]))
 
 
-@pytest.mark.parametrize("at", [1, 17, 40, 63])
+@pytest.mark.parametrize("at", rest_slow([17, 1, 40, 63], 1))
 def test_any_byte_of_a_record_in_a_run_may_differ(at: int) -> None:
     size = len(LIKE[at])
     for position in range(size):
@@ -236,7 +237,7 @@ def test_values_of_random_records_are_returned(records: list[Any]) -> None:
         assert batch.values(from_offset=3) == [value for _, value, _, _ in many[3:]]
 
 
-@pytest.mark.parametrize("count", [8191, 8192, 8193, 65535, 65536, 65537, 70_000])
+@pytest.mark.parametrize("count", rest_slow([8192, 8191, 8193, 65535, 65536, 65537, 70_000], 1))
 def test_a_batch_of_very_many_records_is_read(count: int) -> None:
     batch = RecordBatch(encode_batch([(None, b"v", (), T)] * count, base_offset=5))
     records = batch.records()
@@ -323,7 +324,7 @@ def test_an_exhausted_reader_returns_no_records() -> None:
 
 @pytest.mark.parametrize("most", [1, 3, 40, 100])
 def test_partial_reads_skip_records_before_the_base_offset(most: int) -> None:
-    """A negative offset delta precedes the base offset; no producer writes one."""
+    """A record with a negative offset delta precedes the base offset; no producer writes it."""
     deltas = [*range(50), -7, *range(51, 70)]
     payload = b"".join(record_bytes(offset_delta=encode_varint(delta)) for delta in deltas)
     batch = RecordBatch(

@@ -29,8 +29,8 @@ Assignment: TypeAlias = dict[str, dict[Uuid, set[int]]]
 class MemberSpec:
     """Holds a member; `assigned` is its previous target assignment.
 
-    `topics` are the ids of the subscribed topics that exist. Their order is that in which Kafka
-    inserts them into its hash maps: the iteration order of a hash set of the topic names.
+    `topics` are the ids of the subscribed topics that exist, in the order in which Kafka inserts
+    them into its hash maps. This is the iteration order of a hash set of the topic names.
     """
 
     topics: AbstractSet[Uuid]
@@ -56,7 +56,10 @@ class GroupSpec:
 
 
 def topics_in_order(topics: AbstractSet[Uuid] | Partitions, *, copied: bool = False) -> list[Uuid]:
-    """Returns topics in the iteration order of a HashMap, or with `copied` of a copied HashSet."""
+    """Returns topics in the order in which Java iterates a HashMap.
+
+    With `copied`, the order is that of a HashSet that was copied from a collection.
+    """
     size = (copied_size if copied else grown_size)(len(topics))
     return in_java_order(topics, uuid_hash, size)
 
@@ -64,15 +67,15 @@ def topics_in_order(topics: AbstractSet[Uuid] | Partitions, *, copied: bool = Fa
 def partitions_in_order(partitions: frozenset[int]) -> list[int]:
     """Returns partitions in the iteration order of `new HashSet(partitions)`.
 
-    They are sorted, unless an index is above the number of buckets.
+    They are sorted if all indexes are below the number of buckets.
     """
     return in_java_order(sorted(partitions), int, copied_size(len(partitions)))
 
 
 def reversed_topics(assignment: dict[Uuid, set[int]]) -> dict[Uuid, set[int]]:
-    """Returns the topics in reverse order, for an order that equals Kafka's.
+    """Returns `assignment` with its topics in reverse order, which is Kafka's order.
 
     `computeIfAbsent` of a Java HashMap inserts a new key before the other keys of its bucket. A
-    dict inserts it last, so that callers reverse the dict at the end.
+    dict inserts a new key last, so callers reverse the dict at the end.
     """
     return dict(reversed(assignment.items()))

@@ -1,9 +1,10 @@
 """Implements the assignor `uniform` for different subscriptions.
 
-Members keep their previous target assignment. Unassigned partitions are assigned to the subscribers
-with the fewest partitions. Then, topic by topic, partitions move from the subscribers with the most
-to those with the fewest partitions, until no partition moves or the maximum number of rounds is
-reached. The results equal those of Kafka's UniformHeterogeneousAssignmentBuilder.
+Members keep their previous target assignment, except topics to which they no longer subscribe.
+Unassigned partitions are assigned to the subscribers with the fewest partitions. Then, topic by
+topic, partitions move from the subscribers with the most to those with the fewest partitions, until
+no partition moves or the maximum number of rounds is reached. The results equal those of Kafka's
+UniformHeterogeneousAssignmentBuilder.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ class _HeterogeneousAssignmentBuilder:
     def _in_order(self, topics: list[Uuid]) -> list[Uuid]:
         """Returns topics in the order in which they are assigned and balanced.
 
-        Topics with the most partitions per subscriber come first, then those with the fewest
-        subscribers.
+        Topics with the most partitions per subscriber come first; if their ratio is equal, those
+        with the fewest subscribers.
         """
 
         def rank(topic_id: Uuid) -> tuple[float, int, int, int]:
@@ -95,7 +96,7 @@ class _HeterogeneousAssignmentBuilder:
                     last_changed = topic_id
 
     def _balance_topic(self, topic_id: Uuid) -> bool:
-        """Balances the partitions of one topic; returns whether a partition has moved."""
+        """Balances the partitions of one topic; returns True if a partition has moved."""
         subscribers = self.subscribers[topic_id]
         sizes = [self.sizes[it] for it in subscribers]
         if max(sizes) - min(sizes) <= 1:
@@ -153,7 +154,7 @@ class _LoadOrder:
         self._next_most = len(self._members) - 1
 
     def next_least(self) -> int:
-        """Returns a member with the fewest partitions, which must then get one."""
+        """Returns a member with the fewest partitions; the caller must assign it a partition."""
         if self._next_least >= self._least_end:
             self._least += 1
             while (
@@ -166,9 +167,10 @@ class _LoadOrder:
         return self._members[self._next_least - 1]
 
     def next_most(self) -> int | None:
-        """Returns a member with the most partitions, which must then lose one.
+        """Returns a member with the most partitions.
 
-        None if no member is left that can lose a partition.
+        The caller takes a partition from this member, or calls `exclude_most`. Returns None if no
+        member is left that can lose a partition.
         """
         if self._next_most < self._most_start:
             if self._most_end <= self._most_start and self._most_start > 0:

@@ -19,7 +19,7 @@ from kproto.broker.groups import (
     GroupMetadataManager,
     JoinRequest,
     JoinResult,
-    LeaveRequest,
+    LeavingMember,
     MemberProtocol,
     PendingResult,
     SyncRequest,
@@ -140,9 +140,10 @@ class ConsumerPlay:
         may_describe: Callable[[str], bool] = lambda topic: True,
         **overrides: Any,
     ) -> dict[str, list[int]] | None:
-        """Sends a heartbeat; returns the new assignment, or None if it is unchanged.
+        """Sends a heartbeat, by default with the last member epoch that the group returned.
 
-        Raises the error that the group reports.
+        Returns the new assignment as {topic: partitions}, or None if the response has none. Raises
+        BrokerResponseError with the group's error.
         """
         request = ConsumerHeartbeat(
             member_id,
@@ -245,4 +246,4 @@ class ConsumerPlay:
         classic_protocol.heartbeat(self.group, member_id, None, generation, self.now)
 
     def leave_classic(self, *members: str) -> list[str]:
-        return classic_protocol.leave(self.group, [LeaveRequest(it) for it in members], self.now)
+        return classic_protocol.leave(self.group, [LeavingMember(it) for it in members], self.now)

@@ -1,4 +1,4 @@
-"""Tests the next assignment of a member, and its order in responses, which is Kafka's."""
+"""Tests that an assignment lists its topics in the order of Kafka's heartbeat responses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kproto.broker.groups.consumer.current_assignment_builder import reconcile
 from kproto.broker.groups.java_order import bucket, grown_size, uuid_hash
 from kproto.wire.uuid import Uuid
 
-#: Topic ids of Kafka 4.4.0 with a common hash bucket. LATER is added later, and written first.
+#: Topic ids that Kafka 4.4.0 puts into one hash bucket. LATER is added later, and written first.
 FORMER = Uuid.parse("JKle41xoSXW68BR6Jn7oOg")
 LATER = Uuid.parse("tEVb8VXXSkewIM9SY_Sxew")
 

@@ -21,7 +21,10 @@ def classic(play: ConsumerPlay) -> str:
 
 
 def mixed() -> tuple[ConsumerPlay, str]:
-    """Returns a group and its classic member, which owns all of t; b has just joined by KIP-848."""
+    """Returns a group, and the id of its classic member, to which all partitions of t are assigned.
+
+    Member b has joined with the consumer protocol.
+    """
     play = ConsumerPlay()
     member = classic(play)
     assert play.join("b", "t") == {}

@@ -14,7 +14,10 @@ from .consumer_group_driver import ConsumerPlay
 
 
 def shared() -> ConsumerPlay:
-    """Returns a group in which a owns t0 to t2 since epoch 2, and b owns t3 to t5 since epoch 3."""
+    """Returns a group of two members.
+
+    Member `a` owns t-0 to t-2 since epoch 2, and member `b` owns t-3 to t-5 since epoch 3.
+    """
     play = ConsumerPlay()
     play.join("a", "t")
     play.join("b", "t")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.broker.groups.consumer.re2 import Expression, InvalidExpressionError
+from kproto.broker.groups.consumer.re2 import InvalidExpressionError, Re2Pattern
 from kproto.broker.groups.consumer.regex_resolution import ResolvedRegex, needs_regex_refresh
 from tests.unit.broker.groups.classic_group_driver import error_of
 
@@ -39,7 +39,7 @@ from .consumer_group_driver import ConsumerPlay
     ],
 )
 def test_regex_matches_whole_topic_names(text: str, matching: list[str], others: list[str]) -> None:
-    expression = Expression(text)
+    expression = Re2Pattern(text)
     assert [it for it in matching if not expression.matches(it)] == []
     assert [it for it in others if expression.matches(it)] == []
 
@@ -84,13 +84,13 @@ def test_regex_matches_whole_topic_names(text: str, matching: list[str], others:
 )
 def test_invalid_regex_raises(text: str) -> None:
     with pytest.raises(InvalidExpressionError):
-        Expression(text)
+        Re2Pattern(text)
 
 
 @given(st.text(alphabet="ab.*+?|()[]^$\\{},-dpL1:=!<>i", max_size=12), st.text("ab.1-", max_size=6))
 def test_any_text_is_parsed_or_raises(text: str, name: str) -> None:
     try:
-        expression = Expression(text)
+        expression = Re2Pattern(text)
     except InvalidExpressionError:
         return
     assert expression.matches(name) in (True, False)

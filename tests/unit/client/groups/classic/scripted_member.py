@@ -11,7 +11,7 @@ from kproto.client.groups.classic.member import ClassicMember
 from kproto.client.groups.classic.phases import Phase
 from kproto.client.groups.settings import GroupSettings
 from kproto.testing.clock import ManualClock
-from tests.support.group_owner import made
+from tests.support.recording_listener import new_classic_member
 from tests.unit.client.groups.any_setting import AnySetting
 from tests.unit.client.scripted_broker import ScriptedBroker, quick
 
@@ -31,7 +31,7 @@ class Setting(AnySetting):
         its: dict[str, Any] = {"assignors": ("range",)} | settings
         self.broker, self.client, self.clock = broker, client, clock
         self.group = ScriptedGroup(broker)
-        self.member, self.its = made(client, GroupSettings("g", **its), "t")
+        self.member, self.its = new_classic_member(client, GroupSettings("g", **its), "t")
 
     @property
     def phase(self) -> Phase:

@@ -24,7 +24,7 @@ from kproto.messages import (
 )
 from kproto.messages.base import Request
 from kproto.testing.clock import ManualClock
-from tests.support.group_owner import Reading, made
+from tests.support.recording_listener import RecordingListener, new_classic_member
 from tests.unit.client.groups.any_setting import PARTITIONS
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, api_versions, quick
 from tests.unit.client.scripted_cluster import scripted_cluster
@@ -96,7 +96,7 @@ async def test_member_joins_at_each_version(highest: int) -> None:
         its.broker.answers[ApiVersionsRequest] = lambda asked: answer
         await its.client.close()
         async with Client(its.broker.bootstrap, clock=its.clock) as client:
-            its.member, its.its = made(client, its.member.settings, "t")
+            its.member, its.its = new_classic_member(client, its.member.settings, "t")
             await its.joined()
             await its.clock.advance(3_000)
             await its.until(lambda: its.requests(HeartbeatRequest))
@@ -122,7 +122,7 @@ async def test_lost_joingroup_response_leaves_no_abandoned_member() -> None:
     async with a_member() as its:
         its.group.errors[JoinGroupRequest] = ["NONE", HANG_UP]
         its.member.start()
-        await its.pass_until(lambda: its.its.places == PARTITIONS, 5)
+        await its.pass_until(lambda: its.its.partitions == PARTITIONS, 5)
         asked = [each.member_id for each in its.requests(JoinGroupRequest)]
         assert asked == ["", "member-1", "member-1"]
         assert its.group.ids == 1
@@ -151,7 +151,7 @@ async def test_retriable_error_is_retried_until_the_member_joins(
     async with a_member() as its:
         its.group.errors[request_class] = [name, name]
         its.member.start()
-        await its.pass_until(lambda: its.its.places == PARTITIONS, 5)
+        await its.pass_until(lambda: its.its.partitions == PARTITIONS, 5)
         assert its.its.error is None
         if name in ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"):
             assert len(its.requests(FindCoordinatorRequest)) >= 2
@@ -167,7 +167,7 @@ async def test_fatal_error_ends_the_member(request_class: type[Request[Any]], na
         its.member.start()
         await its.until(lambda: its.its.error is not None)
         assert name in str(its.its.error)
-        assert its.its.places == set()
+        assert its.its.partitions == set()
         await its.member.leave(True)  # the member has already ended
 
 
@@ -191,7 +191,7 @@ async def test_heartbeats_continue_while_joingroup_is_delayed() -> None:
         assert its.member.identity is not None
         held.set()
         await its.until(lambda: its.phase is Phase.STABLE)
-        assert its.its.places == PARTITIONS
+        assert its.its.partitions == PARTITIONS
         assert "lose" not in its.its.names
 
 
@@ -218,11 +218,13 @@ async def test_joingroup_moves_to_the_next_coordinator() -> None:
         old, new = (ScriptedGroup(broker, at) for at, broker in enumerate(cluster.brokers))
         settings = quick(metadata_wait_ms=1_000, delivery_timeout_ms=120_000)
         async with Client(cluster.bootstrap, settings, clock=clock) as client:
-            member, its = made(client, GroupSettings("g", assignors=("cooperative-sticky",)), "t")
+            member, its = new_classic_member(
+                client, GroupSettings("g", assignors=("cooperative-sticky",)), "t"
+            )
             for group in (old, new):
                 group.node, group.port = 0, old.broker.port
             member.start()
-            await its.until_true(lambda: its.places == PARTITIONS)
+            await its.until_true(lambda: its.partitions == PARTITIONS)
             old.hold(JoinGroupRequest)
             old.rebalances = True
             while old.broker.count(JoinGroupRequest) < 3:
@@ -237,7 +239,7 @@ async def test_joingroup_moves_to_the_next_coordinator() -> None:
                 await clock.advance(100)
                 await asyncio.sleep(0.001)
             await its.until_true(lambda: member._membership.phase is Phase.STABLE)
-            assert its.places == PARTITIONS
+            assert its.partitions == PARTITIONS
             assert "lose" not in its.names
             assert clock.monotonic() - moved_at < 10.0
             await member.leave(True)
@@ -256,7 +258,7 @@ async def test_joingroup_without_a_response_is_sent_again() -> None:
         await its.until(lambda: len(its.requests(JoinGroupRequest)) == 2)
         its.group.member_id = None
         del its.group.held[JoinGroupRequest]
-        await its.pass_until(lambda: its.its.places == PARTITIONS, 500)
+        await its.pass_until(lambda: its.its.partitions == PARTITIONS, 500)
         assert its.clock.monotonic() < 5.0
         assert [each.member_id for each in its.requests(JoinGroupRequest)] == [
             *("", "member-1", "member-1", "", "member-2")
@@ -289,7 +291,7 @@ async def test_unknown_member_rejoins_with_a_new_id() -> None:
 async def test_rebalance_waits_for_records_in_process() -> None:
     async with a_member(session_timeout_ms=10_000, heartbeat_interval_ms=1_000) as its:
         await its.joined()
-        its.its.held = asyncio.Event()
+        its.its.revoke_gate = asyncio.Event()
         its.group.rebalances = True
         await its.pass_until(lambda: "waits" in its.its.names, 500)
         assert its.its.until == pytest.approx(its.clock.monotonic() + 299.0, abs=1.5)
@@ -299,19 +301,19 @@ async def test_rebalance_waits_for_records_in_process() -> None:
                 lambda before=before: len(its.requests(HeartbeatRequest)) > before, 200
             )
         assert len(its.requests(JoinGroupRequest)) == 2
-        its.its.held.set()
+        its.its.revoke_gate.set()
         await its.until(lambda: its.its.names == ["assign", "waits", "revoke", "assign"])
 
 
 async def test_partitions_are_lost_during_their_revocation() -> None:
     async with a_member() as its:
         await its.joined()
-        its.its.held = asyncio.Event()
+        its.its.revoke_gate = asyncio.Event()
         its.group.rebalances = True
         await its.pass_until(lambda: "waits" in its.its.names, 500)
         its.group.member_id = None
         await its.pass_until(lambda: "lose" in its.its.names, 500)
-        await its.until(lambda: its.its.places == PARTITIONS)
+        await its.until(lambda: its.its.partitions == PARTITIONS)
         assert its.its.names == ["assign", "waits", "lose", "assign"]
 
 
@@ -353,7 +355,7 @@ async def test_late_member_stays_out_until_the_next_poll(caplog: pytest.LogCaptu
         assert len(its.requests(JoinGroupRequest)) == joins
         its.its.is_late = False
         its.member.on_poll()
-        await its.until(lambda: its.its.places == PARTITIONS)
+        await its.until(lambda: its.its.partitions == PARTITIONS)
         assert its.client.metrics()["groups"]["g"]["late"] == 1
 
 
@@ -366,7 +368,7 @@ async def test_poll_while_a_late_member_leaves_makes_it_rejoin() -> None:
         its.its.is_late = False
         its.member.on_poll()
         leaving.set()
-        await its.until(lambda: its.its.places == PARTITIONS)
+        await its.until(lambda: its.its.partitions == PARTITIONS)
 
 
 # Leaving
@@ -392,7 +394,7 @@ async def test_leave_ends_without_a_response(silent: type[Request[Any]]) -> None
 
 
 async def test_leave_does_not_wait_for_a_delayed_joingroup() -> None:
-    """The broker processes no later request of a connection, so the client closes it."""
+    """A LeaveGroup on the same connection would wait, too, so the client closes the connection."""
     async with a_member() as its:
         await its.joined()
         its.group.hold(JoinGroupRequest)
@@ -419,7 +421,7 @@ async def test_refused_leavegroup_is_logged(caplog: pytest.LogCaptureFixture) ->
         with caplog.at_level(logging.INFO):
             await its.member.leave(True)
         assert len(its.requests(LeaveGroupRequest)) == 1
-        assert "failed to send that it leaves: GROUP_AUTHORIZATION_FAILED" in caplog.text
+        assert "failed to send the leave request: GROUP_AUTHORIZATION_FAILED" in caplog.text
         assert "has left" not in caplog.text
 
 
@@ -451,13 +453,13 @@ async def test_second_start_is_refused() -> None:
 # Callbacks
 
 
-class Faulty(Reading):
+class Faulty(RecordingListener):
     """Raises an error in the callbacks named in its arguments."""
 
     def __init__(self, error: BaseException, *names: str) -> None:
         super().__init__()
         self.fault = error
-        self.on_call = lambda name, places: self._raise() if name in names else None
+        self.on_call = lambda name, partitions: self._raise() if name in names else None
 
     def _raise(self) -> None:
         raise self.fault
@@ -488,7 +490,7 @@ async def test_callback_that_raises_ends_the_member(
 
 @pytest.mark.parametrize("name", ["assign", "revoke"])
 async def test_callback_that_cancels_its_own_task_ends_the_member(name: str) -> None:
-    """Without the error, the caller would never learn why no records arrive."""
+    """The listener gets an error, which tells the caller why no records arrive."""
 
     def cancel() -> None:
         task = asyncio.current_task()
@@ -496,16 +498,16 @@ async def test_callback_that_cancels_its_own_task_ends_the_member(name: str) -> 
         task.cancel()
 
     async with a_member() as its:
-        reading = Reading()
-        reading.on_call = lambda called, places: cancel() if called == name else None
-        its.member = ClassicMember(its.client._view, its.member.settings, reading)
+        listener = RecordingListener()
+        listener.on_call = lambda called, partitions: cancel() if called == name else None
+        its.member = ClassicMember(its.client._view, its.member.settings, listener)
         its.member.subscribe(Subscription.to("t"))
         its.member.start()
         if name == "revoke":
             await its.until(lambda: its.phase is Phase.STABLE)
             its.member.request_rejoin("a test")
         await its.until(lambda: its.member._task is not None and its.member._task.done())
-        assert "cancelled itself" in str(reading.error)
+        assert "cancelled itself" in str(listener.error)
         assert its.group.member_id is None  # it has left
 
 
@@ -513,34 +515,34 @@ async def test_leave_within_a_callback_is_refused() -> None:
     """The call would wait for its own end."""
     async with a_member() as its:
 
-        class Closing(Reading):
-            async def assign(self, places: Any) -> None:
+        class Closing(RecordingListener):
+            async def assign(self, partitions: Any) -> None:
                 await its.member.leave(True)
 
-        reading = Closing()
-        its.member = ClassicMember(its.client._view, its.member.settings, reading)
+        listener = Closing()
+        its.member = ClassicMember(its.client._view, its.member.settings, listener)
         its.member.subscribe(Subscription.to("t"))
         its.member.start()
-        await its.until(lambda: reading.error is not None)
-        assert "own callbacks" in str(reading.error)
+        await its.until(lambda: listener.error is not None)
+        assert "own callbacks" in str(listener.error)
 
 
 async def test_close_within_a_callback_ends_the_callback() -> None:
     async with a_member() as its:
 
-        class Closing(Reading):
-            async def assign(self, places: Any) -> None:
+        class Closing(RecordingListener):
+            async def assign(self, partitions: Any) -> None:
                 await its.member.close()
                 self.calls.append(("closed", ()))
                 await asyncio.sleep(0)
                 self.calls.append(("goes on", ()))
 
-        reading = Closing()
-        its.member = ClassicMember(its.client._view, its.member.settings, reading)
+        listener = Closing()
+        its.member = ClassicMember(its.client._view, its.member.settings, listener)
         its.member.subscribe(Subscription.to("t"))
         its.member.start()
         await its.until(lambda: its.member._task is not None and its.member._task.done())
-        assert reading.names == ["closed"]
+        assert listener.names == ["closed"]
 
 
 # Logs and settings
@@ -573,9 +575,9 @@ async def test_rack_of_the_client_is_sent_by_its_members() -> None:
         Client(broker.bootstrap, ClientSettings(rack="r7")) as client,
     ):
         group = ScriptedGroup(broker)
-        member, its = made(client, GroupSettings("g"), "t")
+        member, its = new_classic_member(client, GroupSettings("g"), "t")
         member.start()
-        await its.until_true(lambda: its.places == PARTITIONS)
+        await its.until_true(lambda: its.partitions == PARTITIONS)
         joins = [each.message for each in broker.asked]
         (_, join) = [each for each in joins if isinstance(each, JoinGroupRequest)]
         assert [each.name for each in join.protocols] == ["range", "cooperative-sticky"]

@@ -1,4 +1,4 @@
-"""Tests that a member can be ended, and its end cancelled, at any time, and leaves no task."""
+"""Tests that a member can end at any time without a task left, even if the end is cancelled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kproto.client.groups.classic.member import ClassicMember
 from kproto.client.groups.settings import GroupSettings
 from kproto.messages import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 from kproto.messages.base import Request
-from tests.support.group_owner import Reading, made
+from tests.support.recording_listener import RecordingListener, new_classic_member
 from tests.support.suspensions import CancelAt, points
 from tests.unit.client.scripted_broker import ScriptedBroker, quick
 
@@ -24,7 +24,7 @@ COOPERATIVE = ("cooperative-sticky",)
 
 
 async def in_a_group(
-    play: Callable[[ScriptedGroup, ClassicMember, Reading], Awaitable[None]],
+    play: Callable[[ScriptedGroup, ClassicMember, RecordingListener], Awaitable[None]],
     hold: type[Request[Any]] | None = None,
 ) -> None:
     """Runs `play` with a member that rebalances again and again, and closes the member.
@@ -42,10 +42,10 @@ async def in_a_group(
             its = GroupSettings(
                 "g", heartbeat_interval_ms=1, leave_timeout_ms=leave_ms, assignors=COOPERATIVE
             )
-            member, reading = made(client, its, "t")
-            reading.on_call = lambda name, places: member.request_rejoin("again")
+            member, listener = new_classic_member(client, its, "t")
+            listener.on_call = lambda name, partitions: member.request_rejoin("again")
             try:
-                await play(group, member, reading)
+                await play(group, member, listener)
             finally:
                 await member.close()
 
@@ -61,8 +61,10 @@ async def in_a_group(
 )
 def test_member_may_be_ended_at_any_turn_of_the_loop(ends: str, steps: range) -> None:
     async def scene(turns: int) -> None:
-        async def play(group: ScriptedGroup, member: ClassicMember, reading: Reading) -> None:
-            await ended_after(turns, ends, group, member, reading)
+        async def play(
+            group: ScriptedGroup, member: ClassicMember, listener: RecordingListener
+        ) -> None:
+            await ended_after(turns, ends, group, member, listener)
 
         await in_a_group(play)
 
@@ -76,7 +78,9 @@ def test_ending_a_member_may_be_cancelled(
     call: str, hold: type[Request[Any]] | None, late: bool
 ) -> None:
     async def scene(cancel: CancelAt) -> None:
-        async def play(group: ScriptedGroup, member: ClassicMember, reading: Reading) -> None:
+        async def play(
+            group: ScriptedGroup, member: ClassicMember, listener: RecordingListener
+        ) -> None:
             member.start()
             reached = hold or SyncGroupRequest
             await group.broker.until(lambda: group.broker.count(reached) > 0)
@@ -92,16 +96,18 @@ def test_close_ends_a_callback_that_a_leave_waits_for() -> None:
     ended: list[str] = []
 
     async def scene(cancel: CancelAt) -> None:
-        async def play(group: ScriptedGroup, member: ClassicMember, reading: Reading) -> None:
-            reading.on_call = lambda name, places: None
-            reading.held = asyncio.Event()
+        async def play(
+            group: ScriptedGroup, member: ClassicMember, listener: RecordingListener
+        ) -> None:
+            listener.on_call = lambda name, partitions: None
+            listener.revoke_gate = asyncio.Event()
             member.start()
-            await group.broker.until(lambda: bool(reading.places))
+            await group.broker.until(lambda: bool(listener.partitions))
             leaving = asyncio.create_task(member.leave(True))
-            await group.broker.until(lambda: "waits" in reading.names)
+            await group.broker.until(lambda: "waits" in listener.names)
             await member.close()
             await leaving
-            ended.append(reading.names[-1])
+            ended.append(listener.names[-1])
 
         await in_a_group(play)
 

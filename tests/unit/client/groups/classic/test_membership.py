@@ -120,7 +120,7 @@ def test_heartbeat_error_leads_to_its_next_phase(phase: Phase, name: str) -> Non
 
 
 def test_every_transition_of_the_table_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each transition of the table is covered by a row of these tests."""
+    """Each transition of the table occurs in the tests that this test calls."""
     walked: set[tuple[Phase, Event]] = set()
     before = Walk.__init__
 
@@ -277,7 +277,7 @@ def test_member_is_eager_unless_all_assignors_are_cooperative() -> None:
 
 
 def test_user_data_of_an_assignor_holds_its_own_last_assignment() -> None:
-    """The generation of another assignor is ignored, as in Java's assignors."""
+    """A generation in which another assignor was selected is ignored, as in Java's assignors."""
     walk = Walk(assignors=("sticky", "cooperative-sticky", "range"))
     walk.revoke()
     data = {each.name: read_subscription(each.metadata) for each in walk.join().protocols}

@@ -8,12 +8,12 @@ from kproto.client.core.group_errors import ErrorAction
 from kproto.client.groups.classic.phases import Phase
 from kproto.client.groups.effects import (
     ApplyAssignment,
-    Join,
-    Lead,
-    Leave,
+    ComputeAssignment,
     MemberIdentity,
     Revoke,
-    Sync,
+    SendJoinGroup,
+    SendLeaveGroup,
+    SendSyncGroup,
 )
 from kproto.client.groups.protocol_data import read_subscription
 from kproto.messages import JoinGroupResponse, SyncGroupResponse
@@ -56,13 +56,13 @@ def test_first_join_gets_an_id_and_then_a_generation() -> None:
     assert again.reason == request.reason == "the subscription is now t"
     walk.joined(7, leads=True)
     lead = walk.step()
-    assert isinstance(lead, Lead)
+    assert isinstance(lead, ComputeAssignment)
     assert [each.member_id for each in lead.members] == [MEMBER, OTHER]
     assert not lead.skip
     assert walk.its.identity(walk.now) is None
     walk.on_assignment_computed({MEMBER: [T0], OTHER: [T1]})
     sync = walk.step()
-    assert isinstance(sync, Sync)
+    assert isinstance(sync, SendSyncGroup)
     request_sent = sync.request
     assert (request_sent.generation_id, request_sent.member_id, request_sent.protocol_name) == (
         7,
@@ -81,7 +81,7 @@ def test_first_join_gets_an_id_and_then_a_generation() -> None:
 def test_follower_sends_no_assignments() -> None:
     walk = Walk().to(SYNCING)
     step = walk.step()
-    assert isinstance(step, Sync)
+    assert isinstance(step, SendSyncGroup)
     assert step.request.assignments == []
 
 
@@ -90,11 +90,11 @@ def test_static_leader_skips_the_assignment() -> None:
     walk = Walk(instance_id="i").to(JOINING)
     walk.joined(3, leads=True, skip=True)
     step = walk.step()
-    assert isinstance(step, Lead)
+    assert isinstance(step, ComputeAssignment)
     assert step.skip
     walk.on_assignment_computed({})
     sync = walk.step()
-    assert isinstance(sync, Sync)
+    assert isinstance(sync, SendSyncGroup)
     assert sync.request.assignments == []
     assert sync.request.group_instance_id == "i"
 
@@ -162,7 +162,7 @@ def test_unknown_id_while_joining_is_replaced() -> None:
         walk.step() is None
     )  # a broker that repeats the error gets the next request after a backoff
     walk.now = walk.its.next_at(walk.now)
-    assert isinstance(walk.step(), Join)
+    assert isinstance(walk.step(), SendJoinGroup)
 
 
 FATAL_ERRORS = [
@@ -221,7 +221,7 @@ def test_group_with_another_protocol_is_refused(
     assert isinstance(walk.its.error, BrokerResponseError)
     assert walk.its.error.name == "INCONSISTENT_GROUP_PROTOCOL"
     walk.revoke()
-    assert isinstance(walk.step(), Leave)
+    assert isinstance(walk.step(), SendLeaveGroup)
 
 
 def test_assignment_of_another_protocol_is_refused() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kproto.client.groups.classic.phases import Phase
-from kproto.client.groups.effects import Leave, Revoke
+from kproto.client.groups.effects import Revoke, SendLeaveGroup
 from kproto.client.groups.protocol_data import read_subscription
 from kproto.client.groups.subscription import Subscription
 from kproto.wire.errors import BrokerConnectionError
@@ -32,8 +32,8 @@ def test_close_revokes_and_then_sends_leavegroup() -> None:
     assert walk.its.identity(walk.now) is not None  # the user can still commit
     assert walk.revoke() == Revoke(frozenset({T0}), False, walk.now)
     step = walk.step()
-    assert step == Leave(MEMBER, None, "closed", walk.now + 5.0)
-    assert isinstance(step, Leave)
+    assert step == SendLeaveGroup(MEMBER, None, "closed", walk.now + 5.0)
+    assert isinstance(step, SendLeaveGroup)
     old, new = step.request("g", 2), step.request("g", 5)
     assert (old.member_id, old.members) == (MEMBER, [])
     assert (new.member_id, new.members[0].member_id, new.members[0].reason) == (
@@ -162,9 +162,9 @@ def rebalancing(phase: Phase, leads: bool) -> Walk:
 
 @pytest.mark.parametrize("phase", [JOINING, LEADING, SYNCING])
 def test_unsubscribe_during_a_rebalance_commits_after_it(phase: Phase) -> None:
-    """Brokers refuse commits between JoinGroup and SyncGroup.
+    """Brokers refuse commits between the JoinGroup response and the SyncGroup response.
 
-    The rebalance waits for this member, so the member must complete it before it commits.
+    The rebalance waits for this member, so the member must complete the rebalance first.
     """
     walk = rebalancing(phase, leads=True)
     walk.its.subscribe(None, walk.now)

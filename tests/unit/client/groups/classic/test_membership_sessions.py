@@ -7,7 +7,7 @@ import pytest
 from kproto.client.core.group_errors import ErrorAction
 from kproto.client.core.retry import TIMER_RESOLUTION_S
 from kproto.client.groups.classic.phases import Phase
-from kproto.client.groups.effects import MemberIdentity, Revoke, Sync
+from kproto.client.groups.effects import MemberIdentity, Revoke, SendSyncGroup
 from kproto.client.groups.protocol_data import read_subscription
 from kproto.wire.errors import BrokerConnectionError
 
@@ -125,7 +125,10 @@ def test_records_in_process_may_delay_joingroup_until_its_deadline() -> None:
 
 
 def test_session_of_a_cooperative_member_starts_when_joingroup_is_sent() -> None:
-    """The JoinGroup response may be read late, for example after the event loop was blocked."""
+    """The JoinGroup response may be read late, for example after the event loop was blocked.
+
+    An eager member's session starts when the response is read.
+    """
     walk = Walk(assignors=("cooperative-sticky",)).to(STABLE, T0)
     walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
     walk.revoke()
@@ -135,7 +138,7 @@ def test_session_of_a_cooperative_member_starts_when_joingroup_is_sent() -> None
     walk.joined(2, protocol="cooperative-sticky")
     assert walk.its.assignment_valid_until == pytest.approx(sent_at + 10.0 - TIMER_RESOLUTION_S)
     step = walk.step()
-    assert isinstance(step, Sync)
+    assert isinstance(step, SendSyncGroup)
     eager = Walk().to(STABLE, T0)
     eager.on_heartbeat_response("REBALANCE_IN_PROGRESS")
     eager.revoke()
@@ -182,9 +185,10 @@ def test_cooperative_member_stops_when_the_rebalance_may_have_ended() -> None:
 
 
 def test_heartbeat_interval_is_shorter_than_a_rebalance() -> None:
-    """A rebalance waits for max_poll_interval_ms, which may be shorter than the heartbeat interval.
+    """A short max_poll_interval_ms shortens the heartbeat interval.
 
-    Then the broker removes each member that has not rejoined, although the member still consumes.
+    The broker removes a member that has not rejoined within max_poll_interval_ms after the start of
+    a rebalance. So the member must learn of the rebalance in time.
     """
     walk = Walk(max_poll_interval_ms=900).to(STABLE, T0)
     for _ in range(5):

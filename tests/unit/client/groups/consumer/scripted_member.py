@@ -21,7 +21,7 @@ from kproto.messages import (
 )
 from kproto.protocol.connection import ReceivedRequest
 from kproto.testing.clock import ManualClock
-from tests.support.group_owner import Reading, made_as
+from tests.support.recording_listener import RecordingListener, new_member
 from tests.unit.client.groups.any_setting import PARTITIONS, AnySetting
 from tests.unit.client.groups.scripted_consumer_group import ScriptedConsumerGroup
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, api_versions, quick
@@ -36,11 +36,11 @@ class Setting(AnySetting):
         self.broker, self.client, self.clock = broker, client, clock
         self.group = ScriptedConsumerGroup(broker)
         self.member: GroupMember
-        self.its: Reading
+        self.its: RecordingListener
 
     def make(self, wanted: str | Subscription = "t", **settings: Any) -> None:
         its: dict[str, Any] = {"group_protocol": "consumer"} | settings
-        made = made_as(GroupMember, self.client, GroupSettings("g", **its), wanted)
+        made = new_member(GroupMember, self.client, GroupSettings("g", **its), wanted)
         self.member, self.its = made
 
     @property
@@ -107,5 +107,5 @@ async def protocol_with(its: Setting, **settings: Any) -> GroupProtocol:
     """Returns the group protocol that a member with these settings joins with."""
     its.make(**settings)
     its.member.start()
-    await its.pass_until(lambda: its.its.places == PARTITIONS, 1)
+    await its.pass_until(lambda: its.its.partitions == PARTITIONS, 1)
     return its.member.protocol

@@ -58,7 +58,7 @@ async def test_member_joins_sends_heartbeats_and_leaves() -> None:
 async def test_revocation_is_acknowledged_at_once() -> None:
     async with a_setting() as its:
         await its.joined()
-        its.its.held = asyncio.Event()
+        its.its.revoke_gate = asyncio.Event()
         its.group.assigned = [("t", 1)]
         await its.clock.advance(3_000)
         await its.until(lambda: "waits" in its.its.names)
@@ -68,12 +68,12 @@ async def test_revocation_is_acknowledged_at_once() -> None:
         assert its.heartbeats[-1] == ConsumerGroupHeartbeatRequest(
             group_id="g", member_id=its.heartbeats[0].member_id, member_epoch=1
         )
-        its.its.held.set()
+        its.its.revoke_gate.set()
         await its.until(lambda: len(its.heartbeats) == count + 2)
         owned = its.heartbeats[-1].topic_partitions
         assert owned is not None
         assert [each.partitions for each in owned] == [[1]]
-        assert its.its.places == {("t", 1)}
+        assert its.its.partitions == {("t", 1)}
 
 
 async def test_version_0_uses_the_id_that_the_broker_assigns() -> None:
@@ -97,7 +97,7 @@ async def test_retriable_error_is_retried(joins: bool, name: str) -> None:
         its.group.errors[ConsumerGroupHeartbeatRequest] = [name] * 2
         if joins:
             its.member.start()
-            await its.pass_until(lambda: its.its.places == PARTITIONS)
+            await its.pass_until(lambda: its.its.partitions == PARTITIONS)
         else:
             await its.pass_until(lambda: len(its.heartbeats) >= heartbeats + 4)
         assert its.its.names == ["assign"]
@@ -109,7 +109,7 @@ async def test_unknown_member_rejoins_with_its_id() -> None:
         await its.joined()
         its.group.member_id = "another"
         await its.pass_until(lambda: "lose" in its.its.names)
-        await its.pass_until(lambda: its.its.places == PARTITIONS)
+        await its.pass_until(lambda: its.its.partitions == PARTITIONS)
         assert its.heartbeats[0].member_id == its.heartbeats[-1].member_id
         assert [each.member_epoch for each in its.heartbeats].count(0) == 2
 
@@ -154,6 +154,7 @@ async def test_refused_session_timeout_is_not_requested_again(
         assert len(its.requests(DescribeConfigsRequest)) == times
 
 
+@pytest.mark.slow
 async def test_shortened_session_timeout_is_applied() -> None:
     async with a_setting() as its:
         await its.joined()
@@ -165,6 +166,7 @@ async def test_shortened_session_timeout_is_applied() -> None:
         assert await lost_after(its) < 13
 
 
+@pytest.mark.slow
 async def test_refused_refresh_keeps_the_known_session_timeout() -> None:
     async with a_setting() as its:
         its.group.session_ms = 12_000
@@ -188,7 +190,7 @@ async def test_session_timeout_is_requested_again_after_a_lost_response(lost: in
         its.group.session_ms = 12_000
         its.loses_sessions(lost)
         its.member.start()
-        await its.pass_until(lambda: its.its.places == PARTITIONS)
+        await its.pass_until(lambda: its.its.partitions == PARTITIONS)
         await its.until(lambda: its.phase is Phase.STABLE)
         assert await lost_after(its) < 13
 
@@ -197,7 +199,7 @@ async def test_member_joins_without_a_known_session_timeout() -> None:
     async with a_setting() as its:
         its.loses_sessions(99)
         its.member.start()
-        await its.pass_until(lambda: its.its.places == PARTITIONS)
+        await its.pass_until(lambda: its.its.partitions == PARTITIONS)
         assert len(its.requests(DescribeConfigsRequest)) == 4
 
 
@@ -214,7 +216,7 @@ async def test_late_member_stays_out_until_the_next_poll() -> None:
         assert its.heartbeats[-1].member_epoch == -1
         its.its.is_late = False
         its.member.on_poll()
-        await its.until(lambda: its.its.places == PARTITIONS)
+        await its.until(lambda: its.its.partitions == PARTITIONS)
         assert its.client.metrics()["groups"]["g"]["late"] == 1
 
 
@@ -233,9 +235,9 @@ async def test_unknown_topic_id_is_resolved_by_metadata() -> None:
         its.group.assigned = [("new", 0)]
         its.member.start()
         await its.until(lambda: its.is_in(Phase.STABLE))
-        assert its.its.places == set()
+        assert its.its.partitions == set()
         its.broker.topics["new"] = 1
-        await its.pass_until(lambda: its.its.places == {("new", 0)}, 5)
+        await its.pass_until(lambda: its.its.partitions == {("new", 0)}, 5)
 
 
 async def test_compiled_pattern_follows_new_topics() -> None:
@@ -268,7 +270,7 @@ async def test_leave_ends_without_a_response() -> None:
         its.group.hold(ConsumerGroupHeartbeatRequest)
         leaving = asyncio.create_task(its.member.leave(True))
         await its.pass_until(leaving.done)
-        assert its.its.places == set()
+        assert its.its.partitions == set()
 
 
 # Close and leave
@@ -279,7 +281,7 @@ async def in_a_group(
     protocol: str,
     hold: type[Request[Any]] | None = None,
 ) -> None:
-    """Runs `play` with a member whose assignment changes at each heartbeat.
+    """Runs `play` with a member whose assignment changes at each call of its listener.
 
     The coordinator never answers requests of class `hold`. If `hold` is given, leaving waits at
     most 50 ms.
@@ -293,7 +295,7 @@ async def in_a_group(
             if hold is not None:
                 its.group.hold(hold)
 
-            def change_assignment(name: str, places: object) -> None:
+            def change_assignment(name: str, partitions: object) -> None:
                 its.group.assigned = [] if its.group.assigned else [("t", 0)]
 
             its.its.on_call = change_assignment

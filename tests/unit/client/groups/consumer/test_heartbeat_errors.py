@@ -40,7 +40,7 @@ JOIN, HEARTBEAT, COMMIT, LEAVE = (
         (COMMIT, "STALE_MEMBER_EPOCH", ErrorAction.STALE),
         (COMMIT, "UNKNOWN_MEMBER_ID", ErrorAction.MEMBER_UNKNOWN),
         (COMMIT, "FENCED_MEMBER_EPOCH", ErrorAction.MEMBER_UNKNOWN),
-        (LEAVE, "UNKNOWN_MEMBER_ID", ErrorAction.FAIL),
+        (LEAVE, "UNKNOWN_MEMBER_ID", ErrorAction.HAS_LEFT),
     ],
 )
 def test_error_of_a_request_has_its_meaning(

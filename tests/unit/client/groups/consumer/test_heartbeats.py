@@ -1,6 +1,7 @@
 """Tests the fields of ConsumerGroupHeartbeat requests.
 
-The first request, and each request after an error, has all fields; others have only changed fields.
+The first request, and each request after an error, has all fields. Other requests have the member
+id, the epoch, the instance id, and of the other fields only those that changed.
 """
 
 from __future__ import annotations
@@ -53,9 +54,9 @@ def test_applied_assignment_is_acknowledged_at_once() -> None:
 
 
 def test_unchanged_assignment_is_acknowledged_too() -> None:
-    """The broker waits for the acknowledgement.
+    """The broker assigns a partition, and revokes it before the member applies the assignment.
 
-    It assigned a partition and revoked it before the member applied the assignment.
+    Then it waits for the member's acknowledgement, although no owned partition has changed.
     """
     walk = Walk().to(Phase.RECONCILING)
     assert walk.its._known_fields is not None

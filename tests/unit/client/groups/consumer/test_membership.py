@@ -13,8 +13,8 @@ from kproto.client.groups.effects import (
     ApplyAssignment,
     LeaveByHeartbeat,
     MemberIdentity,
-    Prepare,
-    Resolve,
+    PrepareHeartbeat,
+    ResolveTopicNames,
     Revoke,
 )
 from kproto.client.groups.subscription import Subscription, TopicPattern
@@ -42,7 +42,7 @@ NEW_ID = Uuid(b"a" * 16)
 def test_first_assignment_is_applied_and_acknowledged() -> None:
     walk = Walk()
     assert walk.phase is JOINING
-    assert walk.step() == Prepare(Subscription.to("t"))
+    assert walk.step() == PrepareHeartbeat(Subscription.to("t"))
     assert not walk.its.heartbeat_due(walk.now)  # not before the subscription is prepared
     walk.prepare()
     assert walk.its.identity(walk.now) is None
@@ -61,7 +61,7 @@ def test_first_assignment_is_applied_and_acknowledged() -> None:
 def test_member_without_partitions_is_stable() -> None:
     walk = Walk().to(STABLE)
     assert walk.its.identity(walk.now) is not None
-    assert walk.its.is_reading
+    assert walk.its.watches_topics
 
 
 def test_brokers_heartbeat_interval_is_capped_at_a_third_of_the_session() -> None:
@@ -133,7 +133,7 @@ def test_failed_heartbeat_acknowledges_nothing() -> None:
 def test_unknown_topic_id_is_resolved_by_a_metadata_refresh() -> None:
     walk = Walk(["t", "new"]).to(JOINING)
     walk.on_heartbeat_response(5, [T0, (NEW_ID, 0)])
-    assert walk.step() == Resolve(frozenset([NEW_ID]))
+    assert walk.step() == ResolveTopicNames(frozenset([NEW_ID]))
     walk.topics["new"] = NEW_ID
     walk.its.on_resolved(walk.now)
     assert set(walk.apply().added) == {T0, ("new", 0)}
@@ -142,7 +142,7 @@ def test_unknown_topic_id_is_resolved_by_a_metadata_refresh() -> None:
 def test_unresolved_topic_id_is_skipped_and_requested_again() -> None:
     walk = Walk(["t", "new"]).to(JOINING)
     walk.on_heartbeat_response(5, [T0, (NEW_ID, 0)])
-    assert isinstance(walk.step(), Resolve)
+    assert isinstance(walk.step(), ResolveTopicNames)
     walk.its.on_resolved(walk.now)
     assert walk.apply().added == (T0,)
     waits = walk.its.next_at(walk.now)
@@ -151,7 +151,7 @@ def test_unresolved_topic_id_is_skipped_and_requested_again() -> None:
     assert walk.phase is STABLE
     walk.now = waits
     walk.its.tick(walk.now)
-    assert walk.step() == Resolve(frozenset([NEW_ID]))
+    assert walk.step() == ResolveTopicNames(frozenset([NEW_ID]))
     walk.topics["new"] = NEW_ID
     walk.its.on_resolved(walk.now)
     assert walk.apply().added == (("new", 0),)
@@ -219,10 +219,10 @@ def test_pattern_without_matches_sends_no_heartbeat() -> None:
     walk = Walk()
     walk.its.subscribe(Subscription.to(re.compile("new.*")), walk.now)
     step = walk.step()
-    assert isinstance(step, Prepare)
+    assert isinstance(step, PrepareHeartbeat)
     walk.its.on_prepared(step, frozenset(), walk.now)
     assert not walk.its.heartbeat_due(walk.now)
-    assert walk.its.is_reading  # so that the client watches the topics in metadata
+    assert walk.its.watches_topics  # so that the client watches the topics in metadata
     walk.its.on_topics_matched(frozenset(["new"]), walk.now)
     assert walk.on_heartbeat_response(5, []).subscribed_topic_names == ["new"]
 
@@ -276,7 +276,7 @@ def test_session_starts_when_the_heartbeat_is_sent() -> None:
 def test_revocation_has_the_time_that_the_broker_waits() -> None:
     """The deadline counts from the heartbeat whose response revoked T1.
 
-    The broker's own deadline cannot begin earlier.
+    The broker's own timeout starts later, when the broker receives that heartbeat.
     """
     walk = Walk(max_poll_interval_ms=6_000).to(STABLE, T0, T1)
     beat = walk.beat()
@@ -471,7 +471,7 @@ def test_subscription_during_leave_makes_the_member_rejoin() -> None:
     walk = Walk().to(LEAVING, T0)
     walk.its.subscribe(Subscription.to("u"), walk.now)
     walk.leave()
-    assert walk.step() == Prepare(Subscription.to("u"))
+    assert walk.step() == PrepareHeartbeat(Subscription.to("u"))
 
 
 def test_member_fenced_while_leaving_loses_its_partitions() -> None:

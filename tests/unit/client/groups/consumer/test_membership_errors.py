@@ -19,7 +19,7 @@ FENCED, FATAL = Phase.FENCED, Phase.FATAL
 
 
 def test_member_waits_for_an_unreleased_instance_id() -> None:
-    """The former member was killed; the broker keeps the instance id until its session expires."""
+    """A killed member keeps the instance id at the broker until the member's session expires."""
     walk = Walk(instance_id="i").to(JOINING)
     begun = walk.now
     while walk.now < begun + 8:  # the next attempt may be a second later

@@ -18,7 +18,12 @@ from kproto.client.groups.consumer.phases import (
 
 @pytest.mark.parametrize(("phase", "event"), list(product(Phase, Event)))
 def test_each_transition_leads_to_a_valid_phase(phase: Phase, event: Event) -> None:
-    """Fencing leads to FENCED unless the member is joining or leaving; FATAL has no transitions."""
+    """LEAVE_REQUESTED leads to PREPARE_LEAVING unless the member already leaves.
+
+    FENCED does not change the phases JOINING and PREPARE_LEAVING. It leads from all other phases
+    with heartbeats to the phase FENCED. All other events that have a transition change the phase.
+    FATAL has no transitions.
+    """
     next_phase = TRANSITIONS.get((phase, event))
     if phase is Phase.FATAL:
         assert next_phase is None
@@ -41,6 +46,6 @@ def test_each_phase_can_be_entered_and_left_except_the_last() -> None:
 
 
 def test_member_commits_whenever_it_has_an_epoch() -> None:
-    """A classic member, in contrast, cannot commit during a rebalance."""
+    """A classic member, in contrast, cannot commit while it joins or syncs."""
     assert ACCEPTING_COMMITS == HEARTBEATING
     assert {Phase.PREPARE_LEAVING} == HEARTBEATING & LEAVING_PHASES

@@ -9,7 +9,13 @@ from kproto.client.core.group_errors import ErrorAction
 from kproto.client.groups.consumer.heartbeats import Heartbeat
 from kproto.client.groups.consumer.membership import ConsumerMembership
 from kproto.client.groups.consumer.phases import Phase
-from kproto.client.groups.effects import ApplyAssignment, LeaveByHeartbeat, Prepare, Revoke, Step
+from kproto.client.groups.effects import (
+    ApplyAssignment,
+    LeaveByHeartbeat,
+    PrepareHeartbeat,
+    Revoke,
+    Step,
+)
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription, TopicPattern
 from kproto.client.metadata.cluster import TopicPartition
@@ -58,7 +64,7 @@ def answer_of(
 
 
 class Walk:
-    """A member of group g that subscribes to topic t and sends a heartbeat each second.
+    """A member of group g that subscribes to topic t by default and sends a heartbeat each second.
 
     The broker has set a session timeout of 10 s.
     """
@@ -100,13 +106,16 @@ class Walk:
         return self.its.step(self.now, self.owned)
 
     def prepare(self, *topics: str) -> None:
-        """Prepares the subscription with `topics`; by default with the subscribed topics."""
+        """Completes the `PrepareHeartbeat` step: the member subscribes to `topics`.
+
+        Without `topics`, it subscribes to the topic names of its subscription.
+        """
         step = self.step()
-        assert isinstance(step, Prepare)
+        assert isinstance(step, PrepareHeartbeat)
         self.its.on_prepared(step, frozenset(topics) or step.subscription.topics, self.now)
 
     def beat(self) -> Heartbeat:
-        """Sends the next heartbeat when it is due."""
+        """Advances the time until a heartbeat is due, and returns the heartbeat."""
         if not self.its.heartbeat_due(self.now):
             self.now = self.its.next_at(self.now)
         beat = self.its.heartbeat(self.version, self.now)
@@ -116,7 +125,7 @@ class Walk:
     def answered(
         self, beat: Heartbeat, epoch: int, *tps: tuple[str | Uuid, int], took: float = 0.1
     ) -> None:
-        """Returns the assignment of `tps` as the response to `beat`, after `took` seconds."""
+        """Answers `beat` with the assignment of `tps`, after `took` seconds."""
         self.now += took
         assert self.its.on_heartbeat_response(beat, answer_of(epoch, tps), self.now) is None
 
@@ -130,7 +139,7 @@ class Walk:
         return beat.request
 
     def refused(self, what: str | KprotoError, words: str = "why") -> ErrorAction | None:
-        """Sends a heartbeat, and answers it with an error code and message, or loses it."""
+        """Sends a heartbeat that fails with `what`: the name of an error code, or an exception."""
         beat = self.beat()
         self.now += 0.1
         if isinstance(what, KprotoError):
@@ -167,7 +176,10 @@ class Walk:
     # To a phase
 
     def to(self, phase: Phase, *tps: TopicPartition) -> Walk:
-        """Enters `phase` by the shortest path; phases after JOINING have epoch 5 and own `tps`."""
+        """Enters `phase` by the shortest path, and returns the walk.
+
+        Unless `phase` is JOINING, the member gets epoch 5 and the assignment `tps` on the way.
+        """
         match phase:
             case Phase.JOINING:
                 self.prepare()

@@ -75,6 +75,7 @@ def read(fetched: bytes) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("mode", ["binary", "structured"])
 @given(rows=st.lists(EVENTS, min_size=1, max_size=12))
+@pytest.mark.slow
 def test_events_come_back_as_they_were(mode: str, rows: list[dict[str, Any]]) -> None:
     for row, event in zip(rows, read(written(rows, mode)), strict=True):
         assert event["error"] is None

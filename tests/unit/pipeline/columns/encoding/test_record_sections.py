@@ -1,4 +1,4 @@
-"""Tests that records encoded by column equal those of the client, and are read back equal."""
+"""Tests that records encoded by column, and the hashes of keys, equal those of the client."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ def columns(rows: list[Row]) -> tuple[pa.Array, pa.Array, pa.Array]:
 
 
 @given(ROWS, st.integers(1, 3_000))
+@pytest.mark.slow
 def test_the_bytes_are_those_of_the_client(rows: list[Row], batch_bytes: int) -> None:
     keys, values, headers = columns(rows)
     following = 0

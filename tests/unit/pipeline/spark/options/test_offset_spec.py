@@ -1,4 +1,4 @@
-"""Tests parsing offset JSON, and resolving it against the offsets of a log."""
+"""Tests parsing offsets in options: earliest, latest or JSON."""
 
 from __future__ import annotations
 
@@ -11,13 +11,9 @@ from kproto_pipeline.spark.options.offset_spec import (
     EARLIEST,
     LATEST,
     parse_offset_spec,
-    resolve_offsets,
 )
 
 from kproto.wire.errors import ConfigurationError
-
-LOG_START = {("a", 0): 10, ("a", 1): 0, ("b", 0): 0}
-LOG_END = {("a", 0): 30, ("a", 1): 0, ("b", 0): 5}
 
 
 def test_words_and_json_are_parsed() -> None:
@@ -65,27 +61,10 @@ def test_wrong_offset_json_names_option_and_fault(text: str, what: str) -> None:
         min_size=1,
     )
 )
+@pytest.mark.slow
 def test_offset_json_round_trips(offsets: dict[str, dict[int, int]]) -> None:
     usable = {
         t: {p: max(o, 0) if o == -1 else o for p, o in of.items()} for t, of in offsets.items()
     }
     parsed = parse_offset_spec("startingOffsets", json.dumps(usable), refused="latest")
     assert parsed == {(t, p): o for t, of in usable.items() for p, o in of.items()}
-
-
-def test_sentinels_are_resolved_to_log_offsets() -> None:
-    parts = list(LOG_END)
-    assert resolve_offsets("endingOffsets", LATEST, parts, LOG_START, LOG_END) == LOG_END
-    spec = {("a", 0): 12, ("a", 1): EARLIEST, ("b", 0): LATEST}
-    assert resolve_offsets("endingOffsets", spec, parts, LOG_START, LOG_END) == {
-        ("a", 0): 12,
-        ("a", 1): 0,
-        ("b", 0): 5,
-    }
-
-
-def test_offsets_for_other_partitions_are_an_error() -> None:
-    with pytest.raises(ConfigurationError, match="missing a-1, b-0; not read c-7"):
-        resolve_offsets(
-            "startingOffsets", {("a", 0): 1, ("c", 7): 1}, list(LOG_END), LOG_START, LOG_END
-        )

@@ -1,4 +1,4 @@
-"""Tests the table of options: it has every field; options are documented and parsed once."""
+"""Tests the table of options: each field has an option; options are documented, parsed once."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from kproto_pipeline.spark.options.option_docs import markdown_table
 from kproto_pipeline.spark.options.option_table import (
     OPTIONS,
     Option,
+    OptionScope,
     ReadOptions,
-    Use,
     WriteOptions,
     parse_undecided_read,
 )
 
 DOCS = Path(__file__).parents[5] / "docs"
 GIVEN = {"kafka.bootstrap.servers": "h:1", "subscribe": "t", "startingOffsets": "latest"}
-READ = Use.BATCH | Use.STREAM
+READ = OptionScope.BATCH | OptionScope.STREAM
 
 
-@pytest.mark.parametrize(("options", "uses"), [(ReadOptions, READ), (WriteOptions, Use.SINK)])
-def test_every_field_is_set_by_an_option(options: type, uses: Use) -> None:
+@pytest.mark.parametrize(
+    ("options", "uses"), [(ReadOptions, READ), (WriteOptions, OptionScope.SINK)]
+)
+def test_every_field_is_set_by_an_option(options: type, uses: OptionScope) -> None:
     fields = {field.name for field in dataclasses.fields(options)} - {"given", "client"}
     assert fields == {each.field for each in OPTIONS if each.field and each.uses & uses}
 
@@ -38,13 +40,13 @@ def test_every_option_is_documented(option: Option) -> None:
 
 
 def test_names_are_unique_for_each_use() -> None:
-    for use in Use:
+    for use in OptionScope:
         names = [option.name for option in OPTIONS if use in option.uses]
         assert len(names) == len(set(names))
 
 
 def test_text_is_parsed_once_from_schema_to_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark pickles the data source, and requests the reader in another process."""
+    """Spark pickles the data source after `schema`, and calls `streamReader` on the copy."""
     parsed: list[ReadOptions] = []
 
     def counting(text: dict[str, str]) -> ReadOptions:

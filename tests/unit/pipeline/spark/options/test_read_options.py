@@ -73,7 +73,7 @@ def test_stream_limits_in_a_batch_are_parsed_with_a_warning(
         ({"startingOfsets": "earliest"}, "the nearest: startingOffsets"),
         ({"startingTimestamp": "-1"}, "option startingTimestamp is '-1'"),
         ({"startingOffsetsByTimestamp": "1"}, "option startingOffsetsByTimestamp is '1'; it must"),
-        ({"endingOffsetsByTimestamp": '{"t": {"0": -1}}'}, "t-0 has -1; a time is a whole"),
+        ({"endingOffsetsByTimestamp": '{"t": {"0": -1}}'}, "t-0 has -1; a timestamp is a"),
         ({"startingOffsetsByTimestampStrategy": "x"}, "must be error or latest"),
         ({"commitOffsets": "true"}, "commitOffsets has no meaning in a batch read"),
         ({"kafka.isolation.level": "x"}, "must be read_committed or read_uncommitted"),

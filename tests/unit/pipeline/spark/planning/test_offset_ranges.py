@@ -1,4 +1,4 @@
-"""Tests how offset ranges are planned, clipped and split."""
+"""Tests how offset ranges are resolved, planned, clipped and split."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kproto_pipeline.spark.options.offset_spec import EARLIEST, LATEST
 from kproto_pipeline.spark.planning.offset_ranges import (
     DataLossError,
     OffsetRange,
     plan_ranges,
+    resolve_offsets,
     split_ranges,
 )
 
@@ -18,6 +20,24 @@ from kproto.wire.errors import ConfigurationError
 
 LOG_START = {("a", 0): 10, ("a", 1): 0, ("b", 0): 0}
 LOG_END = {("a", 0): 30, ("a", 1): 0, ("b", 0): 5}
+
+
+def test_sentinels_are_resolved_to_log_offsets() -> None:
+    parts = list(LOG_END)
+    assert resolve_offsets("endingOffsets", LATEST, parts, LOG_START, LOG_END) == LOG_END
+    spec = {("a", 0): 12, ("a", 1): EARLIEST, ("b", 0): LATEST}
+    assert resolve_offsets("endingOffsets", spec, parts, LOG_START, LOG_END) == {
+        ("a", 0): 12,
+        ("a", 1): 0,
+        ("b", 0): 5,
+    }
+
+
+def test_offsets_for_other_partitions_are_an_error() -> None:
+    with pytest.raises(ConfigurationError, match="missing a-1, b-0; not read c-7"):
+        resolve_offsets(
+            "startingOffsets", {("a", 0): 1, ("c", 7): 1}, list(LOG_END), LOG_START, LOG_END
+        )
 
 
 def test_partitions_without_records_get_no_range() -> None:

@@ -17,7 +17,7 @@ UNKNOWN = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
 
 class Cluster:
-    """Replaces a client whose topics have one partition each.
+    """Replaces the client of a cluster whose topics have one partition each.
 
     A lookup by timestamp returns `by_time`.
     """

@@ -1,4 +1,4 @@
-"""Tests that earlier record sizes limit the first fetch of a small range."""
+"""Tests that the record sizes of earlier fetches limit the first fetch of a small range."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kproto_pipeline.spark.options.option_table import parse_read_options
 from kproto_pipeline.spark.planning.offset_ranges import OffsetRange
-from kproto_pipeline.spark.reading import fetch_sizes
-from kproto_pipeline.spark.reading.fetch_sizes import first_fetch_bytes, record_fetch_size
-from kproto_pipeline.spark.reading.range_fetcher import fetch_ranges
+from kproto_pipeline.spark.reading import range_fetcher
+from kproto_pipeline.spark.reading.range_fetcher import (
+    fetch_ranges,
+    first_fetch_bytes,
+    record_fetch_size,
+)
 
 from tests.unit.client.scripted_broker import ScriptedBroker
 from tests.unit.client.scripted_log import ScriptedLog, batch
@@ -21,7 +24,7 @@ MIB = 1 << 20
 
 @pytest.fixture(autouse=True)
 def nothing_known() -> None:
-    fetch_sizes._bytes_of_offset.clear()
+    range_fetcher._bytes_of_offset.clear()
 
 
 def test_first_fetch_of_an_unknown_topic_has_full_size() -> None:
@@ -46,7 +49,7 @@ def test_random_bytes_give_a_size(records: bytes, offsets: int, end: int) -> Non
 def test_number_of_remembered_topics_is_bounded() -> None:
     for number in range(2_500):
         record_fetch_size(f"t{number}", b"", 1, 1)
-    assert len(fetch_sizes._bytes_of_offset) <= 1_000
+    assert len(range_fetcher._bytes_of_offset) <= 1_000
 
 
 async def test_only_the_first_fetch_of_a_range_is_small() -> None:

@@ -83,6 +83,7 @@ async def test_corrupt_last_offset_is_a_corrupt_batch() -> None:
 
 
 @given(fetches())
+@pytest.mark.slow
 def test_next_offset_follows_the_last_complete_batch(data: bytes) -> None:
     expected, position = 3, 0
     while position + 61 <= len(data):
@@ -113,6 +114,7 @@ def test_next_offset_ignores_bytes_after_the_end(kind: str, kind_of_good: str) -
         next_offset(data, 0, 3)
 
 
+@pytest.mark.slow
 async def test_ranges_are_fetched_concurrently_and_read_in_order() -> None:
     """There are more ranges than concurrent fetches.
 

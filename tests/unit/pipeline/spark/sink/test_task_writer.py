@@ -22,6 +22,7 @@ from kproto.broker import Broker, Close, Cluster, CutFrame, ErrorCode, SilentCon
 from kproto.client import ClientSettings
 from kproto.messages import InitProducerIdRequest, ProduceRequest
 from kproto.records import Record
+from tests.support.examples import examples
 from tests.support.selection import rest_slow
 from tests.unit.pipeline.spark.conftest import SettingsForAll
 
@@ -77,7 +78,9 @@ def no_thread_is_left() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("small_steps")
-@pytest.mark.parametrize("size", [1, 10, 1_000], ids=lambda size: f"batches of {size}")
+@pytest.mark.parametrize(
+    "size", rest_slow([10, 1, 1_000], 0, 1), ids=lambda size: f"batches of {size}"
+)
 @pytest.mark.slow
 async def test_rows_of_a_partition_keep_their_order(size: int) -> None:
     rows = [row(number, number % 3) for number in range(1_000)]
@@ -123,6 +126,7 @@ async def test_rows_without_key_and_partition_use_all_partitions() -> None:
     assert min(counts) > 800, counts
 
 
+@pytest.mark.slow
 async def test_tasks_of_a_row_each_use_all_partitions() -> None:
     async with Broker() as broker:
         broker.create_topic("t", partitions=2)
@@ -154,7 +158,7 @@ BYTES = st.none() | st.binary(max_size=300)
     batch_bytes=st.integers(1, 3_000),
     codec=st.sampled_from(["none", "gzip"]),
 )
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 def test_written_rows_are_in_the_log(
     rows: list[dict[str, Any]], batch_bytes: int, codec: str
 ) -> None:
@@ -186,7 +190,7 @@ def test_written_rows_are_in_the_log(
 @pytest.mark.usefixtures("small_steps")
 @pytest.mark.parametrize("late", [0, 555, 999])
 async def test_unwritable_row_is_named(late: int) -> None:
-    """Earlier rows may be in the log, each once; no row after the failed encoding step is."""
+    """Rows before that row may be in the log, each once and in order; rows after it are not."""
     rows = [row(number, 0) for number in range(1_000)]
     rows[late] = row(late, 0, topic=None)
     async with Broker() as broker:
@@ -255,7 +259,7 @@ FAULTS: dict[str, Callable[[random.Random], tuple[Any, Any]]] = {
 
 
 @pytest.mark.usefixtures("small_steps")
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", rest_slow(FAULTS, 2))
 @pytest.mark.parametrize("seed", rest_slow(range(3), 1, 1))
 async def test_retried_request_is_written_once(
     name: str, seed: int, settings_for_all: SettingsForAll
@@ -287,6 +291,7 @@ async def test_retried_request_is_written_once(
 
 @pytest.mark.usefixtures("small_steps")
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
 async def test_leaders_move_while_rows_are_written(
     seed: int, settings_for_all: SettingsForAll
 ) -> None:

@@ -90,9 +90,21 @@ def test_ranges_of_a_micro_batch() -> None:
     [
         ({A: 3, B: 0}, {A: 9}, log({A: 9}), [OffsetRange(*A, 3, 9)], "t-1: the topic or"),
         ({A: 3}, {A: 9}, log({}), [], "t-0: the topic or partition is gone"),
-        ({A: 3}, {A: 9}, log({A: 9}, t0=5), [OffsetRange(*A, 5, 9)], "the log begins at 5 now"),
-        ({A: 3}, {A: 9}, log({A: 7}), [OffsetRange(*A, 3, 7)], "the log ends at 7 now"),
-        ({A: 9}, {A: 4}, log({A: 4}), [], "the log went back from 9 to 4"),
+        (
+            {A: 3},
+            {A: 9},
+            log({A: 9}, t0=5),
+            [OffsetRange(*A, 5, 9)],
+            "the log now begins at 5, after the start 3",
+        ),
+        (
+            {A: 3},
+            {A: 9},
+            log({A: 7}),
+            [OffsetRange(*A, 3, 7)],
+            "the log now ends at 7, before the end 9",
+        ),
+        ({A: 9}, {A: 4}, log({A: 4}), [], "the log was truncated from 9 to 4"),
         ({}, {A: 9}, log({A: 9}, t0=5), [OffsetRange(*A, 5, 9)], "is new, and its log begins at 5"),
     ],
 )

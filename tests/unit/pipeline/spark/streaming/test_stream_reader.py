@@ -1,4 +1,4 @@
-"""Tests a stream's plan: methods are called in Spark's order, on log offsets as plain data."""
+"""Tests the stream reader: calls its methods in Spark's order, with given log offsets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ A, B = ("t", 0), ("t", 1)
 
 
 class Logs:
-    """The current log offsets, and how often they were listed."""
+    """The log offsets that a stream reader gets, and how often it listed them."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -336,7 +336,7 @@ def test_available_now_reports_a_log_that_ends_before_the_stream(logs: Logs, fai
     end = running.latestOffset(at, limit)
     assert end == json({A: 2, B: 9})
     if fails == "true":
-        with pytest.raises(DataLossError, match="t-0: the log went back from 13 to 2"):
+        with pytest.raises(DataLossError, match="t-0: the log was truncated from 13 to 2"):
             running.partitions(at, end)
         return
     assert ranges(running.partitions(at, end)) == [(1, 3, 9)]

@@ -1,4 +1,4 @@
-"""Tests lazy decoding of batches into lists of records, values and raw batches, and faults."""
+"""Tests lazy decoding of batches: lists of records, lists of values, raw batches, and faults."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_values_have_their_partition_and_next_offset() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_control_and_aborted_batches_are_hidden(kind: str) -> None:
-    """The batch headers suffice to filter control batches and aborted transactions."""
+    """Control batches are always hidden, aborted transactions only with `read_committed`."""
 
     def mine(base_offset: int, value: bytes, producer_id: int) -> bytes:
         return batch(
@@ -489,7 +489,7 @@ async def test_iteration_ends_when_closed_while_it_yields() -> None:
 async def test_polls_cancelled_at_their_first_wait_make_progress(
     iterations: int, kind: str
 ) -> None:
-    """A caller polls with a timeout of 0; the fetch in flight continues between its polls."""
+    """A caller polls with a timeout of 0; the fetch in flight continues between the polls."""
     async with (
         ScriptedBroker({"t": 1}) as broker,
         Client(broker.bootstrap, QUICK, clock=RunningClock()) as client,

@@ -1,4 +1,4 @@
-"""Defines `Reading`, an assignment listener of a group member, which only records its calls.
+"""Defines `RecordingListener`: an assignment listener that only records its calls.
 
 From the calls, a test sees in which order partitions were assigned and revoked.
 """
@@ -19,32 +19,34 @@ from kproto.client.metadata.cluster import TopicPartition
 from kproto.client.metadata.cluster_view import ClusterView
 from kproto.wire.errors import KprotoError
 
-__all__ = ["Reading", "made", "made_as"]
+__all__ = ["RecordingListener", "new_classic_member", "new_member"]
 
 M = TypeVar("M", ConsumerMember, GroupMember, ClassicMember)
 
 
-class Reading:
+class RecordingListener:
     """Records the calls of an `AssignmentListener`, and the partitions assigned now.
 
-    If `held` is set, a revocation waits for this event, as for a record in process. If `telling` is
-    set, `on_partitions_lost` waits, too. If the call is cancelled, the next `on_partitions_lost`
-    repeats it.
+    If `revoke_gate` is set, `revoke` waits for this event before it records the call, as if a
+    record were in process. If `lost_gate` is set, `on_partitions_lost` records the call, then waits
+    for `lost_gate`.
     """
 
     def __init__(self) -> None:
-        self.places: set[TopicPartition] = set()
+        self.partitions: set[TopicPartition] = set()
         self.calls: list[tuple[str, tuple[TopicPartition, ...]]] = []
         self.error: KprotoError | None = None
         self.is_late = False
-        self.held: asyncio.Event | None = None
-        self.telling: asyncio.Event | None = None
+        self.revoke_gate: asyncio.Event | None = None
+        self.lost_gate: asyncio.Event | None = None
         self.until = 0.0
-        self.on_call: Callable[[str, Collection[TopicPartition]], None] = lambda name, places: None
+        self.on_call: Callable[[str, Collection[TopicPartition]], None] = lambda name, partitions: (
+            None
+        )
 
-    def _note(self, name: str, places: Collection[TopicPartition]) -> None:
-        self.calls.append((name, tuple(sorted(places))))
-        self.on_call(name, places)
+    def _note(self, name: str, partitions: Collection[TopicPartition]) -> None:
+        self.calls.append((name, tuple(sorted(partitions))))
+        self.on_call(name, partitions)
 
     @property
     def names(self) -> list[str]:
@@ -52,29 +54,29 @@ class Reading:
         return [name for name, _ in self.calls]
 
     def owned_partitions(self) -> Collection[TopicPartition]:
-        return frozenset(self.places)
+        return frozenset(self.partitions)
 
     async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
-        assert set(tps) <= self.places
+        assert set(tps) <= self.partitions
         self.until = until
-        if self.held is not None:
+        if self.revoke_gate is not None:
             self.calls.append(("waits", ()))
-            await self.held.wait()
+            await self.revoke_gate.wait()
         self._note("revoke", tps)
-        self.places.difference_update(tps)
+        self.partitions.difference_update(tps)
 
-    async def on_partitions_lost(self, places: Collection[TopicPartition]) -> None:
-        assert set(places) <= self.places
-        self._note("lose", places)
-        self.places.difference_update(places)
-        if self.telling is not None:
-            await self.telling.wait()
+    async def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
+        assert set(partitions) <= self.partitions
+        self._note("lose", partitions)
+        self.partitions.difference_update(partitions)
+        if self.lost_gate is not None:
+            await self.lost_gate.wait()
             self.calls.append(("told", ()))
 
     async def assign(self, tps: Collection[TopicPartition]) -> None:
-        assert self.places.isdisjoint(tps)
+        assert self.partitions.isdisjoint(tps)
         self._note("assign", tps)
-        self.places.update(tps)
+        self.partitions.update(tps)
 
     def on_member_failed(self, error: KprotoError) -> None:
         self.error = error
@@ -88,21 +90,21 @@ class Reading:
             await asyncio.sleep(0.002)
 
 
-def made(
+def new_classic_member(
     client: Client, settings: GroupSettings, wanted: str | Subscription
-) -> tuple[ClassicMember, Reading]:
+) -> tuple[ClassicMember, RecordingListener]:
     """Returns a classic member that is not started yet, and its listener."""
-    return made_as(ClassicMember, client, settings, wanted)
+    return new_member(ClassicMember, client, settings, wanted)
 
 
-def made_as(
-    kind: Callable[[ClusterView, GroupSettings, Reading], M],
+def new_member(
+    kind: Callable[[ClusterView, GroupSettings, RecordingListener], M],
     client: Client,
     settings: GroupSettings,
     wanted: str | Subscription,
-) -> tuple[M, Reading]:
+) -> tuple[M, RecordingListener]:
     """Returns a member of this class that is not started yet, and its listener."""
-    reading = Reading()
-    member = kind(client._view, settings, reading)
+    listener = RecordingListener()
+    member = kind(client._view, settings, listener)
     member.subscribe(Subscription.to(wanted) if isinstance(wanted, str) else wanted)
-    return member, reading
+    return member, listener

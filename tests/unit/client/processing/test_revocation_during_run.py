@@ -252,7 +252,7 @@ async def test_failure_in_a_lost_partition_does_not_end_run() -> None:
 async def test_no_handler_starts_while_the_session_may_have_expired() -> None:
     """After a suspend of the machine, a heartbeat must confirm the session first.
 
-    `run` gets the first record alone, so that it polls again before the second record.
+    A worker processes the first record alone, and checks the session before the second record.
     """
     async with handled(TEN, gates=[(0, 0)], given={"workers": 1}) as it:
         it.it.member.assignment_valid_until = 0.0

@@ -1,4 +1,4 @@
-"""Compares the fast path for many records with appending one by one, and tests its limits."""
+"""Compares the fast path for many records with appending one by one; tests the path's limits."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from kproto.client import ClientSettings
 from kproto.client.metadata.cluster import PartitionInfo, TopicInfo
 from kproto.client.producer.accumulator import RecordAccumulator
 from kproto.client.producer.acks import Acks
-from kproto.client.producer.partitioner import make_partitioner
-from kproto.client.producer.record_validation import ProducerRecord
-from kproto.client.producer.topic_appender import (
-    AppendOutcome,
-    AppendTiming,
-    TopicAppender,
+from kproto.client.producer.append_many_pass import (
+    AppendEndReason,
+    AppendPassClock,
     append_to_open_batches,
 )
+from kproto.client.producer.partitioner import make_partitioner
+from kproto.client.producer_record import ProducerRecord
 from kproto.wire.uuid import ZERO_UUID
 
 NOW_MS = 1_767_225_600_000
@@ -53,7 +52,7 @@ class Side:
         self.clock_reads = 0
         parts = {at: PartitionInfo(at, 0, 0, (0,), (0,)) for at in range(partitions)}
         info = TopicInfo("t", ZERO_UUID, parts)
-        self.appender = TopicAppender(info, make_partitioner(info, self.accumulator.sticky_moves))
+        self.partitioner = make_partitioner(info, self.accumulator.sticky_moves)
         self.acks = Acks()
 
     def monotonic(self) -> float:
@@ -63,11 +62,11 @@ class Side:
     def take(
         self, values: Any, *, ends_at: float = 1.0, every: int = 1, buffer_bytes: int = 1 << 20
     ) -> Any:
-        timing = AppendTiming(
+        timing = AppendPassClock(
             lambda: NOW_MS + round(self.now * 1000), self.monotonic, ends_at, every
         )
         return append_to_open_batches(
-            iter(values), self.appender, self.accumulator, buffer_bytes, timing, self.acks
+            iter(values), self.partitioner, self.accumulator, buffer_bytes, timing, self.acks
         )
 
     def add(self, record_or_value: bytes | ProducerRecord | None) -> None:
@@ -78,14 +77,14 @@ class Side:
             else ProducerRecord(record_or_value)
         )
         value, key, headers, timestamp, partition = record
-        at = self.appender.partition_of(key) if partition is None else partition
+        at = self.partitioner.partition_of(key) if partition is None else partition
         stamp = NOW_MS if timestamp is None else timestamp
         self.acks.add(*self.accumulator.add("t", at, key, value, headers, stamp))
 
     def send_many(self, values: list[Any]) -> None:
         """Appends all values; the slow path appends each record that the fast path returns."""
         remaining = iter(values)
-        while (returned := self.take(remaining, every=3)) is not AppendOutcome.END:
+        while (returned := self.take(remaining, every=3)) is not AppendEndReason.ALL_APPENDED:
             self.add(returned)
 
     def contents(self) -> dict[int, list[tuple[int, bytes]]]:
@@ -184,7 +183,7 @@ def test_unusual_record_is_returned(loop: asyncio.AbstractEventLoop, unusual: An
     remaining = iter([b"1", b"2", unusual, b"3"])
     assert side.take(remaining) is unusual
     assert len(side.acks) == 3
-    assert side.take(remaining) is AppendOutcome.END
+    assert side.take(remaining) is AppendEndReason.ALL_APPENDED
     (batch,) = side.accumulator.queues["t", 0].pending
     assert [record.value for record in batch.content.records()] == [b"first", b"1", b"2", b"3"]
     assert side.accumulator.buffered == batch.content.size_in_bytes
@@ -237,10 +236,10 @@ def test_appender_stops_when_the_buffer_is_full(loop: asyncio.AbstractEventLoop)
     side = Side(loop, batch_bytes=10_000)
     side.add(b"first")
     remaining = iter([b"v" * 100] * 10)
-    assert side.take(remaining, buffer_bytes=380) is AppendOutcome.FULL
+    assert side.take(remaining, buffer_bytes=380) is AppendEndReason.BUFFER_FULL
     assert side.accumulator.buffered > 380
     assert len(side.acks) == 4
-    assert side.take(remaining) is AppendOutcome.END
+    assert side.take(remaining) is AppendEndReason.ALL_APPENDED
     assert len(side.acks) == 11
 
 
@@ -256,9 +255,9 @@ def test_appender_stops_at_the_time_limit_after_the_current_record(
             yield b"%d" % at
 
     remaining = delayed()
-    assert side.take(remaining, ends_at=1.0) is AppendOutcome.PAUSE
+    assert side.take(remaining, ends_at=1.0) is AppendEndReason.TIME_OVER
     assert len(side.acks) == 5
-    assert side.take(remaining, ends_at=9.0) is AppendOutcome.END
+    assert side.take(remaining, ends_at=9.0) is AppendEndReason.ALL_APPENDED
     assert len(side.acks) == 6
     assert [ack.timestamp - NOW_MS for ack in side.acks] == [0, 300, 600, 900, 1200, 1500]
 
@@ -266,7 +265,7 @@ def test_appender_stops_at_the_time_limit_after_the_current_record(
 def test_clock_is_read_once_for_many_records(loop: asyncio.AbstractEventLoop) -> None:
     side = Side(loop, batch_bytes=100_000)
     side.add(b"first")
-    assert side.take([b"v"] * 100, every=32) is AppendOutcome.END
+    assert side.take([b"v"] * 100, every=32) is AppendEndReason.ALL_APPENDED
     assert side.clock_reads == 4
 
 
@@ -288,7 +287,7 @@ def test_iterator_may_append_records_itself(loop: asyncio.AbstractEventLoop) -> 
             yield b"%d" % at
 
     remaining = appending()
-    while (returned := side.take(remaining)) is not AppendOutcome.END:
+    while (returned := side.take(remaining)) is not AppendEndReason.ALL_APPENDED:
         side.add(returned)
     batches = list(accumulator.queues["t", 0].pending)
     values = [record.value for batch in batches for record in batch.content.records()]

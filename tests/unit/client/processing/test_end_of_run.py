@@ -1,6 +1,6 @@
 """Tests the end of `run` by `Stop`, a signal, a cancellation or `close`.
 
-Records in flight are finished.
+Records in flight are finished, unless the drain timeout or a second signal cancels their handlers.
 """
 
 from __future__ import annotations
@@ -211,6 +211,7 @@ async def test_last_commit_has_the_rest_of_the_drain_timeout(
 
 
 @pytest.mark.parametrize("end", ["error", "dead letter", "cancelled"])
+@pytest.mark.slow
 async def test_last_commit_has_the_drain_timeout_for_every_end(end: str) -> None:
     settings = replace(SETTINGS, error_flush_ms=20)
     async with orders(9, settings=settings, topics=[]) as it:
@@ -240,7 +241,10 @@ async def test_last_commit_has_the_drain_timeout_for_every_end(end: str) -> None
 async def test_unanswered_commit_does_not_block_the_end(
     cancelled: int, drain_timeout_ms: int
 ) -> None:
-    """After an error or a cancellation, `run` waits at most `error_flush_ms` for the commit."""
+    """`run` waits for the commit for the rest of `drain_timeout_ms`, at least `error_flush_ms`.
+
+    After a second cancellation, it waits for `error_flush_ms`.
+    """
     settings = replace(SETTINGS, error_flush_ms=20)
     async with orders(9, settings=settings) as it:
         it.broker.control(lambda received: Delay(60_000), request=OffsetCommitRequest)

@@ -33,6 +33,7 @@ async def test_records_are_processed_in_the_order_of_their_partition() -> None:
 
 
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
+@pytest.mark.slow
 async def test_processed_records_are_committed_in_time_although_handlers_become_slow(
     order: Any,
 ) -> None:
@@ -63,6 +64,7 @@ async def test_processed_records_are_committed_in_time_although_handlers_become_
 
 
 @pytest.mark.parametrize("order", ["partition", "none"])
+@pytest.mark.slow
 async def test_handlers_that_become_slow_do_not_block_the_loop_for_long(order: Any) -> None:
     async with orders(4_000) as it, it.consumer() as consumer:
         iterations = 0
@@ -234,9 +236,9 @@ async def test_other_reads_are_refused_during_run() -> None:
 
         await consumer.run(handle)
         assert "reads this consumer already" in faults[0]
-        assert "run() takes these records" in faults[1]
+        assert "run() polls this consumer" in faults[1]
         assert "raise kproto.Stop" in faults[2]
-        assert "run() knows the processed offsets" in faults[3]
+        assert "run() tracks processed offsets" in faults[3]
 
 
 async def test_run_is_refused_while_an_iteration_waits() -> None:
@@ -273,13 +275,13 @@ async def test_run_outside_of_the_block_is_refused() -> None:
         ({"stop_on": [12345]}, "12345 is not a valid Signals"),
         ({"dead_letter_topic": ""}, "dead_letter_topic is ''"),
         ({"dead_letter_topic": "orders"}, "would be handled"),
-        ({"dead_letter_topic": "none"}, "'none', which records that fail are sent to, is not"),
+        ({"dead_letter_topic": "none"}, "'none', to which failed records are sent, does not exist"),
         ({"retry_topics": "orders.5s"}, "retry_topics is 'orders.5s'"),
-        ({"retry_topics": ["orders.later"]}, "does not say its delay"),
+        ({"retry_topics": ["orders.later"]}, "has no delay in its name"),
         ({"retry_topics": ["a.5s", "b.1s"]}, "has a shorter delay"),
         ({"retry_topics": ["a.5s", "a.5s"]}, "names a topic twice"),
-        ({"retry_topics": ["a.5s"]}, "'a.5s', which records that fail are sent to, is not there"),
-        ({"retry_topics": ["a.5s"], "dead_letter_topic": "a.5s"}, "and for dead letters"),
+        ({"retry_topics": ["a.5s"]}, "'a.5s', to which failed records are sent, does not exist"),
+        ({"retry_topics": ["a.5s"], "dead_letter_topic": "a.5s"}, "is retry and dead letter topic"),
         ({"decode": 5}, "decode is 5"),
     ],
 )

@@ -1,9 +1,14 @@
-"""Tests that the packages import lazily."""
+"""Tests lazy imports of `kproto_pipeline`.
+
+The package loads no other kproto module. Its columns load neither PySpark nor the client.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+
+import pytest
 
 COLUMNS_ALONE = """
 import sys
@@ -25,6 +30,7 @@ def run(program: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_columns_import_neither_spark_nor_client() -> None:
     run(COLUMNS_ALONE)
 

@@ -1,4 +1,4 @@
-"""`IncompleteOffsets`: records processed after the first incomplete record of a partition.
+"""`ProcessedBitmap`: the offsets processed after the first incomplete record of a partition.
 
 All records before the committed offset are processed. Handlers of `run` may have processed some
 later records, too. The metadata of the commit lists their offsets, so that the next owner of the
@@ -17,7 +17,7 @@ from ...wire.uuid import ZERO_UUID, Uuid
 
 __all__ = [
     "MAX_METADATA_BYTES",
-    "IncompleteOffsets",
+    "ProcessedBitmap",
     "build_bitmap",
     "decode_bitmap",
     "encode_bitmap",
@@ -27,9 +27,9 @@ __all__ = [
 
 logger = logging.getLogger("kproto.client")
 
-#: The longest metadata, in bytes, that brokers accept by default (offset.metadata.max.bytes). They
-#: hold at least 24,000 offsets, if processed and incomplete records alternate, and usually many
-#: more.
+#: The longest metadata, in bytes, that brokers accept by default (offset.metadata.max.bytes). A
+#: bitmap of 24,000 offsets fits even without compression; with compression usually many more
+#: offsets fit.
 MAX_METADATA_BYTES: Final = 4_096
 
 #: The prefix of metadata that lists processed offsets, with the version of its format.
@@ -42,11 +42,11 @@ _SHORT: Final = 32
 _LARGEST: Final = 1 << 20
 
 
-class IncompleteOffsets(NamedTuple):
+class ProcessedBitmap(NamedTuple):
     """A bitmap of processed offsets: bit `i` of `bits`, little-endian, is offset `base + i`.
 
     `epoch` is the highest leader epoch of the processed records, -1 if brokers report none. Records
-    of a higher epoch replaced truncated ones (KIP-320), and count as not processed.
+    of a higher epoch have replaced truncated records (KIP-320), and count as not processed.
     """
 
     base: int
@@ -68,12 +68,12 @@ class IncompleteOffsets(NamedTuple):
         return self.epoch < 0 or epoch <= self.epoch
 
 
-def build_bitmap(edge: int, incomplete: Sequence[int], epoch: int) -> IncompleteOffsets | None:
-    """Returns the bitmap from the first of `incomplete` to `edge`, both included; None if it is
-    empty.
+def build_bitmap(edge: int, incomplete: Sequence[int], epoch: int) -> ProcessedBitmap | None:
+    """Returns the bitmap of the offsets from the first of `incomplete` to `edge`, both included.
 
     All offsets in this range are processed except those of `incomplete`, which are in ascending
-    order. Offsets without a record count as processed.
+    order. Offsets without a record count as processed. Returns None if no offset in the range is
+    processed, or if `incomplete` is empty.
     """
     if not incomplete or edge - incomplete[0] + 1 == len(incomplete):
         return None
@@ -88,8 +88,8 @@ def build_bitmap(edge: int, incomplete: Sequence[int], epoch: int) -> Incomplete
     return _bitmap_or_none(base, int.from_bytes(bits, "little"), epoch)
 
 
-def _bitmap_or_none(base: int, bits: int, epoch: int) -> IncompleteOffsets | None:
-    return IncompleteOffsets(base, _bytes_of(bits), epoch) if bits else None
+def _bitmap_or_none(base: int, bits: int, epoch: int) -> ProcessedBitmap | None:
+    return ProcessedBitmap(base, _bytes_of(bits), epoch) if bits else None
 
 
 def _bytes_of(bits: int) -> bytes:
@@ -97,9 +97,13 @@ def _bytes_of(bits: int) -> bytes:
 
 
 def merge_bitmaps(
-    own: IncompleteOffsets | None, before: IncompleteOffsets | None
-) -> IncompleteOffsets | None:
-    """Returns `own`, extended after its end by `before`, the bitmap of the previous owner."""
+    own: ProcessedBitmap | None, before: ProcessedBitmap | None
+) -> ProcessedBitmap | None:
+    """Returns `own`, extended after its last processed offset by `before`.
+
+    `before` is the bitmap of the previous owner. If either is None, returns the other. If the log
+    was truncated since `before`, returns `own`.
+    """
     if own is None or before is None:
         return before if own is None else own
     end = own.base + int.from_bytes(own.bits, "little").bit_length()
@@ -112,19 +116,19 @@ def merge_bitmaps(
 
 
 def encode_bitmap(
-    bitmap: IncompleteOffsets | None,
+    bitmap: ProcessedBitmap | None,
     offset: int,
     topic_id: Uuid = ZERO_UUID,
     most: int = MAX_METADATA_BYTES,
 ) -> str:
-    """Returns the metadata of a commit of `offset`, of at most `most` bytes.
+    """Returns the metadata of a commit of `offset`: a text of at most `most` bytes.
 
-    The text is empty if no later record is processed. It has the offset and the topic id, because
-    tools copy commits, with their metadata, to topics where the offsets are of other records. A
-    `topic_id` of zeros is unknown.
+    The text is empty if no record after `offset` is processed. It has the offset and the topic id,
+    because tools copy commits with their metadata to other topics, whose records differ. `topic_id`
+    is all zeros if it is unknown.
 
     If the bitmap does not fit, its highest offsets are dropped. If `offset` is outside of the
-    bitmap, the text is empty: a user who commits an earlier offset wants its records again.
+    bitmap, the text is empty: a user that commits an earlier offset reads the later records again.
     """
     if bitmap is None or not bitmap.base <= offset < bitmap.end:
         return ""
@@ -140,15 +144,15 @@ def encode_bitmap(
 
 
 def has_bitmap(text: str) -> bool:
-    """Returns True if metadata of a commit lists processed offsets, in this client's format."""
+    """Returns True if the metadata of a commit has a bitmap in this client's format."""
     return text.startswith(_PREFIX)
 
 
-def decode_bitmap(text: str, offset: int, topic_id: Uuid = ZERO_UUID) -> IncompleteOffsets | None:
-    """Returns the bitmap in the metadata of a commit of `offset`; None if it has none.
+def decode_bitmap(text: str, offset: int, topic_id: Uuid = ZERO_UUID) -> ProcessedBitmap | None:
+    """Returns the bitmap in the metadata of a commit of `offset`; None if there is no valid one.
 
-    Metadata that is damaged, or of another offset or topic, is logged and ignored: its records are
-    redelivered.
+    A bitmap that is damaged, or of another offset or topic, is logged and ignored: the records that
+    it lists are redelivered.
     """
     if not has_bitmap(text):
         return None

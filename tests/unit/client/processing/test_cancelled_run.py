@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kproto import Record, Retries, Stop
+from tests.support.selection import rest_slow
 from tests.support.suspensions import CancelAt, points
 from tests.unit.client.processing.orders import DEAD, TOPIC, orders, read_all
 
@@ -16,7 +17,7 @@ COUNT = 6
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("late", rest_slow([False, True], 0, 1))
 @pytest.mark.parametrize("order", ["partition", "key"])
 def test_nothing_is_left_and_every_record_is_handled_or_kept(order: Any, late: bool) -> None:
     async def scene(cancel: CancelAt) -> None:

@@ -1,4 +1,7 @@
-"""Tests how commit metadata encodes offsets that are processed beyond the committed offset."""
+"""Tests the offsets in commit metadata that are processed beyond the committed offset.
+
+Tests that they are encoded and restored, and that unusable metadata is ignored.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.client.commits.incomplete_offsets import (
-    IncompleteOffsets,
+from kproto.client.commits.processed_bitmap import (
+    ProcessedBitmap,
     build_bitmap,
     decode_bitmap,
     encode_bitmap,
@@ -24,7 +27,7 @@ BASES = st.one_of(st.integers(0, 100), st.integers(0, 2**62))
 EPOCHS = st.integers(-1, 2**31 - 1)
 
 
-def offsets_of(bitmap: IncompleteOffsets | None) -> set[int]:
+def offsets_of(bitmap: ProcessedBitmap | None) -> set[int]:
     if bitmap is None:
         return set()
     return {offset for offset in range(bitmap.base, bitmap.end) if bitmap.is_processed(offset)}
@@ -61,9 +64,9 @@ def test_metadata_restores_the_processed_offsets_after_its_offset(
     assert found is None or found.epoch == epoch
 
 
-def made(base: int, done: set[int], epoch: int) -> IncompleteOffsets:
+def made(base: int, done: set[int], epoch: int) -> ProcessedBitmap:
     bits = sum(1 << at for at in done)
-    return IncompleteOffsets(base, bits.to_bytes((bits.bit_length() + 7) // 8, "little"), epoch)
+    return ProcessedBitmap(base, bits.to_bytes((bits.bit_length() + 7) // 8, "little"), epoch)
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 60_000), st.integers(0, 4_096))
@@ -71,7 +74,7 @@ def test_offsets_beyond_the_size_limit_are_cut_off_at_the_end(
     chance: object, count: int, most: int
 ) -> None:
     bits = chance.getrandbits(count) | 1 << count  # type: ignore[attr-defined]
-    bitmap = IncompleteOffsets(10, bits.to_bytes(count // 8 + 1, "little"), 3)
+    bitmap = ProcessedBitmap(10, bits.to_bytes(count // 8 + 1, "little"), 3)
     text = encode_bitmap(bitmap, 10, most=most)
     assert len(text) <= most
     decoded = decode_bitmap(text, 10)
@@ -83,7 +86,7 @@ def test_offsets_beyond_the_size_limit_are_cut_off_at_the_end(
 def test_default_size_holds_24000_offsets_of_any_pattern() -> None:
     alternate = int("01" * 12_000, 2)
     for bits in (alternate, (1 << 24_000) - 1, 0x123456789ABCDEF**400 % (1 << 24_000)):
-        bitmap = IncompleteOffsets(0, bits.to_bytes(3_000, "little"), 2**31 - 1)
+        bitmap = ProcessedBitmap(0, bits.to_bytes(3_000, "little"), 2**31 - 1)
         assert offsets_of(decode_bitmap(encode_bitmap(bitmap, 0), 0)) == offsets_of(bitmap)
 
 
@@ -98,8 +101,8 @@ def test_offsets_that_other_members_processed_stay_processed(
 ) -> None:
     """Merges an earlier bitmap with the member's own.
 
-    The earlier bitmap adds only offsets after `edge`: the member itself knows all offsets before
-    it.
+    The earlier bitmap adds only offsets after the end of the member's bitmap: the member itself
+    knows which offsets up to this end are processed.
     """
     incomplete = sorted(base + hole for hole in holes)
     edge = incomplete[-1] + behind
@@ -151,7 +154,7 @@ def test_metadata_that_would_exhaust_memory_is_ignored() -> None:
 
 
 def test_metadata_of_another_offset_or_topic_is_ignored() -> None:
-    """MirrorMaker copies the metadata to a cluster in which its offsets belong to other records."""
+    """MirrorMaker copies metadata to a cluster in which the offsets belong to other records."""
     bitmap = build_bitmap(12, [10], 3)
     one, other = Uuid.random(), Uuid.random()
     text = encode_bitmap(bitmap, 10, one)

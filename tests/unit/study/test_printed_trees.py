@@ -1,4 +1,4 @@
-"""Tests printed trees: the JSON is as docs/decode.md says, and text fits its terminal."""
+"""Tests printed trees: the JSON is as docs/how-to/decode.md says, and text fits its terminal."""
 
 from __future__ import annotations
 

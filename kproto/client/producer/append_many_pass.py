@@ -1,8 +1,8 @@
 """The fast path of `send_many`: appends many records to open batches in one pass, without a wait.
 
 It appends bytes, and `ProducerRecord`s whose fields have exact types, to open batches while the
-buffer has memory. It returns at any other element: the slow path, in `appender`, validates that
-element, opens a batch or requests metadata.
+buffer has memory and the time of the pass is not over. It also returns at an element that it cannot
+append: the slow path, in `appender`, validates that element, opens a batch or requests metadata.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from ...records import ENCODE_FAILURES, MAX_TIMESTAMP_MS, GrowingBatch
-from ..metadata.cluster import TopicInfo
+from ..producer_record import Headers, ProducerRecord
 from .accumulator import RecordAccumulator
 from .acks import Acks
 from .batch import ProducerBatch
-from .record_validation import Headers, ProducerRecord
+from .partitioner import TopicPartitioner
 
-__all__ = ["AppendOutcome", "AppendTiming", "TopicAppender", "append_to_open_batches"]
+__all__ = ["AppendEndReason", "AppendPassClock", "append_to_open_batches"]
 
 #: The time for which a pass uses one timestamp, in seconds: timestamps are in ms.
 _TIMESTAMP_S: Final = 0.001
@@ -26,26 +26,22 @@ _TIMESTAMP_S: Final = 0.001
 _NO_PARTITION: Final = -1
 
 
-class AppendOutcome(Enum):
-    """The reason for the end of a pass, if no element ended it."""
+class AppendEndReason(Enum):
+    """The reason why a pass of `append_to_open_batches` ended.
 
-    PAUSE = "the time of the pass is over: the call yields to the event loop"
-    FULL = "the buffer is full"
-    END = "all records are appended"
+    A pass that ends at an element for the slow path has no such reason.
+    """
 
-
-class TopicAppender(NamedTuple):
-    """A topic of the metadata, and the function from a key to its partition."""
-
-    info: TopicInfo
-    partition_of: Callable[[bytes | None], int]
+    TIME_OVER = "the time of the pass is over: the call yields to the event loop"
+    BUFFER_FULL = "the buffer is full"
+    ALL_APPENDED = "all records are appended"
 
 
-class AppendTiming(NamedTuple):
-    """The clocks of a pass, and the time at which it ends, in seconds.
+class AppendPassClock(NamedTuple):
+    """The clocks of a pass, and `ends_at`, the time of its end in seconds of `monotonic`.
 
-    The clocks are read once for `every` records; for an iterator, which may take time, they are
-    read for each record.
+    The pass reads the clocks once per `every` records. For an iterator, whose elements may take
+    time, `every` is 1.
     """
 
     now_ms: Callable[[], int]
@@ -56,20 +52,20 @@ class AppendTiming(NamedTuple):
 
 def append_to_open_batches(
     values: Iterator[Any],
-    appender: TopicAppender,
+    partitioner: TopicPartitioner,
     accumulator: RecordAccumulator,
     buffer_bytes: int,
-    timing: AppendTiming,
+    timing: AppendPassClock,
     acks: Acks,
 ) -> Any:
-    """Appends records to open batches, and adds their positions to `acks`.
+    """Appends records to open batches, and adds their batches and positions to `acks`.
 
-    Returns the reason for its end: an `AppendOutcome`, or the next element, which was not appended.
+    Returns why the pass has ended: an `AppendEndReason`, or an element that was not appended.
     Raises the exceptions of `values`; records before them stay appended.
     """
-    topic, limit = appender.info.name, accumulator.batch_bytes
+    topic, limit = partitioner.info.name, accumulator.batch_bytes
     supports_headers = accumulator.supports_headers
-    partition_of, partitions = appender.partition_of, appender.info.partitions
+    partition_of, partitions = partitioner.partition_of, partitioner.info.partitions
     now_ms, monotonic, ends_at, every = timing
     keyless = partition_of(None)
     is_one = len(partitions) == 1
@@ -144,9 +140,9 @@ def append_to_open_batches(
             index += 1
             accumulator.buffered += added
             if accumulator.buffered > buffer_bytes:
-                return AppendOutcome.FULL
+                return AppendEndReason.BUFFER_FULL
             if is_time_over:
-                return AppendOutcome.PAUSE
-        return AppendOutcome.END
+                return AppendEndReason.TIME_OVER
+        return AppendEndReason.ALL_APPENDED
     finally:
         acks.set_count(index)

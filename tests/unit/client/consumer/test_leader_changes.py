@@ -12,12 +12,13 @@ import pytest
 
 from kproto import Client, LogTruncatedError
 from kproto.broker import BrokerSettings, Cluster
+from tests.support.selection import rest_slow
 from tests.unit.client.scripted_broker import quick
 
 QUICK = quick(metadata_wait_ms=2000, delivery_timeout_ms=10_000)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", rest_slow(range(4), 1))
 async def test_each_record_is_read_once_while_leaders_move_and_stop(seed: int) -> None:
     chance = random.Random(seed)
     partitions = [("t", at) for at in range(6)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from kproto_codegen.errors import DefinitionError
-from kproto_codegen.reading.parser import read_form
+from kproto_codegen.reading.parser import parse_with_faults
 from kproto_codegen.rules.table import checked_spec
 
 from ..samples import field, message
@@ -25,7 +25,7 @@ def reasons_of(source: Source | str) -> list[str]:
     """Returns the reasons for which a definition is refused."""
     text = source if isinstance(source, str) else json.dumps(source, indent=1)
     with pytest.raises(DefinitionError) as caught:
-        checked_spec(read_form(text, file="f"))
+        checked_spec(parse_with_faults(text, file="f"))
     return [error.reason for error in caught.value.each()]
 
 
@@ -51,7 +51,7 @@ def test_rules_check_the_readable_parts() -> None:
         "'colour'",
         "'Int32' is no type",
         "an array of records",
-        "is the name of the field D",
+        "is also the name of the field D",
         "taggedVersions 0+ are not",
         "'bogus' is no listener",
     ]
@@ -90,7 +90,7 @@ def test_rules_check_the_readable_parts() -> None:
     ],
 )
 def test_a_fault_of_the_form_causes_no_other_fault(source: Source) -> None:
-    form = read_form(json.dumps(source, indent=1), file="f").faults
+    form = parse_with_faults(json.dumps(source, indent=1), file="f").faults
     assert form
     assert reasons_of(source) == [fault.reason for fault in form]
 
@@ -99,6 +99,6 @@ def test_a_definition_before_trailing_content_is_read() -> None:
     text = json.dumps(message(listeners=["bogus"]), indent=1) + "]"
     assert [reason.partition(":")[0] for reason in reasons_of(text)] == [
         "'bogus' is no listener",
-        "there is content behind the end of the definition",
+        "there is content after the end of the definition",
     ]
     assert len(reasons_of(text[:-3])) == 1

@@ -1,4 +1,4 @@
-"""Tests that a commit lists records processed after an incomplete one: none is redelivered."""
+"""Tests commits that list records processed after an incomplete record: none is redelivered."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import pytest
 
 from kproto import GroupConsumer, Record, Stop
 from kproto.broker import BrokerSettings
-from kproto.client.commits.incomplete_offsets import (
-    IncompleteOffsets,
+from kproto.client.commits.offset_requests import CommittedOffset
+from kproto.client.commits.processed_bitmap import (
+    ProcessedBitmap,
     build_bitmap,
     decode_bitmap,
     encode_bitmap,
 )
-from kproto.client.commits.offset_requests import CommittedOffset
 from kproto.messages import DeleteRecordsRequest
 from kproto.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsTopic
 from tests.unit.client.processing.orders import TOPIC, Orders, orders
-from tests.unit.client.processing.test_truncated import cluster, send
+from tests.unit.client.processing.test_truncation_during_run import cluster, send
 
 P0 = (TOPIC, 0)
 
 
-async def commit(it: Orders, offset: int, ahead: IncompleteOffsets | None) -> None:
+async def commit(it: Orders, offset: int, ahead: ProcessedBitmap | None) -> None:
     async with it.consumer([P0], auto_commit=False) as consumer:
         await consumer.commit({P0: offset}, encode_bitmap(ahead, offset))
 
@@ -113,7 +113,7 @@ async def test_commit_in_between_keeps_the_offsets_processed_ahead(by_record: bo
 
 
 async def test_commit_of_the_user_stays_without_later_records() -> None:
-    """The caller commits an offset before those that an earlier commit lists as processed."""
+    """The caller commits a lower offset than those that an earlier commit lists as processed."""
     async with orders(12) as it:
         await commit(it, 3, build_bitmap(10, [3, 4, 8], 0))
         async with it.consumer([P0]) as consumer:
@@ -140,8 +140,8 @@ async def test_offsets_processed_ahead_are_committed_at_the_start_position() -> 
         await asyncio.wait([running])
 
 
-def ahead_or_empty(its: CommittedOffset) -> IncompleteOffsets:
-    return decode_bitmap(its.metadata, its.offset) or IncompleteOffsets(0, b"", 0)
+def ahead_or_empty(its: CommittedOffset) -> ProcessedBitmap:
+    return decode_bitmap(its.metadata, its.offset) or ProcessedBitmap(0, b"", 0)
 
 
 @pytest.mark.parametrize("read", READERS)
@@ -182,7 +182,7 @@ async def test_commit_after_a_seek_clears_the_offsets_processed_ahead(
 
 @pytest.mark.parametrize("order", ["key", "none"])
 async def test_after_a_kill_only_records_in_flight_are_redelivered(order: Any) -> None:
-    """A second group takes over the commits of a member that vanishes."""
+    """A second group takes over the commits of a member, as if that member had been killed."""
     async with orders(60) as it, it.consumer() as consumer:
         stuck = asyncio.Event()
 
@@ -243,7 +243,7 @@ async def test_commit_omits_metadata_that_is_too_large_for_the_broker(
                 running = asyncio.create_task(
                     consumer.run(handle, order="none", commit_interval_ms=0)
                 )
-                while "takes no metadata of" not in caplog.text:  # noqa: ASYNC110 - no event
+                while "accepts no metadata of" not in caplog.text:  # noqa: ASYNC110 - no event
                     await asyncio.sleep(0)
             while (await committed(it)) != (7, 0, ""):
                 pass

@@ -1,7 +1,7 @@
 """Creates the records of a consumer-protocol group in `__consumer_offsets`.
 
-The keys (3, 5 to 8 and 16) and values have the versions that Kafka 4.4's
-GroupCoordinatorRecordHelpers writes.
+The keys (types 3 to 8 and 16, of which 4 is only in tombstones) and values have the versions that
+Kafka 4.4's GroupCoordinatorRecordHelpers writes.
 """
 
 from __future__ import annotations
@@ -90,7 +90,10 @@ def member_metadata(group_id: str, member: ConsumerGroupMember) -> CoordinatorRe
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
-    """Returns the record of the group epoch and of `metadata_hash`, the hash of its topics."""
+    """Returns the record of a group's epoch and `metadata_hash`.
+
+    `metadata_hash` is the hash of the topics to which at least one member subscribes.
+    """
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     return CoordinatorRecord(ConsumerGroupMetadataKey(group_id=group_id), value, _VERSION)
 
@@ -110,7 +113,8 @@ def target_assignment(group_id: str, member_id: str, partitions: Partitions) -> 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
     """Returns the record of the target assignments' epoch.
 
-    `timestamp_ms` is when they were computed; 0 if no assignor has computed them.
+    `timestamp_ms` is when the assignor computed the target assignments, in ms since 1970; 0 if no
+    assignor has computed them.
     """
     value = ConsumerGroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=timestamp_ms
@@ -206,7 +210,7 @@ def group_tombstones(
 ) -> list[CoordinatorRecord]:
     """Returns all tombstones of a group, in the order in which Kafka writes them.
 
-    They include that of the partition metadata, a record that only brokers before 4.0 write.
+    They include the tombstone of the partition metadata, a record that only older brokers write.
     """
     members = list(member_ids)
     return [

@@ -1,4 +1,7 @@
-"""Tests that a fault of one partition is reported and does not affect other partitions."""
+"""Tests that a fault of one partition is reported and does not affect other partitions.
+
+Also tests recreated topics, invalid arguments and a close during an iteration.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,10 @@ async def cluster(**topics: int) -> AsyncIterator[tuple[ScriptedLog, Client]]:
 async def drain(
     records: AsyncIterator[Record], value: bytes | None = None, into: list[Any] | None = None
 ) -> None:
-    """Reads until the iterator ends or raises; if `value` is given, every record must have it."""
+    """Reads until the iterator ends or raises; adds the values to `into`, if given.
+
+    If `value` is given, each record must have this value.
+    """
     async for record in records:
         assert value is None or record.value == value
         if into is not None:

@@ -27,6 +27,7 @@ from tests.unit.client.scripted_log import ScriptedLog, batch
 QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=500)
 
 
+@pytest.mark.slow
 async def test_deleted_offset_is_reset_to_the_log_start() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
@@ -36,6 +37,7 @@ async def test_deleted_offset_is_reset_to_the_log_start() -> None:
             assert [record.offset async for record in consumer] == [5]
 
 
+@pytest.mark.slow
 async def test_deleted_start_offset_raises() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
@@ -45,6 +47,7 @@ async def test_deleted_start_offset_raises() -> None:
             await read(client, start={("t", 0): 2})
 
 
+@pytest.mark.slow
 async def test_persistent_offset_out_of_range_raises_at_the_timeout() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
@@ -58,7 +61,7 @@ async def test_persistent_offset_out_of_range_raises_at_the_timeout() -> None:
 async def test_position_before_the_log_start_is_reset_to_earliest(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A consumer that started at latest resets to earliest, too, so that it skips no record."""
+    """Even a consumer that started at latest resets to earliest, so that it skips no record."""
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"old"]))

@@ -1,6 +1,6 @@
 """Tests `pyspark_kproto`, by which Spark discovers the data source.
 
-It must import nothing else, and must not raise if a package is missing.
+The import must load no other module. If a package is missing, only the constructor may raise.
 """
 
 from __future__ import annotations

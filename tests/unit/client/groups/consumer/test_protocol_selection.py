@@ -139,12 +139,12 @@ async def test_member_becomes_classic_when_an_older_coordinator_takes_over(
     async with a_setting() as its:
         await with_an_older_coordinator(its, group_protocol="auto")
         await its.pass_until(lambda: its.member.protocol is GroupProtocol.CLASSIC)
-        await its.pass_until(lambda: its.its.places == PARTITIONS)
+        await its.pass_until(lambda: its.its.partitions == PARTITIONS)
         assert its.its.names == ["assign", "lose", "assign"]
         assert its.its.error is None
         assert its.requests(JoinGroupRequest)
         assert (
-            "failed to send that it leaves" not in caplog.text
+            "failed to send the leave request" not in caplog.text
         )  # the old coordinator does not know the member
 
 
@@ -171,7 +171,7 @@ async def test_older_coordinator_is_an_error_without_the_classic_protocol(
         await with_an_older_coordinator(its, wanted, group_protocol=protocol)
         await its.pass_until(lambda: its.its.error is not None)
         assert words in str(its.its.error)
-        assert its.its.places == set()
+        assert its.its.partitions == set()
         assert not its.requests(JoinGroupRequest)
 
 
@@ -214,7 +214,7 @@ async def test_member_waits_until_the_group_is_converted_after_its_rebalance(
 
         its.broker.answers[ConsumerGroupHeartbeatRequest] = beat
         its.member.start()
-        await its.pass_until(lambda: its.its.places == PARTITIONS)
+        await its.pass_until(lambda: its.its.partitions == PARTITIONS)
         assert its.its.error is None
     assert len([each for each in caplog.records if words in each.getMessage()]) == 1
 
@@ -233,7 +233,7 @@ async def test_member_uses_the_consumer_protocol_once_the_classic_members_left()
 
 
 async def test_group_of_neither_protocol_is_an_error() -> None:
-    """A share group, for example: its broker returns no state of a classic group."""
+    """An example is a share group: DescribeGroups returns no classic group of this id."""
     async with a_setting() as its:
         its.group.errors[ConsumerGroupHeartbeatRequest] = ["GROUP_ID_NOT_FOUND"] * 9
         its.group.errors[JoinGroupRequest] = ["INCONSISTENT_GROUP_PROTOCOL"] * 9
@@ -251,7 +251,7 @@ async def test_group_is_described_again_after_the_membership_is_lost() -> None:
         its.group.state = "Stable"
         its.group.member_id = "another"
         await its.pass_until(lambda: its.member.protocol is GroupProtocol.CLASSIC)
-        await its.until(lambda: its.its.places == PARTITIONS)
+        await its.until(lambda: its.its.partitions == PARTITIONS)
         assert its.its.names == ["assign", "lose", "assign"]
 
 
@@ -277,7 +277,7 @@ async def test_topic_pattern_is_refused_in_a_classic_group() -> None:
         assert await protocol_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
         with pytest.raises(ConfigurationError, match="with members"):
             its.member.subscribe(pattern)
-        assert its.its.places == PARTITIONS
+        assert its.its.partitions == PARTITIONS
 
 
 async def test_member_ends_while_it_selects_the_protocol() -> None:

@@ -1,0 +1,31 @@
+"""`start_task`: starts tasks of kproto alike under every event loop and task factory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+__all__ = ["start_task"]
+
+T = TypeVar("T")
+
+
+def start_task(coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Returns a task that runs `coroutine`, and starts it after the caller has waited or ended.
+
+    So the caller can store the task first. The event loop may have a task factory that starts
+    coroutines at once, such as `asyncio.eager_task_factory`.
+    """
+    loop = asyncio.get_running_loop()
+    if loop.get_task_factory() is None:
+        return loop.create_task(coroutine)
+    task = loop.create_task(_start_later(coroutine))
+    # A task that is cancelled before its start awaits no coroutine, about which Python would warn.
+    task.add_done_callback(lambda task: coroutine.close())
+    return task
+
+
+async def _start_later(coroutine: Coroutine[Any, Any, T]) -> T:
+    await asyncio.sleep(0)
+    return await coroutine

@@ -1,0 +1,23 @@
+"""Scales the fixed numbers of examples of property tests to the loaded Hypothesis profile."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+__all__ = ["EVERYDAY_EXAMPLES", "examples"]
+
+EVERYDAY_EXAMPLES = 25
+"""Examples of a property test in CI's `make test`: a profile that draws fewer is a quick one."""
+
+FEWEST = 5
+"""No scaled number is smaller, unless the test asks for fewer."""
+
+
+def examples(number: int) -> int:
+    """Returns `number`, or a proportional part of it if the profile is a quick one.
+
+    A test that sets `max_examples` itself ignores the profile. Tests that pass this number draw
+    fewer examples in a quick run, and exactly `number` in CI and in every longer run.
+    """
+    scaled = number * settings().max_examples // EVERYDAY_EXAMPLES
+    return min(number, max(scaled, FEWEST))
