@@ -122,11 +122,13 @@ class Group(Members):
     ) -> None:
         """Checks that a partition is revoked or lost before it is assigned to another member."""
         for partition in partitions:
+            owner = self.owners.pop(partition, None)
+            calls = f"{name} {partition}: {listener.calls}; owner: {owner and owner.calls}"
             if name == "assign":
-                assert partition not in self.owners
+                assert owner is None, calls
                 self.owners[partition] = listener
             else:
-                assert self.owners.pop(partition) is listener
+                assert owner is listener, calls
 
     async def described(self) -> DescribedGroup:
         """Returns the group's description by ConsumerGroupDescribe."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.support.brokers import StartCluster
@@ -16,6 +18,6 @@ async def test_nothing_is_lost_while_leaders_are_killed(start_cluster: StartClus
     plan = Plan(records=20_000, kills=2, seed=7)
     cluster = start_cluster(plan.version, config=QUICK_SESSIONS)
     result = await kill_test(plan, cluster, lambda *_: None)
-    assert result.is_right, facts(result)
+    assert result.is_right, json.dumps(facts(result), indent=2)
     assert len(result.killed) == 2
     assert result.after.seen == result.during.seen == 20_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,7 +58,7 @@ async def test_storm_reads_every_record_correctly(start_kafka: StartKafka, name:
     require_java()
     plan = PLANS[name]
     result = await storm(plan, start_kafka(plan.version, BROKER_CONFIG).bootstrap, lambda *_: None)
-    assert result.is_right, facts(result)
+    assert result.is_right, json.dumps(facts(result), indent=2)
     assert result.verdict.records > 1_000
     assert (plan.assignor == MIXED) is (result.conversions.of_members > 0)
 
@@ -75,7 +76,7 @@ async def test_members_of_five_clients_share_a_topic(
     require_java()
     plan = replace(FIVE_CLIENTS, version=version)
     result = await storm(plan, start_kafka(version, BROKER_CONFIG).bootstrap, lambda *_: None)
-    assert result.is_right, facts(result)
+    assert result.is_right, json.dumps(facts(result), indent=2)
 
 
 def require_java() -> None:

@@ -208,10 +208,10 @@ class ProducerBatch:
         while batch.parts and position not in batch.invalid:
             position -= bisect_left(batch._invalid_positions, position)
             for part in batch.parts:
+                batch = part
                 if position < part.count:
                     break
                 position -= part.count
-            batch = part
         return batch, position
 
     def failures(self) -> Iterator[int]:
