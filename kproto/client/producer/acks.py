@@ -19,8 +19,11 @@ class Acks(Sequence[Ack]):
 
     It is stored as runs: consecutive records that are in one batch. Run `i` has the records from
     index `_starts[i]` up to `_starts[i + 1]`, exclusive; `_runs[i]` is their batch, and the
-    position of the first of them in the batch.
+    position of the first of them in the batch. It is equal to a list of the same acks, and a copy
+    is such a list.
     """
+
+    __hash__ = None  # type: ignore[assignment]  # as that of a list; mypy refuses this idiom
 
     def __init__(self) -> None:
         self._starts: list[int] = []
@@ -83,6 +86,11 @@ class Acks(Sequence[Ack]):
         run = bisect_right(self._starts, at) - 1
         batch, first = self._runs[run]
         return batch.ack(first + at - self._starts[run])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Acks | list):
+            return NotImplemented
+        return self is other or (len(self) == len(other) and [*self] == [*other])
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles and copies the acks as a list: batches belong to an event loop."""

@@ -21,6 +21,8 @@ from .record_decoding import RecordReader, check_records
 from .value_decoding import decode_values
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..record import Record
 
 __all__ = ["BatchReader", "RecordBatch", "check_batch", "restamp"]
@@ -35,7 +37,9 @@ class RecordBatch:
     """A view of an encoded batch in a buffer. Copies only a bytearray or memoryview, once.
 
     The header fields have Kafka's names. `position` is the start of the batch in the buffer,
-    `size_in_bytes` its length with the header. Timestamps are ms since the epoch, -1 for none.
+    `size_in_bytes` its length with the header. Timestamps are ms since the epoch, -1 for none. Two
+    batches are equal if their bytes are equal, at any position. A copy, also a pickled one, has
+    only the bytes of the batch, not the whole buffer; its `position` is 0.
     """
 
     __slots__ = (
@@ -302,6 +306,17 @@ class RecordBatch:
 
     def _corrupt(self, reason: str) -> CorruptBatchError:
         return CorruptBatchError(reason, offset=self.position, base_offset=self.base_offset)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RecordBatch):
+            return NotImplemented
+        return self is other or self.raw == other.raw
+
+    def __hash__(self) -> int:
+        return hash((self.base_offset, self.size_in_bytes, self.crc))
+
+    def __reduce__(self) -> tuple[Callable[[bytes], RecordBatch], tuple[bytes]]:
+        return type(self), (self.raw,)
 
     def __repr__(self) -> str:
         return (

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -173,6 +175,16 @@ async def test_raw_batches_are_whole_and_unchanged(monkeypatch: pytest.MonkeyPat
             assert consumer.positions == {("t", 0): 6}
             with pytest.raises(MissingCodecError):
                 first.batch.records()
+
+
+async def test_copy_of_a_fetched_item_equals_it() -> None:
+    async with cluster(t=1) as (log, client):
+        log.append(batch(0, numbers(0, 4)))
+        for kind in KINDS:
+            consumer = client.consumer("t", stop_at_end=True, start={("t", 0): 0})
+            fetched = await anext(iteration(consumer, kind))
+            assert copy.copy(fetched) == copy.deepcopy(fetched) == fetched
+            assert pickle.loads(pickle.dumps(fetched)) == fetched
 
 
 async def test_raw_batch_with_a_wrong_checksum_raises_after_the_good_ones() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 
 import pytest
 
@@ -63,6 +65,18 @@ async def test_batch_may_contain_records_of_other_calls(batches: list[ProducerBa
     acks.add(second, 0)
     acks.add(second, 2)
     assert [ack.offset for ack in acks] == [5, 7]
+
+
+async def test_acks_equal_their_copies(batches: list[ProducerBatch]) -> None:
+    (_, second, _) = batches
+    second.base_offset = 5
+    acks = Acks()
+    acks.add_run(0, second, 0)
+    acks.set_count(2)
+    assert copy.copy(acks) == acks
+    assert acks == pickle.loads(pickle.dumps(acks)) == [*acks]
+    assert acks != [acks[0]]
+    assert acks != (*acks,)
 
 
 async def test_unknown_offset_is_minus_one(batches: list[ProducerBatch]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -233,3 +235,31 @@ def test_sums_beyond_64_bits_wrap_as_in_kafkas_classes() -> None:
     data = batch_bytes(payload, base_timestamp=top, base_offset=top, last_offset_delta=1)
     [record] = RecordBatch(data).records()
     assert (record.timestamp, record.offset) == (-(2**63) + 1, -(2**63))
+
+
+def pickled(batch: RecordBatch) -> RecordBatch:
+    copied: RecordBatch = pickle.loads(pickle.dumps(batch))
+    return copied
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickled])
+def test_a_copy_of_a_batch_is_equal_and_has_only_its_bytes(
+    copied: Callable[[RecordBatch], RecordBatch],
+) -> None:
+    first, second, _ = read_batches(THREE)
+    other = copied(second)
+    assert other == second
+    assert hash(other) == hash(second)
+    assert type(other) is RecordBatch
+    assert (other.position, other.raw) == (0, second.raw)
+    assert other.records() == second.records()
+    assert other != first
+    assert second != second.raw
+    assert len(pickle.dumps(second)) < len(second.raw) + 200
+
+
+def test_a_copy_of_a_message_is_a_legacy_batch() -> None:
+    (batch, *_) = read_batches(down_convert(RecordBatch(numbered(10, 1)), 1))
+    other = copy.copy(batch)
+    assert isinstance(other, LegacyBatch)
+    assert other == batch
