@@ -393,8 +393,10 @@ class Client:
         The arguments are those of `kproto.client.producer.settings.ProducerSettings`, which has
         their defaults; properties of `from_properties` override the defaults. Kafka's names are
         accepted, too: `compression_type`, `batch_size`, `buffer_memory`, `enable_idempotence`,
-        `max_in_flight_requests_per_connection`. Raises ConfigurationError for an invalid argument.
+        `max_in_flight_requests_per_connection`. Raises ConfigurationError for an invalid argument,
+        and once the client is closed.
         """
+        self._view.raise_if_closed()
         arguments = {
             "compression": compression,
             "batch_bytes": batch_bytes,

@@ -100,6 +100,10 @@ class ClusterView:
         await self._by_name.wait_until_idle()
         await self._by_id.wait_until_idle()
 
+    def raise_if_closed(self) -> None:
+        """Raises ConfigurationError once the connections are closed."""
+        self._pool.raise_if_closed()
+
     def __del__(self) -> None:
         # Clients, producers and consumers refer to the view; connections do not.
         pool = getattr(self, "_pool", None)

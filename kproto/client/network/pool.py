@@ -98,7 +98,7 @@ class ConnectionPool:
         connection = self._usable(key)
         if connection is not None:
             return connection
-        self._raise_if_closed()
+        self.raise_if_closed()
         opening = self._opening.get(key)
         if opening is None:
             opening = self._opening[key] = _ConnectAttempt(start_task(self._connect(key)))
@@ -110,7 +110,7 @@ class ConnectionPool:
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and not task.cancelling():  # the caller was not cancelled
-                self._raise_if_closed()
+                self.raise_if_closed()
                 raise BrokerConnectionError(
                     "the connection was closed", address=str(address)
                 ) from None
@@ -220,7 +220,8 @@ class ConnectionPool:
         if first != float("inf"):
             self._schedule_idle_check(first)
 
-    def _raise_if_closed(self) -> None:
+    def raise_if_closed(self) -> None:
+        """Raises ConfigurationError once the pool is closed."""
         if self._closed:
             raise ConfigurationError("the client is closed; it cannot be used any more")
 

@@ -31,6 +31,17 @@ async def test_closing_the_client_sends_the_records_of_open_producers() -> None:
             await producer.enqueue("t", b"late")
 
 
+@pytest.mark.parametrize("was_used", [False, True])
+async def test_a_closed_client_creates_no_producer(was_used: bool) -> None:
+    async with Broker() as broker:
+        client = kproto.Client(broker.bootstrap)
+        if was_used:
+            await client.refresh()
+        await client.close()
+        with pytest.raises(kproto.ConfigurationError, match="the client is closed"):
+            client.producer()
+
+
 async def test_closing_the_client_sends_the_records_of_a_dropped_producer() -> None:
     async with Broker() as broker:
         broker.create_topic("t")
