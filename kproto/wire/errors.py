@@ -92,8 +92,12 @@ class CorruptBatchError(DecodeError):
     """A record batch or message set is corrupt.
 
     `offset` is the position of the batch in the buffer, in bytes. `base_offset` is the base offset
-    of the batch, None if it could not be read.
+    of the batch, None if it could not be read. `topic` and `partition` name the partition if a
+    consumer has read the batch; otherwise they are None.
     """
+
+    topic: str | None = None
+    partition: int | None = None
 
     def __init__(
         self, reason: str, *, offset: int | None = None, base_offset: int | None = None

@@ -103,7 +103,7 @@ class Consumer(RecordStream):
         self._view.loop_guard.check()
         self._status.is_closed = True
         self._buffer.put_back_remaining()
-        self._subscriptions.high_watermarks.clear()
+        self._subscriptions.log_ends.clear()
         await self._stop()
 
     async def _prepare_poll(self) -> None:

@@ -278,7 +278,7 @@ class GroupConsumer(RecordStream):
         finally:
             async with AsyncExitStack() as ends:  # runs all of them, even if one is cancelled
                 ends.push_async_callback(self._stop)
-                ends.callback(self._subscriptions.high_watermarks.clear)
+                ends.callback(self._subscriptions.log_ends.clear)
                 ends.push_async_callback(self._committer.close)
                 if self._member is not None:
                     ends.push_async_callback(self._member.close)

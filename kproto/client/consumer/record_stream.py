@@ -22,6 +22,7 @@ from ...wire.errors import (
     RequestTimeoutError,
 )
 from ..core.yielding import LoopYielder
+from ..fetch.broken_batches import locate_broken_batch
 from ..fetch.completed_fetch import FetchedBatch, FetchedRecords, FetchedValues
 from ..fetch.effects import EffectHandler
 from ..fetch.fetch_buffer import FetchBuffer
@@ -161,7 +162,7 @@ class RecordStream(ABC):
         self._status = status
         self._yielder = LoopYielder()
         self._fetcher = Fetcher(view, options, subscriptions, in_flight, effect_handler, owner)
-        view.observer.consumer(self, subscriptions.high_watermarks)
+        view.observer.consumer(self, subscriptions.log_ends)
         self._poller: object = None  # the iteration that polled last
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -331,7 +332,7 @@ class RecordStream(ABC):
             return take()
         except (CorruptBatchError, MissingCodecError) as error:
             state = self._subscriptions.rewind_broken()
-            error.add_note(f"while reading {state.topic}[{state.partition}] of Kafka")
+            locate_broken_batch(error, state)
             raise
 
     # Fetching

@@ -347,10 +347,9 @@ def filter_batches(
     Control batches are left out, and with `read_committed` also batches of aborted transactions.
     The last batch may go beyond `end`. If a batch is broken, the batches before it are returned,
     and the next fetch raises its error. If there are no batches to return before it, this call
-    raises the error: CorruptBatchError or MissingCodecError, with a note that names the partition.
+    raises the error: CorruptBatchError or MissingCodecError, without the name of the partition.
     Raises ProtocolError if all batches are before `position`.
     """
-    tp = f"{topic}[{data.partition_index}]"
     first = position
     last_epoch = -1
     before: int | None = None  # the offset after the last batch; old messages may repeat
@@ -376,14 +375,13 @@ def filter_batches(
             if end is not None and position >= end:
                 position = end
                 break  # batches after the end are not read, even broken ones
-    except (CorruptBatchError, MissingCodecError) as error:
+    except (CorruptBatchError, MissingCodecError):
         if not batches:
-            error.add_note(f"while reading {tp} of Kafka")
             raise
     if position == first:
         raise ProtocolError(
-            f"{tp}: all batches of the fetch from offset {first} lie before it; a retry would "
-            "return them again"
+            f"{topic}[{data.partition_index}]: all batches of the fetch from offset {first} lie "
+            "before it; a retry would return them again"
         )
     return FilteredBatches(batches, position, last_epoch, epochs)
 

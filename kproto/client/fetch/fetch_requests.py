@@ -11,6 +11,7 @@ from ...messages.fetch_request import (
     FetchTopic,
     ForgottenTopic,
 )
+from ...messages.fetch_response import PartitionData
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError, KprotoError
 from ...wire.uuid import ZERO_UUID, Uuid
@@ -25,6 +26,7 @@ __all__ = [
     "fetch_request",
     "highest_fetch_version",
     "is_out_of_range",
+    "log_end_of",
     "response_bytes",
     "without_last_epochs",
 ]
@@ -68,6 +70,16 @@ def fetch_remedy(error: KprotoError) -> Remedy:
 def is_out_of_range(error: KprotoError) -> bool:
     """Returns True if the position is out of range: then it may be reset."""
     return isinstance(error, BrokerResponseError) and error.code == _OUT_OF_RANGE
+
+
+def log_end_of(data: PartitionData, *, read_committed: bool) -> int:
+    """Returns the high watermark, or with `read_committed` the last stable offset.
+
+    Fetch before v4 has no last stable offset; then the high watermark is returned.
+    """
+    if read_committed and data.last_stable_offset >= 0:
+        return data.last_stable_offset
+    return data.high_watermark
 
 
 def fetch_request(

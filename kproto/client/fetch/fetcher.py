@@ -14,11 +14,12 @@ from typing import Final
 from ...messages.fetch_request import FetchRequest
 from ...messages.fetch_response import FetchResponse, PartitionData
 from ...protocol.error_codes import code_of, error_of_code
-from ...wire.errors import KprotoError, ProtocolError
+from ...wire.errors import CorruptBatchError, KprotoError, MissingCodecError, ProtocolError
 from ...wire.uuid import ZERO_UUID
 from ..core.retry import Attempts
 from ..metadata.cluster import Broker, LeaderHint, TopicInfo, TopicPartition
 from ..metadata.cluster_view import ClusterView
+from .broken_batches import locate_broken_batch
 from .completed_fetch import CompletedFetch, filter_batches
 from .effects import EffectHandler
 from .fetch_options import FetchOptions
@@ -27,6 +28,7 @@ from .fetch_requests import (
     fetch_request,
     highest_fetch_version,
     is_out_of_range,
+    log_end_of,
     response_bytes,
     without_last_epochs,
 )
@@ -307,7 +309,9 @@ class Fetcher:
     ) -> None:
         self._offsets.on_success(state)
         state.was_fetched = True
-        self._subscriptions.high_watermarks[state.tp] = data.high_watermark
+        self._subscriptions.log_ends[state.tp] = log_end_of(
+            data, read_committed=self._options.read_committed
+        )
         if data.preferred_read_replica not in (NO_REPLICA, node):
             self._prefer_replica(state, data.preferred_read_replica, now)
         if data.diverging_epoch.epoch >= 0 and state.preferred_replica == node:
@@ -340,14 +344,18 @@ class Fetcher:
 
     def _take_records(self, state: TopicPartitionState, data: PartitionData) -> None:
         most = self._view.settings.max_decompressed_bytes
-        filtered = filter_batches(
-            data,
-            state.topic,
-            state.position,
-            end=state.end,
-            read_committed=self._options.read_committed,
-            max_decompressed_bytes=most,
-        )
+        try:
+            filtered = filter_batches(
+                data,
+                state.topic,
+                state.position,
+                end=state.end,
+                read_committed=self._options.read_committed,
+                max_decompressed_bytes=most,
+            )
+        except (CorruptBatchError, MissingCodecError) as error:
+            locate_broken_batch(error, state)
+            raise
         completed = None
         if filtered.batches:
             completed = CompletedFetch(

@@ -104,7 +104,8 @@ class TopicPartitionState:
     fetches from `preferred_replica` until `replica_until` (KIP-392). Until `leader_until` it
     fetches from the leader, without its rack in the request. Metadata is used only if it is newer
     than `metadata_since`. These times are seconds of the client's clock. `was_fetched` is True
-    after the first fetch response without an error, even without records.
+    after the first fetch response without an error, even without records. `broken_at` is the
+    position of the last batch that could not be decoded; NO_POSITION if there was none.
 
     `assignment_epoch` numbers the assignment: it changes if the partition is revoked and assigned
     again, and if the topic is deleted and recreated; `seek` does not change it. `topic_id` is that
@@ -125,6 +126,7 @@ class TopicPartitionState:
     __slots__ = (
         "assignment_epoch",
         "attempts",
+        "broken_at",
         "commits_start",
         "committed_baseline",
         "end",
@@ -173,6 +175,7 @@ class TopicPartitionState:
         self.processed_bitmap: ProcessedBitmap | None = None
         self.metadata_since = _LONG_AGO
         self.was_fetched = False
+        self.broken_at = NO_POSITION
         self.last_epoch = UNKNOWN_EPOCH
         self.leader_epoch = UNKNOWN_EPOCH
         self.epochs = EpochHistory(max(position, 0), UNKNOWN_EPOCH)

@@ -74,7 +74,9 @@ class SubscriptionState:
         self.commit_state = commit_state or CommitState(0)
         self.processed = CommitPlanner(self.poll, self.commit_state)
         self.partitions: dict[TopicPartition, TopicPartitionState] = {}
-        self.high_watermarks: dict[TopicPartition, int] = {}  # of the last fetch
+        #: The log end of each partition in its last fetch: the high watermark, or with
+        #: `read_committed` the last stable offset.
+        self.log_ends: dict[TopicPartition, int] = {}
         self._subscribed_topics = list(dict.fromkeys(map(topic_of, options.subscribed)))
         self.topics = TopicHistory()
         self.starts = StartOffsetResolver(
@@ -433,7 +435,7 @@ class SubscriptionState:
         left = [tp for tp in tps if tp not in self.partitions]
         self.commit_state.forget(left)
         for tp in left:
-            self.high_watermarks.pop(tp, None)
+            self.log_ends.pop(tp, None)
             self._prioritized.pop(tp, None)
 
     def on_partitions_lost(

@@ -212,7 +212,8 @@ class Observer:
     def consumer(self, consumer: PositionedConsumer, ends: dict[tuple[str, int], int]) -> None:
         """Registers a consumer by a weak reference.
 
-        The consumer stores the high watermark of each partition in `ends`.
+        The consumer stores the log end of each partition in `ends`: the high watermark, or with
+        `read_committed` the last stable offset.
         """
         self._consumers[consumer] = ends
 

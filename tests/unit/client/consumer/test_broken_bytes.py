@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 
 import pytest
 
@@ -51,7 +52,32 @@ async def test_batch_beyond_the_decompression_bound_raises_after_the_good_ones()
         assert (await first_of(consumer)).value == b"small"
         with pytest.raises(CorruptBatchError, match="more than the bound of 10000 bytes") as raised:
             await first_of(consumer)
-        assert "t[0]" in raised.value.__notes__[0]
+        assert str(raised.value).startswith("t[0] at offset 1: ")
+
+
+@pytest.mark.parametrize("good", [0, 2])
+async def test_corrupt_batch_is_located_and_logged_once(
+    good: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first batch is found broken in the response, a later one by the poll that decodes it."""
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        if good:
+            log.append(batch(0, [b"good"] * good))
+        log.append(batch(good, [b"bad"]))
+        log.damage(70, b"\xff")
+        async with client.consumer("t") as consumer:
+            for _ in range(good):
+                await first_of(consumer)
+            for _ in range(2):
+                with pytest.raises(CorruptBatchError) as raised:
+                    await first_of(consumer)
+                assert (raised.value.topic, raised.value.partition) == ("t", 0)
+                assert str(raised.value).startswith(f"t[0] at offset {good}: ")
+                copied = pickle.loads(pickle.dumps(raised.value))
+                assert (str(copied), copied.topic) == (str(raised.value), "t")
+        (line,) = [each for each in caplog.messages if "cannot read" in each]
+        assert f"t[0] at offset {good}: " in line
 
 
 async def test_batch_with_an_excessive_length_raises_after_the_good_ones() -> None:

@@ -289,7 +289,7 @@ async def test_corrupt_batch_raises_after_the_good_ones(broken_at: int) -> None:
         with pytest.raises(CorruptBatchError, match="CRC") as raised:
             await take()
         assert seen == list(range(broken_at))
-        assert any("t[0]" in note for note in raised.value.__notes__)
+        assert str(raised.value).startswith("t[0] at offset ")
 
 
 async def test_missing_codec_raises(monkeypatch: pytest.MonkeyPatch) -> None:

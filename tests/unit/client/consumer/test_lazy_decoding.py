@@ -318,8 +318,7 @@ async def until_fault(consumer: Consumer, kind: str) -> list[bytes | None]:
 
     with pytest.raises(CorruptBatchError, match=r"record \d+, key: negative length -2") as raised:
         await take()
-    assert any("while reading t[0] of Kafka" in note for note in raised.value.__notes__)
-    assert len(raised.value.__notes__) == 1
+    assert str(raised.value).count("t[0] at offset ") == 1
     return found
 
 
@@ -420,7 +419,7 @@ async def test_missing_codec_raises_until_it_is_installed(
                 for _ in range(2):
                     with pytest.raises(MissingCodecError) as raised:
                         await anext(records)
-                    assert raised.value.__notes__ == ["while reading t[0] of Kafka"]
+                    assert str(raised.value).startswith("t[0] at offset 1: ")
                     assert consumer.positions == {("t", 0): 1}
             assert (await anext(records)).value == b"b"
 

@@ -15,6 +15,7 @@ import kproto
 from kproto.broker import Broker
 from kproto.broker import Cluster as Brokers
 from kproto.broker.faults import Close, Delay, Throttled
+from kproto.client.fetch.fetch_requests import log_end_of
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.metadata import cluster_view as view
 from kproto.client.network.connection import BrokerConnection
@@ -25,12 +26,15 @@ from kproto.messages import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
+from kproto.messages.fetch_response import PartitionData
 from kproto.messages.metadata_response import MetadataResponse
 from kproto.protocol.connection import ClientConnection
 from kproto.protocol.error_codes import code_of
 from kproto.testing.clock import ManualClock
 from tests.support.pages import page_text
 from tests.support.recording_listener import new_classic_member
+from tests.unit.client.scripted_broker import ScriptedBroker
+from tests.unit.client.scripted_log import ScriptedLog, batch
 
 PAGE = page_text("docs/how-to/observability.md")
 HISTOGRAM = {"count", "sum", "buckets"}
@@ -254,6 +258,29 @@ async def test_lag_is_the_number_of_unread_records() -> None:
         del consumer
         gc.collect()
         assert client.metrics()["consumers"] == {"lag": {}}
+
+
+@pytest.mark.parametrize(("read_committed", "lag"), [(False, 3), (True, 1)])
+async def test_lag_is_counted_to_the_log_end_of_the_isolation_level(
+    read_committed: bool, lag: int
+) -> None:
+    async with ScriptedBroker({"t": 1}) as broker, kproto.Client(broker.bootstrap) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"a", b"b"]))
+        log.append(batch(2, [b"in an open transaction"] * 2))
+        log.stable["t", 0] = 2
+        async with client.consumer("t", read_committed=read_committed) as consumer:
+            await anext(aiter(consumer))
+            assert client.metrics()["consumers"]["lag"] == {"t": {"0": lag}}
+
+
+@pytest.mark.parametrize(("stable", "end"), [(2, 2), (-1, 5)])
+def test_log_end_is_the_high_watermark_if_no_last_stable_offset_is_sent(
+    stable: int, end: int
+) -> None:
+    data = PartitionData(high_watermark=5, last_stable_offset=stable)
+    assert log_end_of(data, read_committed=True) == end
+    assert log_end_of(data, read_committed=False) == 5
 
 
 async def test_throttle_times_are_added_up() -> None:
