@@ -3,11 +3,16 @@
 Kafka's class is `ConsumerProtocol`. JoinGroup carries a ConsumerProtocolSubscription, SyncGroup a
 ConsumerProtocolAssignment. An int16 with the version precedes the message. A version newer than the
 highest known one is read as the highest known one; the bytes that it adds are ignored.
+
+Some clients, such as kafka-go and older releases of sarama, write version 1 without the
+OwnedPartitions of version 1. So a message may end before any field except the first; the missing
+fields have their defaults, as in sarama and franz-go. Kafka's Java client refuses such a message.
 """
 
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from typing import Final, TypeVar
 
 from ..messages.base import Message
@@ -28,8 +33,9 @@ __all__ = [
 PROTOCOL_TYPE: Final = "consumer"
 
 _VERSION: Final = struct.Struct(">h")
+_NULL_BYTES: Final = struct.pack(">i", -1)
 
-M = TypeVar("M", bound=Message)
+M = TypeVar("M", ConsumerProtocolAssignment, ConsumerProtocolSubscription)
 
 
 def encode_subscription(
@@ -44,14 +50,18 @@ def encode_subscription(
 
 
 def decode_subscription(
-    data: bytes, highest: int = ConsumerProtocolSubscription.LATEST_STABLE
+    data: bytes,
+    highest: int = ConsumerProtocolSubscription.LATEST_STABLE,
+    *,
+    may_end_early: bool = True,
 ) -> ConsumerProtocolSubscription:
     """Returns the subscription in the bytes. Raises DecodeError for invalid bytes.
 
     A version above `highest` is read as `highest`. With `highest=0` only the topics and the user
-    data are read; every version begins with them.
+    data are read; every version begins with them. With `may_end_early=False` all fields of the
+    version must be there, as Kafka's Java classes demand.
     """
-    return _decode(ConsumerProtocolSubscription, data, highest)
+    return _decode(ConsumerProtocolSubscription, data, highest, may_end_early)
 
 
 def subscription_version(data: bytes) -> int:
@@ -76,7 +86,7 @@ def decode_assignment(data: bytes) -> ConsumerProtocolAssignment:
     """
     if not data:
         return ConsumerProtocolAssignment()
-    return _decode(ConsumerProtocolAssignment, data, ConsumerProtocolAssignment.LATEST_STABLE)
+    return _decode(ConsumerProtocolAssignment, data, ConsumerProtocolAssignment.LATEST_STABLE, True)
 
 
 def _encode(message: Message, version: int) -> bytes:
@@ -84,8 +94,33 @@ def _encode(message: Message, version: int) -> bytes:
     return _VERSION.pack(version) + message.encode(version)
 
 
-def _decode(message: type[M], data: bytes, highest: int) -> M:
-    return message.decode_from(data, _VERSION.size, min(_version(message, data), highest))[0]
+def _decode(message: type[M], data: bytes, highest: int, may_end_early: bool) -> M:
+    version = min(_version(message, data), highest)
+    try:
+        return message.decode_from(data, _VERSION.size, version)[0]
+    except DecodeError:
+        read = _read_to_the_end(message, data, version) if may_end_early else None
+        if read is None:
+            raise
+        return read
+
+
+def _read_to_the_end(message: type[M], data: bytes, version: int) -> M | None:
+    """Returns the message in bytes that end between two fields; None if they end inside a field.
+
+    Each version adds fields after those of the previous version. So bytes that end before these
+    fields are a complete message of the previous version. In version 0, the user data are last.
+    """
+    for older in range(version - 1, -1, -1):
+        with suppress(DecodeError):
+            read, end = message.decode_from(data, _VERSION.size, older)
+            if end == len(data):
+                return read
+    with suppress(DecodeError):
+        read, end = message.decode_from(data + _NULL_BYTES, _VERSION.size, 0)
+        if end == len(data) + len(_NULL_BYTES) and read.user_data is None:
+            return read
+    return None
 
 
 def _version(message: type[Message], data: bytes) -> int:

@@ -1,16 +1,18 @@
 """Decodes the messages inside bytes fields: subscriptions and assignments of group members.
 
 The bytes begin with an int16 version. A version above the highest known one is read as the highest
-known version. Bytes that do not read exactly as such a message stay bytes, because a group may use
-an embedded protocol other than that of consumers.
+known version. The bytes may end before any field except the first, as kafka-go and older releases
+of sarama write them; a note names the first missing field. Bytes that do not read exactly as such a
+message stay bytes, because a group may use an embedded protocol other than that of consumers.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from ..schema.definitions import union
-from ..schema.layout import LayoutField, layout
+from ..schema.layout import LayoutField, StructLayout, layout
 from .message_reader import MessageReader, UnreadableError
 from .node import Node, TreeSizeLimit
 from .node_builder import NodeBuilder
@@ -48,12 +50,15 @@ def open_embedded(message: str, node: Node, field: LayoutField, budget: TreeSize
         return
     shape = layout(spec, min(version, spec.valid_versions.highest))
     start = node.end - len(content)
-    trial = Node("", node.path, "message", start + 2, node.source)
-    try:
-        end = MessageReader(node.source, node.end, name, TreeSizeLimit(0)).read(shape, trial)
-    except UnreadableError:
-        return
-    if end != node.end:
+    present = next(
+        (
+            replace(shape, fields=shape.fields[:count])
+            for count in range(len(shape.fields), 0, -1)
+            if _fills(node, start + 2, name, replace(shape, fields=shape.fields[:count]))
+        ),
+        None,
+    )
+    if present is None:
         return
     node.own_size -= len(content)
     node.value = len(content)
@@ -63,4 +68,17 @@ def open_embedded(message: str, node: Node, field: LayoutField, budget: TreeSize
     root.path = node.path
     root.value = f"{name} v{shape.version}"
     reader = MessageReader(node.source, node.end, name, budget, buffer=node.buffer, layer="stored")
-    reader.read(shape, root)
+    reader.read(present, root)
+    missing = shape.fields[len(present.fields) :]
+    if missing:
+        root.notes.append(f"the bytes end before {missing[0].attribute}")
+
+
+def _fills(node: Node, start: int, name: str, shape: StructLayout) -> bool:
+    """Returns whether a struct of this layout extends from `start` exactly to the node's end."""
+    trial = Node("", node.path, "message", start, node.source)
+    try:
+        end = MessageReader(node.source, node.end, name, TreeSizeLimit(0)).read(shape, trial)
+    except UnreadableError:
+        return False
+    return end == node.end

@@ -475,7 +475,9 @@ def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
     Decodes the fields of version 0, with which all versions begin, as Kafka's coordinator does.
     """
     try:
-        decoded = [decode_subscription(data, highest=0) for data in subscriptions]
+        decoded = [
+            decode_subscription(data, highest=0, may_end_early=False) for data in subscriptions
+        ]
     except DecodeError:
         return None
     return frozenset(topic for subscription in decoded for topic in subscription.topics)

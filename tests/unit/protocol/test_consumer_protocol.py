@@ -1,13 +1,16 @@
-"""Tests the codec of subscriptions and assignments: each version, newer ones, broken bytes."""
+"""Tests the codec of subscriptions and assignments: every version, truncated and broken bytes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kproto.messages.base import Message
 from kproto.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kproto.messages.consumer_protocol_assignment import TopicPartition as Assigned
 from kproto.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
@@ -19,7 +22,10 @@ from kproto.protocol.consumer_protocol import (
     encode_subscription,
     subscription_version,
 )
+from kproto.study import annotate
 from kproto.wire.errors import DecodeError
+
+M = TypeVar("M", bound=Message)
 
 SUBSCRIPTION = ConsumerProtocolSubscription(
     topics=["t", "u"],
@@ -80,6 +86,71 @@ def test_broken_bytes_raise_decode_error_that_names_the_message(data: bytes) -> 
 def test_missing_or_negative_version_raises_decode_error(data: bytes) -> None:
     with pytest.raises(DecodeError, match="version"):
         subscription_version(data)
+
+
+def end_of_each_field(message: Message, version: int) -> dict[str, int]:
+    """Returns the offset after each field of the encoded message, the version's int16 included."""
+    data = bytes(2) + message.encode(version)
+    tree = annotate(data[2:], type(message), version)
+    return {node.name: 2 + node.offset + node.size for node in tree.children}
+
+
+SUBSCRIPTIONS = st.builds(
+    ConsumerProtocolSubscription,
+    topics=st.lists(st.text(max_size=4), max_size=3),
+    user_data=st.none() | st.binary(max_size=5),
+    owned_partitions=st.lists(
+        st.builds(Owned, topic=st.text(max_size=3), partitions=st.lists(st.integers(-1, 9))),
+        max_size=3,
+    ),
+    generation_id=st.integers(-1, 2**31 - 1),
+    rack_id=st.none() | st.text(max_size=3),
+)
+ASSIGNMENTS = st.builds(
+    ConsumerProtocolAssignment,
+    assigned_partitions=st.lists(
+        st.builds(Assigned, topic=st.text(max_size=3), partitions=st.lists(st.integers(-1, 9))),
+        max_size=3,
+    ),
+    user_data=st.none() | st.binary(max_size=5),
+)
+
+
+def check_each_truncation(message: M, version: int, decode: Callable[[bytes], M]) -> None:
+    whole = version.to_bytes(2) + message.encode(version)
+    ends = end_of_each_field(message, version)
+    assert max(ends.values()) == len(whole)
+    for size in range(1, len(whole)):
+        if size not in ends.values():
+            with pytest.raises(DecodeError):
+                decode(whole[:size])
+            continue
+        expected = decode(whole)
+        for field, end in ends.items():
+            if end > size:
+                setattr(expected, field, getattr(type(message)(), field))
+        assert decode(whole[:size]) == expected
+
+
+@given(SUBSCRIPTIONS, st.sampled_from(ConsumerProtocolSubscription.VALID_VERSIONS))
+def test_subscription_may_end_before_a_field_and_not_inside_one(
+    subscription: ConsumerProtocolSubscription, version: int
+) -> None:
+    check_each_truncation(subscription, version, decode_subscription)
+
+
+@given(ASSIGNMENTS, st.sampled_from(ConsumerProtocolAssignment.VALID_VERSIONS))
+def test_assignment_may_end_before_its_user_data_and_not_inside_a_field(
+    assignment: ConsumerProtocolAssignment, version: int
+) -> None:
+    check_each_truncation(assignment, version, decode_assignment)
+
+
+def test_version_1_without_owned_partitions_is_read_as_version_0() -> None:
+    data = b"\0\1" + encode_subscription(SUBSCRIPTION, 0)[2:]
+    assert decode_subscription(data) == decode_subscription(encode_subscription(SUBSCRIPTION, 0))
+    with pytest.raises(DecodeError, match="owned_partitions"):
+        decode_subscription(data, may_end_early=False)
 
 
 @given(st.binary(max_size=60))

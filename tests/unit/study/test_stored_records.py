@@ -237,6 +237,27 @@ def test_subscriptions_of_a_group_are_opened() -> None:
     assert second.value == b"not a subscription"
 
 
+def test_subscription_that_ends_before_a_field_is_decoded_with_a_note() -> None:
+    from kproto.messages import ConsumerProtocolSubscription
+    from kproto.messages.join_group_request import JoinGroupRequestProtocol
+
+    subscription = ConsumerProtocolSubscription(topics=["a"], user_data=b"u")
+    metadata = b"\0\1" + subscription.encode(0)
+    for data, first_missing in (
+        (metadata, "owned_partitions"),
+        (metadata[: -len(b"\0\0\0\1u")], "user_data"),
+    ):
+        protocols = [JoinGroupRequestProtocol(name="range", metadata=data)]
+        frame = JoinGroupRequest(protocol_type="consumer", protocols=protocols).encode(9)
+        root = annotate(frame, JoinGroupRequest, 9)
+        check_every_byte(root, frame)
+        (node,) = [node for node in nodes(root) if node.name == "metadata"]
+        decoded = node.child("ConsumerProtocolSubscription")
+        assert decoded.value == "ConsumerProtocolSubscription v1"
+        assert [topic.value for topic in decoded.child("topics").children] == ["a"]
+        assert decoded.notes == [f"the bytes end before {first_missing}"]
+
+
 def test_opening_is_of_one_topic() -> None:
     assert RecordsContext(TreeSizeLimit(), topic=METADATA).has_secrets
     assert not RecordsContext(TreeSizeLimit(), topic=GROUPS).has_secrets

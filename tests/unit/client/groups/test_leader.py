@@ -55,6 +55,16 @@ def test_leader_reads_the_subscriptions_of_members() -> None:
     assert parsed.unreadable == {}
 
 
+def test_leader_reads_version_1_without_owned_partitions() -> None:
+    """kafka-go and older releases of sarama send it."""
+    whole = subscription_bytes(MemberSubscription(("t",)))
+    topics_and_null_user_data = whole[2 : 2 + 4 + 3 + 4]
+    member = JoinGroupResponseMember(member_id="a", metadata=b"\0\1" + topics_and_null_user_data)
+    parsed = subscriptions_in([member])
+    assert parsed.members == {"a": MemberSubscription(("t",), [])}
+    assert parsed.unreadable == {}
+
+
 def test_member_with_malformed_metadata_gets_no_partitions() -> None:
     broken = JoinGroupResponseMember(member_id="b", metadata=b"\0")
     whole = JoinGroupResponseMember(

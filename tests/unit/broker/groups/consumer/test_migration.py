@@ -6,6 +6,7 @@ import pytest
 
 from kproto.broker.consumer_group_settings import MigrationPolicy
 from kproto.broker.groups import ClassicGroup, ClassicGroupState
+from kproto.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from tests.unit.broker.groups.classic_group_driver import error_of
 
 from .consumer_group_driver import REBALANCE_MS, ConsumerPlay, metadata
@@ -139,6 +140,18 @@ def test_inconvertible_group_stays_classic(
     log = list(play.log)
     assert error_of(lambda: play.join("b", "t")) == "GROUP_ID_NOT_FOUND"
     assert (play.any_group, play.log) == (group, log)
+
+
+def test_subscription_without_the_fields_of_its_version_is_converted() -> None:
+    """kafka-go sends version 1 without owned partitions."""
+    play = ConsumerPlay()
+    a = classic(play)
+    (member,) = play.classic_group.members.values()
+    subscription = b"\0\1" + ConsumerProtocolSubscription(topics=["t"]).encode(0)
+    member.protocols = (member.protocols[0]._replace(metadata=subscription),)
+    play.join("b", "t")
+    assert play.group.members[a].topics == {"t"}
+    assert play.join_classic(a, "t").error == "NONE"
 
 
 def test_waiting_members_get_rebalance_in_progress_even_if_upgrade_fails() -> None:
