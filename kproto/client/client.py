@@ -32,7 +32,7 @@ from .consumer.group_consumer import GroupConsumer
 from .consumer.rebalance_listener import RebalanceCallback, RebalanceCallbacks
 from .consumer.user_offsets import checked_offsets
 from .core.open_parts import OpenParts
-from .fetch.fetch_options import DEFAULT_FETCH_OPTIONS, FETCH_BYTES
+from .fetch.fetch_options import DEFAULT_FETCH_OPTIONS, FETCH_BYTES, FetchOptions
 from .fetch.fetch_requests import FetchedPartition
 from .fetch.list_offsets import OffsetSpec, list_offsets
 from .fetch.single_fetch import fetch_partition
@@ -555,8 +555,9 @@ class Client:
             consumer = Consumer(
                 self._view,
                 topics,  # type: ignore[arg-type]  # it refuses a pattern
+                start=options.pop("start"),
                 stop_at_end=stop_at_end,
-                **options,
+                fetch_options=FetchOptions(**options),
             )
             return self._parts.add_consumer(consumer)
         if stop_at_end:
@@ -570,8 +571,9 @@ class Client:
             topics,
             GroupSettings(group, **arguments, explicit_settings=frozenset(arguments)),
             GroupMember,
+            start=options.pop("start"),
             callbacks=callbacks,
+            fetch_options=FetchOptions(**options),
             make_forward_producer=lambda: self.producer(),
-            **options,
         )
         return self._parts.add_consumer(group_consumer)

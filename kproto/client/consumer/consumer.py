@@ -49,23 +49,10 @@ class Consumer(RecordStream):
         *,
         start: Start,
         stop_at_end: bool,
-        max_partition_fetch_bytes: int,
-        max_wait_ms: int,
-        read_committed: bool,
-        fetch_min_bytes: int = DEFAULT_FETCH_OPTIONS.fetch_min_bytes,
-        fetch_max_bytes: int = DEFAULT_FETCH_OPTIONS.fetch_max_bytes,
-        queued_max_bytes: int = DEFAULT_FETCH_OPTIONS.queued_max_bytes,
+        fetch_options: FetchOptions = DEFAULT_FETCH_OPTIONS,
     ) -> None:
         check_start(start)
-        fetch_options = FetchOptions(
-            max_partition_fetch_bytes,
-            max_wait_ms,
-            read_committed,
-            reset_policy_of(start),
-            fetch_min_bytes,
-            fetch_max_bytes,
-            queued_max_bytes,
-        )
+        fetch_options = fetch_options._replace(reset_policy=reset_policy_of(start))
         fetch_options.check()
         options = SubscriptionOptions(start, checked_topics(topics), stop_at_end)
         buffer = FetchBuffer(
@@ -75,7 +62,12 @@ class Consumer(RecordStream):
         in_flight = InFlightFetches()
         owner = object()
         self._starts = StartPositionLookup(
-            view, subscriptions, start, in_flight, owner, read_committed=read_committed
+            view,
+            subscriptions,
+            start,
+            in_flight,
+            owner,
+            read_committed=fetch_options.read_committed,
         )
         self._start_positions_task: asyncio.Task[None] | None = None
         status = PollStatus()

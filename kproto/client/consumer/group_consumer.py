@@ -89,25 +89,12 @@ class GroupConsumer(RecordStream):
         *,
         start: GroupStart,
         callbacks: RebalanceCallbacks,
-        max_partition_fetch_bytes: int,
-        max_wait_ms: int,
-        read_committed: bool,
-        fetch_min_bytes: int = DEFAULT_FETCH_OPTIONS.fetch_min_bytes,
-        fetch_max_bytes: int = DEFAULT_FETCH_OPTIONS.fetch_max_bytes,
-        queued_max_bytes: int = DEFAULT_FETCH_OPTIONS.queued_max_bytes,
+        fetch_options: FetchOptions = DEFAULT_FETCH_OPTIONS,
         make_forward_producer: ForwardProducerFactory | None = None,
     ) -> None:
         check_group_start(start)
         callbacks.check()
-        options = FetchOptions(
-            max_partition_fetch_bytes,
-            max_wait_ms,
-            read_committed,
-            reset_policy_of(start),
-            fetch_min_bytes,
-            fetch_max_bytes,
-            queued_max_bytes,
-        )
+        options = fetch_options._replace(reset_policy=reset_policy_of(start))
         options.check()
         self._subscription, self._manual_assignment = subscription_or_partitions(topics)
         self._retry_topics: frozenset[str] = frozenset()  # of `run`
@@ -138,7 +125,7 @@ class GroupConsumer(RecordStream):
             status,
             self._committed,
             owner,
-            read_committed=read_committed,
+            read_committed=options.read_committed,
         )
         super().__init__(view, options, subscriptions, in_flight, self._effects, status, owner)
         self._listener = RebalanceListenerInvoker(
@@ -167,7 +154,7 @@ class GroupConsumer(RecordStream):
             interval_ms=settings.auto_commit_interval_ms,
         )
         self._positions = PositionAndLagLookup(
-            view, subscriptions, self._effects.positions, read_committed=read_committed
+            view, subscriptions, self._effects.positions, read_committed=options.read_committed
         )
         self._processing = RecordProcessing(
             view,

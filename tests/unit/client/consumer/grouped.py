@@ -12,6 +12,7 @@ from kproto import Client
 from kproto.client.commits.offset_requests import Identity
 from kproto.client.consumer.group_consumer import GroupConsumer
 from kproto.client.consumer.rebalance_listener import RebalanceCallbacks, RebalanceListenerInvoker
+from kproto.client.fetch.fetch_options import FetchOptions
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription
 from kproto.client.metadata.cluster import TopicPartition
@@ -122,19 +123,15 @@ class Group:
             self.members.append(ScriptedMember(*arguments))
             return self.member
 
-        reading: dict[str, Any] = {
-            "start": "earliest",
-            "max_partition_fetch_bytes": 1_048_576,
-            "max_wait_ms": 20,
-            "read_committed": False,
-        }
+        start = given.pop("start", "earliest")
         return GroupConsumer(
             self.client._view,
             topics,
             settings,
             make,
+            start=start,
             callbacks=RebalanceCallbacks(**callbacks),
-            **(reading | given),
+            fetch_options=FetchOptions(**{"max_wait_ms": 20, **given}),
         )
 
 
