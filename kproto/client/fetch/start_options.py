@@ -25,8 +25,11 @@ __all__ = [
 
 LAST_OFFSET: Final = 0x7FFFFFFFFFFFFFFF
 
-#: The start of a plain consumer: the log start, the log end, or an offset for each partition.
-Start: TypeAlias = Literal["earliest", "latest"] | Mapping[TopicPartition, int]
+#: The start of a plain consumer: the log start, the log end, an offset for each partition, or the
+#: first record at or after a time. A timedelta is a time back from now.
+Start: TypeAlias = (
+    Literal["earliest", "latest"] | Mapping[TopicPartition, int] | datetime | timedelta
+)
 
 #: The start of partitions without a committed offset: the log start, the log end, an error
 #: ("none"), or the first record at or after a time. A timedelta is a time back from now (KIP-1106).
@@ -38,24 +41,28 @@ def check_group_start(start: object) -> None:
 
     A datetime needs a time zone, and must not be before 1970. A timedelta must not be negative.
     """
-    if isinstance(start, datetime):
-        if start.utcoffset() is None:
-            raise ConfigurationError(
-                f"start is {start!r}, which has no time zone; set one, as datetime.now(UTC) does"
-            )
-        if start.timestamp() < 0:
-            raise ConfigurationError(f"start is {start!r}; no record is from before 1970")
-    elif isinstance(start, timedelta):
-        if start < timedelta():
-            raise ConfigurationError(
-                f"start is {start!r}; a duration back from now is not negative"
-            )
+    if isinstance(start, datetime | timedelta):
+        _check_time(start)
     elif not isinstance(start, str) or start not in ("earliest", "latest", "none"):
         raise ConfigurationError(
             f"start is {start!r}; with a group it is 'earliest', 'latest', 'none', a datetime or a "
             "timedelta back from now, for partitions without a committed offset; set group=None "
             "to start at given offsets"
         )
+
+
+def _check_time(start: datetime | timedelta) -> None:
+    if isinstance(start, timedelta):
+        if start < timedelta():
+            raise ConfigurationError(
+                f"start is {start!r}; a duration back from now is not negative"
+            )
+    elif start.utcoffset() is None:
+        raise ConfigurationError(
+            f"start is {start!r}, which has no time zone; set one, as datetime.now(UTC) does"
+        )
+    elif start.timestamp() < 0:
+        raise ConfigurationError(f"start is {start!r}; no record is from before 1970")
 
 
 def start_time_ms(start: datetime | timedelta, now_ms: int) -> int:
@@ -66,14 +73,17 @@ def start_time_ms(start: datetime | timedelta, now_ms: int) -> int:
 
 
 def check_start(start: object) -> None:
-    """Raises ConfigurationError if `start` is no `Start`, or has an invalid offset."""
-    if not isinstance(start, Mapping) and start not in ("earliest", "latest"):
-        raise ConfigurationError(
-            f"start is {start!r}; it is 'earliest', 'latest' or an offset for each partition"
-        )
-    if isinstance(start, Mapping):
+    """Raises ConfigurationError if `start` is no `Start`, or has an invalid offset or time."""
+    if isinstance(start, datetime | timedelta):
+        _check_time(start)
+    elif isinstance(start, Mapping):
         for tp, offset in start.items():
             check_whole_number(f"start[{tp!r}]", offset, 0, LAST_OFFSET)
+    elif not isinstance(start, str) or start not in ("earliest", "latest"):
+        raise ConfigurationError(
+            f"start is {start!r}; it is 'earliest', 'latest', an offset for each partition, a "
+            "datetime or a timedelta back from now"
+        )
 
 
 def reset_policy_of(start: Start | GroupStart) -> ResetPolicy:

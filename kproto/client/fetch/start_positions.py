@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
 from ...wire.errors import ConfigurationError
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
+from ..observing.log_lines import log
 from .effects import Effect
 from .in_flight_fetches import InFlightFetches
 from .list_offsets import OffsetSpec, list_offsets
 from .partition_state import TopicPartitionState
-from .start_options import Start, topic_of
+from .start_options import Start, start_time_ms, topic_of
 from .subscription_state import SubscriptionState
 
 __all__ = ["StartPositionLookup", "find_partitions", "resolve_start_positions"]
@@ -76,7 +79,7 @@ class StartPositionLookup:
         view = self._view
         stop_at_end = self._subscriptions.options.stop_at_end
         # Connection errors are retried here, as they are retried for later fetches.
-        needs_new_metadata = stop_at_end or self._start == "latest"
+        needs_new_metadata = stop_at_end or depends_on_time(self._start)
         since = view.clock.monotonic() if needs_new_metadata else _LONG_AGO
         tps = await view.retrying(partial(find_partitions, view, wanted, since), responses=False)
         for name in map(topic_of, wanted):
@@ -93,6 +96,15 @@ class StartPositionLookup:
         nodes = {self._view.cluster.leader(*tp) for tp in tps}
         opening = [self._view.connection_to(node, owner=self._owner) for node in nodes]
         await asyncio.gather(*opening, return_exceptions=True)  # the fetch reports the error
+
+
+def depends_on_time(start: Start) -> bool:
+    """Returns True if `start` is the log end or a time.
+
+    The partitions must then be those of new metadata: a partition that is found later is read from
+    its log start.
+    """
+    return start == "latest" or isinstance(start, datetime | timedelta)
 
 
 async def find_partitions(
@@ -129,12 +141,15 @@ async def resolve_start_positions(
 ) -> dict[TopicPartition, TopicPartitionState]:
     """Returns the state of each partition: its start position, and its end if `stop_at_end`.
 
-    Raises ConfigurationError for a partition of which `start` has no offset.
+    If `start` is a time and a partition has no record at or after it, the partition starts at the
+    end of its log. Raises ConfigurationError for a partition of which `start` has no offset.
     """
 
-    async def offsets(offset_spec: OffsetSpec) -> dict[TopicPartition, int]:
+    async def offsets(
+        offset_spec: OffsetSpec, of: Iterable[TopicPartition] = tps
+    ) -> dict[TopicPartition, int]:
         return await list_offsets(
-            view, dict.fromkeys(tps, offset_spec), read_committed=read_committed
+            view, dict.fromkeys(of, offset_spec), read_committed=read_committed
         )
 
     if isinstance(start, Mapping):
@@ -142,6 +157,14 @@ async def resolve_start_positions(
         if missing:
             raise ConfigurationError(f"start has no offset for {missing[0]}")
         positions = {tp: start[tp] for tp in tps}
+    elif isinstance(start, datetime | timedelta):
+        positions = await offsets(start_time_ms(start, view.clock.now_ms()))
+        without = [tp for tp, offset in positions.items() if offset < 0]
+        if without:
+            for topic, partition in without:
+                text = "%s[%d] has no record at or after %s (start): it starts at its log end"
+                log(logging.INFO, text, topic, partition, start)
+            positions |= await offsets("latest", without)
     else:
         positions = await offsets(start)
     ends = await offsets("latest") if stop_at_end else {}

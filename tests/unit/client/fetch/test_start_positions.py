@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from kproto import Client, ConfigurationError, ProducerRecord
 from kproto.broker import Broker
 from kproto.messages import MetadataRequest
+from kproto.testing.clock import ManualClock
 from tests.unit.client.scripted_broker import ScriptedBroker, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
@@ -139,3 +142,70 @@ async def test_metadata_received_since_the_start_is_not_refreshed() -> None:
         ScriptedLog(scripted)
         assert [record async for record in client.consumer("t", stop_at_end=True)] == []
         assert scripted.count(MetadataRequest) == 2
+
+
+# --- Start at a time ---
+
+#: The times of the records of `timed_topic`, in seconds since 1970; the later ones are at even
+#: offsets.
+TIMES = (1_000, 900, 2_000, 950)
+
+
+async def timed_topic(broker: Broker) -> None:
+    """Creates topic `t`: partition 0 has a record for each of `TIMES`, partition 1 is empty."""
+    broker.create_topic("t", partitions=2)
+    async with Client(broker.bootstrap, QUICK) as client, client.producer() as producer:
+        for each in TIMES:
+            record = ProducerRecord(b"%d" % each, timestamp=each * 1000, partition=0)
+            await producer.send_many("t", [record])
+
+
+@pytest.mark.parametrize(
+    ("start", "first"),
+    [
+        (datetime.fromtimestamp(0, UTC), 0),
+        (datetime.fromtimestamp(1_000, UTC), 0),
+        (datetime.fromtimestamp(1_001, UTC), 2),
+        (datetime.fromtimestamp(2_000, UTC).astimezone(), 2),
+        (timedelta(seconds=1_500), 2),  # the clock says 3,000 s
+        (timedelta(days=99), 0),
+    ],
+)
+async def test_consumer_starts_at_the_first_record_at_or_after_a_time(
+    broker: Broker, start: Any, first: int
+) -> None:
+    await timed_topic(broker)
+    clock = ManualClock(start_ms=3_000_000)
+    async with Client(broker.bootstrap, QUICK, clock=clock) as client:
+        consumer = client.consumer("t", start=start, stop_at_end=True)
+        assert [record.offset async for record in consumer] == list(range(first, len(TIMES)))
+
+
+async def test_partition_without_a_record_at_or_after_the_time_starts_at_its_end(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    await timed_topic(broker)
+    start = datetime.fromtimestamp(1_500, UTC)
+    caplog.set_level(logging.INFO, "kproto.client")
+    async with Client(broker.bootstrap, QUICK) as client:
+        async with client.consumer("t", start=start) as consumer:
+            assert consumer.positions == {("t", 0): 2, ("t", 1): 0}
+        assert "t[1] has no record at or after 1970-01-01 00:25:00+00:00" in caplog.text
+        async with client.consumer("t", start=datetime.fromtimestamp(2_001, UTC)) as consumer:
+            assert consumer.positions == {("t", 0): 4, ("t", 1): 0}
+            await write(broker, "t", b"new")
+            assert (await anext(aiter(consumer))).value == b"new"
+
+
+@pytest.mark.parametrize(
+    ("start", "matches"),
+    [
+        (datetime(2026, 1, 1), "no time zone; set one, as datetime.now"),  # noqa: DTZ001
+        (datetime(1969, 1, 1, tzinfo=UTC), "before 1970"),
+        (timedelta(seconds=-1), "not negative"),
+        ("none", "'earliest', 'latest', an offset for each partition, a datetime"),
+    ],
+)
+async def test_invalid_start_time_is_refused(start: Any, matches: str) -> None:
+    with pytest.raises(ConfigurationError, match=matches):
+        Client("localhost:1").consumer("t", start=start)
