@@ -21,6 +21,12 @@ from tools.kafka import KafkaNode
 
 pytestmark = pytest.mark.slow
 
+
+@pytest.fixture(autouse=True)
+def log_members(caplog: pytest.LogCaptureFixture) -> None:
+    """Shows the log lines of the members if a test fails."""
+    caplog.set_level("INFO", logger="kproto.client")
+
 #: States of a classic group with members.
 CLASSIC_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable")
 
@@ -239,7 +245,7 @@ async def test_classic_group_is_converted_online_and_back(node848: KafkaNode) ->
         topic = await group.topic(4)
         classic: dict[str, Any] = {
             "group_protocol": "classic",
-            "session_timeout_ms": 6_000,
+            "session_timeout_ms": 45_000,
             "assignors": ["cooperative-sticky"],
         }
         _, its = await group.member(topic, **classic)

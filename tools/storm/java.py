@@ -43,8 +43,12 @@ def resolve_tools() -> Path:
     )
 
 
-def command(bootstrap: str, topic: str, group: str, assignor: str, config: Path) -> list[str]:
+def command(
+    bootstrap: str, topic: str, group: str, assignor: str, config: Path, session_ms: int
+) -> list[str]:
     """Returns the command of a member, and writes its client properties to the file `config`.
+
+    `session_ms` is the session timeout of a classic member in ms.
 
     Raises MavenError and JavaNotFoundError.
     """
@@ -52,8 +56,17 @@ def command(bootstrap: str, topic: str, group: str, assignor: str, config: Path)
         lines = ["max.poll.records=50"]
         protocol = ["--group-protocol", "consumer", "--group-remote-assignor", assignor]
     else:
-        lines = ["session.timeout.ms=6000", "heartbeat.interval.ms=500", "max.poll.records=50"]
-        protocol = ["--session-timeout", "6000", "--assignment-strategy", _CLASSES[assignor]]
+        lines = [
+            f"session.timeout.ms={session_ms}",
+            "heartbeat.interval.ms=500",
+            "max.poll.records=50",
+        ]
+        protocol = [
+            "--session-timeout",
+            str(session_ms),
+            "--assignment-strategy",
+            _CLASSES[assignor],
+        ]
     lines.append(f"client.id={config.stem}")
     config.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Final
 
 __all__ = [
@@ -9,6 +10,9 @@ __all__ = [
     "BROKERS_OWN",
     "BROKER_CONFIG",
     "MIXED",
+    "SESSION_MS",
+    "SESSION_VARIABLE",
+    "UNHARMED_SESSION_MS",
     "assignor_of",
     "is_classic",
     "of_ours",
@@ -28,6 +32,14 @@ AUTO: Final = "auto"
 _CLASSIC: Final = ("aiokafka", "kafka-python")
 #: Clients that need ConsumerGroupHeartbeat version 1, which Kafka 3.9 lacks.
 _SINCE_4: Final = ("confluent",)
+
+#: The environment variable with the session timeout of classic members in ms.
+SESSION_VARIABLE: Final = "STORM_SESSION_MS"
+
+#: The session timeout of classic members in ms. In a storm without harm it is longer than any pause
+#: of a busy machine, because a session that expires in a pause looks like a fault of the member.
+SESSION_MS: Final = int(os.environ.get(SESSION_VARIABLE, "6000"))
+UNHARMED_SESSION_MS: Final = 45_000
 
 #: Broker settings: no initial rebalance delay, only two partitions for committed offsets, and
 #: sessions in the consumer protocol as short as classic ones.

@@ -23,7 +23,7 @@ from .group_log import (
     left_behind,
     read_group_log,
 )
-from .protocols import AUTO, BROKERS_OWN, MIXED, is_classic
+from .protocols import AUTO, BROKERS_OWN, MIXED, SESSION_MS, UNHARMED_SESSION_MS, is_classic
 from .running import Group, MemberProcess
 from .sightings import Verdict, judge
 
@@ -102,7 +102,15 @@ async def storm(plan: Plan, bootstrap: str, progress: Progress, keep: Path | Non
         else:
             folder = keep
             folder.mkdir(parents=True)
-        group = Group(bootstrap, f"{TOPIC}-{plan.seed}", GROUP, plan.assignor, plan.version, folder)
+        group = Group(
+            bootstrap,
+            f"{TOPIC}-{plan.seed}",
+            GROUP,
+            plan.assignor,
+            plan.version,
+            folder,
+            SESSION_MS if plan.harms else UNHARMED_SESSION_MS,
+        )
         async with kproto.Client(bootstrap) as client:
             await client.create_topics(kproto.NewTopic(group.topic, plan.partitions))
             await _Storm(plan, group, client, result, progress).run()

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from tools.setup.peers import peers_python
 
 from . import java
-from .protocols import assignor_of
+from .protocols import SESSION_MS, SESSION_VARIABLE, assignor_of
 from .sightings import Member
 
 __all__ = ["KINDS", "Group", "MemberProcess"]
@@ -67,6 +67,7 @@ class Group(NamedTuple):
     assignor: str
     version: str
     folder: Path
+    session_ms: int = SESSION_MS  #: the session timeout of classic members
 
 
 class MemberProcess:
@@ -85,7 +86,9 @@ class MemberProcess:
             module = KINDS[kind]
             if module is None:
                 config = group.folder / f"{self.name}.properties"
-                command = java.command(group.bootstrap, group.topic, group.name, assignor, config)
+                command = java.command(
+                    group.bootstrap, group.topic, group.name, assignor, config, group.session_ms
+                )
             else:
                 python = sys.executable if kind == "kproto" else str(peers_python())
                 words = [group.bootstrap, group.topic, group.name, assignor]
@@ -94,7 +97,11 @@ class MemberProcess:
             self._process = subprocess.Popen(
                 command,
                 cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                env={
+                    **os.environ,
+                    "PYTHONPATH": str(ROOT),
+                    SESSION_VARIABLE: str(group.session_ms),
+                },
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=subprocess.STDOUT,

@@ -14,6 +14,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
 from tools.storm.members.lines import MemberLog
+from tools.storm.protocols import SESSION_MS
 
 ASSIGNORS = {
     "range": RangePartitionAssignor,
@@ -44,7 +45,7 @@ async def main() -> None:
         group_id=group,
         group_instance_id=instance[0] if instance else None,
         partition_assignment_strategy=[ASSIGNORS[assignor]],
-        session_timeout_ms=6_000,
+        session_timeout_ms=SESSION_MS,
         heartbeat_interval_ms=500,
         auto_offset_reset="earliest",
         auto_commit_interval_ms=1_000,

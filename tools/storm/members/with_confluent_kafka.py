@@ -11,7 +11,7 @@ from typing import Any
 from confluent_kafka import Consumer
 
 from tools.storm.members.lines import MemberLog
-from tools.storm.protocols import BROKERS_OWN
+from tools.storm.protocols import BROKERS_OWN, SESSION_MS
 
 bootstrap, topic, group, assignor, path, *instance = sys.argv[1:]
 log = MemberLog(path)
@@ -41,7 +41,7 @@ if assignor in BROKERS_OWN:
 else:
     settings |= {
         "partition.assignment.strategy": assignor,
-        "session.timeout.ms": 6_000,
+        "session.timeout.ms": SESSION_MS,
         "heartbeat.interval.ms": 500,
     }
 if instance:

@@ -14,6 +14,7 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
 from tools.storm.members.lines import MemberLog
+from tools.storm.protocols import SESSION_MS
 
 ASSIGNORS = {
     "range": RangePartitionAssignor,
@@ -50,7 +51,7 @@ consumer = KafkaConsumer(
     group_id=group,
     group_instance_id=instance[0] if instance else None,
     partition_assignment_strategy=[ASSIGNORS[assignor]],
-    session_timeout_ms=6_000,
+    session_timeout_ms=SESSION_MS,
     heartbeat_interval_ms=500,
     auto_offset_reset="earliest",
     auto_commit_interval_ms=1_000,

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import kproto
 
-from ..protocols import of_ours
+from ..protocols import SESSION_MS, of_ours
 from .lines import MemberLog
 
-SESSION_MS = 6_000
 HEARTBEAT_MS = 500
-POLL_MS = 8_000
+POLL_MS = SESSION_MS + 2_000
 COMMIT_MS = 1_000
 LONGEST_S = 0.004
 SLOW_S = 12.0
