@@ -27,6 +27,7 @@ def log_members(caplog: pytest.LogCaptureFixture) -> None:
     """Shows the log lines of the members if a test fails."""
     caplog.set_level("INFO", logger="kproto.client")
 
+
 #: States of a classic group with members.
 CLASSIC_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable")
 
