@@ -488,18 +488,19 @@ class Client:
         """Creates a consumer of whole topics, or of single partitions; to be used with `async for`.
 
         `start` is "earliest", "latest", an offset for each partition, or a time: an aware datetime,
-        or a timedelta back from now. Partitions then start at their first record with a timestamp
-        at or after the time, or at the log end if there is none. With `stop_at_end` iterations end
-        at the ends that the partitions had at the start. `max_wait_ms` is the time for which a
-        broker may delay a fetch response with less than `fetch_min_bytes`. A response has at most
-        `max_partition_fetch_bytes` of each partition and `fetch_max_bytes` in all, except for a
-        larger first batch. `queued_max_bytes` bounds the memory for fetched records, whatever the
-        number of partitions, and with `GroupConsumer.run` also that for queued ones.
+        or a timedelta back from now, also as Kafka's text "by_duration:PT1H" (KIP-1106). Partitions
+        then start at their first record with a timestamp at or after the time, or at the log end if
+        there is none. With `stop_at_end` iterations end at the ends that the partitions had at the
+        start. `max_wait_ms` is the time for which a broker may delay a fetch response with less
+        than `fetch_min_bytes`. A response has at most `max_partition_fetch_bytes` of each partition
+        and `fetch_max_bytes` in all, except for a larger first batch. `queued_max_bytes` bounds the
+        memory for fetched records, whatever the number of partitions, and with `GroupConsumer.run`
+        also that for queued ones.
 
         With `group` the consumer shares the topics with the other members of that group, or reads
         manually assigned partitions, and commits offsets. Then `start` applies to partitions
         without a committed offset: "earliest", "latest", "none" (an error), a datetime, or a
-        timedelta back from now. With "latest", partitions that are created while the consumer
+        timedelta. With "latest", partitions that are created while the consumer
         runs start at their log start. `on_assigned`, `on_revoked` and `on_lost` are functions or
         coroutine functions of a list of partitions, each a (topic, number). `on_revoked` is called
         before partitions are revoked, while their offsets can still be committed; `on_assigned` and

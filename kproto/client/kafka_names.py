@@ -39,7 +39,7 @@ class ProducerNames(TypedDict, total=False):
 class ConsumerNames(TypedDict, total=False):
     """Kafka's names of the arguments of `Client.consumer` without a group."""
 
-    auto_offset_reset: Literal["earliest", "latest"]
+    auto_offset_reset: str
     fetch_max_wait_ms: int
     isolation_level: Literal["read_committed", "read_uncommitted"]
 
@@ -47,7 +47,7 @@ class ConsumerNames(TypedDict, total=False):
 class GroupConsumerNames(TypedDict, total=False):
     """Kafka's names of the arguments of `Client.consumer` with a group."""
 
-    auto_offset_reset: Literal["earliest", "latest", "none"]
+    auto_offset_reset: str
     fetch_max_wait_ms: int
     isolation_level: Literal["read_committed", "read_uncommitted"]
     enable_auto_commit: bool

@@ -19,6 +19,7 @@ from .property_values import (
     PropertyType,
     choice,
     kilobytes,
+    or_by_duration,
     several,
     whole,
 )
@@ -140,14 +141,16 @@ ROWS: Final = (
         "consumer",
         "start",
         ("auto.offset.reset",),
-        choice(
-            {
-                **dict.fromkeys(("earliest", "smallest", "beginning"), "earliest"),
-                **dict.fromkeys(("latest", "largest", "end"), "latest"),
-                **dict.fromkeys(("none", "error"), "none"),
-            }
+        or_by_duration(
+            choice(
+                {
+                    **dict.fromkeys(("earliest", "smallest", "beginning"), "earliest"),
+                    **dict.fromkeys(("latest", "largest", "end"), "latest"),
+                    **dict.fromkeys(("none", "error"), "none"),
+                }
+            )
         ),
-        "`none` and `error` apply only to consumers of a group",
+        "also `by_duration:PT1H` (KIP-1106); `none` and `error` apply only to consumers of a group",
     ),
     PropertyMapping(
         "consumer",

@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from ..wire.durations import parse_duration
 from ..wire.errors import ConfigurationError
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "PropertyType",
     "choice",
     "kilobytes",
+    "or_by_duration",
     "several",
     "whole",
 ]
@@ -39,6 +42,9 @@ _WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
 _PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _SCHEME: Final = re.compile(r"(?<![^,\s])(?:SASL_)?(?:PLAINTEXT|SSL)://", re.IGNORECASE)
 _PEM_LINE: Final = 64
+
+#: Precedes the duration in a value of auto.offset.reset.
+_BY_DURATION: Final = "by_duration:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,23 @@ def choice(values: Mapping[str, Any], *, any_case: bool = False) -> PropertyType
 
     named = [each or "empty" for each in values]
     return PropertyType(f"{', '.join(named[:-1])} or {named[-1]}", read)
+
+
+def or_by_duration(other: PropertyType) -> PropertyType:
+    """Returns a parser that also accepts `by_duration:` and an ISO-8601 duration (KIP-1106).
+
+    It returns the duration as a timedelta, and other values as `other` does.
+    """
+
+    def read(text: str) -> Any:
+        if not text.startswith(_BY_DURATION):
+            return other.read(text)
+        duration = parse_duration(text.removeprefix(_BY_DURATION))
+        if duration < timedelta():
+            raise ValueError
+        return duration
+
+    return PropertyType(f"{other.may_be}, or a duration such as by_duration:PT1H", read)
 
 
 def several(values: Mapping[str, Any]) -> PropertyType:

@@ -172,6 +172,8 @@ async def groups_select_the_group_consumer(client: Client) -> None:
     assert_type(client.consumer(re.compile("a.*"), group="g", start="none"), GroupConsumer)
     client.consumer("a", group="g", start=datetime.now(UTC), instance_id="i", leave_timeout_ms=1)
     client.consumer(["a", "b"], group="g", start=timedelta(hours=1), assignors=["sticky"])
+    client.consumer("a", start=timedelta(hours=1))
+    client.consumer("a", auto_offset_reset="by_duration:PT1H")
     assert_type(client.consumer(TopicPattern("a.*"), group="g"), GroupConsumer)
     client.consumer("a", group="g", group_protocol="consumer", server_assignor="uniform")
 

@@ -6,7 +6,6 @@ Checkers read this file; it is never run. Every other line must be free of error
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 
 from kproto import Client, GroupConsumer, Record, TopicPattern, Uuid, messages
 from kproto.messages import (
@@ -99,7 +98,7 @@ def wrong_codecs(request: MetadataRequest, data: bytes) -> None:
 async def wrong_consumers(client: Client) -> None:
     client.consumer("a", auto_commit=False)  # error: only with a group
     client.consumer(re.compile("a"))  # error: a pattern needs a group
-    client.consumer("a", start=timedelta(hours=1))  # error: a duration needs a group
+    client.consumer("a", start=3)  # error: an offset is by partition
     client.consumer("a", group="g", stop_at_end=True)  # error: a group has no end
     client.consumer("a", group="g", start={("a", 0): 5})  # error: a group starts at its commits
     client.consumer("a", group=b"g")  # error: a group is a str

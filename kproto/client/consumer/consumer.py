@@ -16,7 +16,7 @@ from ..core.tasks import retrieve_exception
 from ..fetch.fetch_buffer import FetchBuffer
 from ..fetch.fetch_options import DEFAULT_FETCH_OPTIONS, FetchOptions
 from ..fetch.in_flight_fetches import InFlightFetches
-from ..fetch.start_options import Start, check_start, checked_topics, reset_policy_of
+from ..fetch.start_options import Start, check_start, checked_topics, parse_start, reset_policy_of
 from ..fetch.start_positions import StartPositionLookup
 from ..fetch.subscription_state import SubscriptionOptions, SubscriptionState
 from ..metadata.cluster import TopicPartition
@@ -51,6 +51,7 @@ class Consumer(RecordStream):
         stop_at_end: bool,
         fetch_options: FetchOptions = DEFAULT_FETCH_OPTIONS,
     ) -> None:
+        start = parse_start(start)
         check_start(start)
         fetch_options = fetch_options._replace(reset_policy=reset_policy_of(start))
         fetch_options.check()

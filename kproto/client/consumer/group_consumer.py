@@ -30,7 +30,13 @@ from ..fetch.fetch_buffer import FetchBuffer
 from ..fetch.fetch_options import DEFAULT_FETCH_OPTIONS, FetchOptions
 from ..fetch.in_flight_fetches import InFlightFetches
 from ..fetch.in_flight_records import AdaptiveBatchSize
-from ..fetch.start_options import LAST_OFFSET, GroupStart, check_group_start, reset_policy_of
+from ..fetch.start_options import (
+    LAST_OFFSET,
+    GroupStart,
+    check_group_start,
+    parse_start,
+    reset_policy_of,
+)
 from ..fetch.start_positions import find_partitions
 from ..fetch.subscription_state import SubscriptionOptions, SubscriptionState
 from ..groups.ignored_settings import FOR_MANUAL_ASSIGNMENT, ignored_settings_in
@@ -92,6 +98,7 @@ class GroupConsumer(RecordStream):
         fetch_options: FetchOptions = DEFAULT_FETCH_OPTIONS,
         make_forward_producer: ForwardProducerFactory | None = None,
     ) -> None:
+        start = parse_start(start)
         check_group_start(start)
         callbacks.check()
         options = fetch_options._replace(reset_policy=reset_policy_of(start))

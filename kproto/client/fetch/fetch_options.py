@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from ...wire.checks import check_whole_number
 
-__all__ = ["DEFAULT_FETCH_OPTIONS", "FETCH_BYTES", "FetchOptions", "ResetPolicy"]
+__all__ = ["DEFAULT_FETCH_OPTIONS", "FETCH_BYTES", "FetchOptions", "OffsetSpec", "ResetPolicy"]
+
+#: The log start, the log end, or a time in ms since 1970: the offset of the first record with a
+#: timestamp at or after that time.
+OffsetSpec: TypeAlias = Literal["earliest", "latest"] | int
 
 #: The default limit of one partition in a fetch response; a larger first batch is sent whole.
 FETCH_BYTES: Final = 1_048_576
@@ -26,6 +30,7 @@ class ResetPolicy(Enum):
 
     EARLIEST = "the start of the log"
     LATEST = "the end of the log; or its start, if the log start has overtaken the position"
+    BY_TIME = "the first record at or after a time; or the log start, as for LATEST"
     NONE = "none: the poll raises the error"
 
 

@@ -289,6 +289,8 @@ class Fetcher:
     ) -> None:
         tp = (state.topic, state.partition)
         what = f"fetching {state.topic}[{state.partition}] from offset {state.position}"
+        if state.is_committed_offset(state.position):
+            what += ", which the group has committed"
         error = error_of_code(data.error_code, what)
         was_replica = state.preferred_replica == node
         if was_replica:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from ...messages.list_offsets_request import (
     ListOffsetsPartition,
@@ -15,6 +15,7 @@ from ...protocol.error_codes import error_of_code
 from ...wire.errors import BrokerResponseError, ConfigurationError, ProtocolError
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
+from .fetch_options import OffsetSpec
 from .old_brokers import check_list_offsets
 
 __all__ = [
@@ -27,10 +28,6 @@ __all__ = [
     "offsets_or_errors",
     "send_list_offsets",
 ]
-
-#: The log start, the log end, or a time in ms since 1970: the offset of the first record with a
-#: timestamp at or after that time.
-OffsetSpec: TypeAlias = Literal["earliest", "latest"] | int
 
 #: The special timestamps of ListOffsets.
 TIMESTAMPS: Final = {"latest": -1, "earliest": -2}

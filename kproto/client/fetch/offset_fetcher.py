@@ -14,11 +14,12 @@ from ...messages.offset_for_leader_epoch_response import OffsetForLeaderEpochRes
 from ...wire.errors import BrokerResponseError, KprotoError, ProtocolError
 from ..metadata.cluster import TopicPartition, no_leader_error
 from ..metadata.cluster_view import ClusterView
+from ..observing.log_lines import format_target, log
 from .effects import EffectHandler
 from .fetch_options import FetchOptions, ResetPolicy
 from .fetch_requests import is_out_of_range
 from .list_offsets import OffsetSpec, list_offsets, offsets_or_errors, send_list_offsets
-from .partition_state import TopicPartitionState
+from .partition_state import NO_POSITION, TopicPartitionState
 from .position_validation import (
     FIRST_EPOCHS_VERSION,
     EpochEnd,
@@ -27,6 +28,7 @@ from .position_validation import (
     epoch_ends,
     epochs_request,
 )
+from .start_options import GroupStart, Start, strategy_after_end
 from .subscription_state import SubscriptionState
 
 __all__ = ["OffsetFetcher"]
@@ -50,8 +52,10 @@ class OffsetFetcher:
         self._effects = effect_handler
 
     async def reset_positions(self, node: int, states: Sequence[TopicPartitionState]) -> None:
-        """Resets positions to the start or the end of the log, by ListOffsets at the leader."""
+        """Resets positions by ListOffsets at the leader: to an end of the log, or to a time."""
         view = self._view
+        start = self._subscriptions.options.start
+        after_end = strategy_after_end(start, view.clock.now_ms())
         left = {(state.topic, state.partition): state for state in states}
         wanted: dict[TopicPartition, OffsetSpec]
         wanted = {tp: state.reset_strategy for tp, state in left.items()}
@@ -71,18 +75,14 @@ class OffsetFetcher:
             if isinstance(found, BrokerResponseError):
                 self.back_off({tp: state}, found, view.clock.monotonic())
             else:
-                prefers_end = self._options.reset_policy is ResetPolicy.LATEST
-                gone, effects = self._subscriptions.on_offset_reset(
-                    state, found, prefers_end=prefers_end
+                before = state.position
+                is_set, effects = self._subscriptions.on_offset_reset(
+                    state, found, after_end=after_end
                 )
                 self._effects.apply(effects)
-                if gone:
-                    logger.warning(
-                        "%s[%d]: the log no longer has offsets %d to %d; they are skipped",
-                        *tp,
-                        found - gone,
-                        found - 1,
-                    )
+                if is_set and before != NO_POSITION:
+                    is_overtaken = wanted[tp] == "earliest" and found > before
+                    _log_reset(state, before, is_overtaken=is_overtaken, start=start)
         for topic, partition in left:
             raise ProtocolError(f"the response to ListOffsets lacks {topic}[{partition}]")
 
@@ -154,9 +154,9 @@ class OffsetFetcher:
 
         If `end` is before the position, drops buffered records and moves the position back
         (KIP-320). If the leader does not know the end, resets the position: to the log end if the
-        reset policy is LATEST and the log start is not after the position, otherwise to the log
-        start. Raises LogTruncatedError if the log may have lost returned records and the reset
-        policy is NONE.
+        reset policy is LATEST and the log start is not after the position, to a time if it is
+        BY_TIME, otherwise to the log start. Raises LogTruncatedError if the log may have lost
+        returned records and the reset policy is NONE.
         """
         if end.is_known and end.offset >= state.position:
             state.last_epoch = min(state.last_epoch, end.epoch)
@@ -267,6 +267,30 @@ class OffsetFetcher:
         if state.attempts.count:
             self._view.observer.recovered("fetch", state.topic, state.partition)
         state.attempts.succeeded()
+
+
+def _log_reset(
+    state: TopicPartitionState, before: int, *, is_overtaken: bool, start: Start | GroupStart
+) -> None:
+    """Logs that the position was reset from the offset `before`.
+
+    `is_overtaken` is True if the log start had overtaken the position.
+    """
+    now = state.position
+    is_committed = state.is_committed_offset(before)
+    if is_overtaken:
+        text = f"the log no longer has offsets {before} to {now - 1}; they are skipped"
+        if is_committed:
+            text += f", although the group has committed offset {before}"
+    elif now == before:
+        return
+    else:
+        which = f"offset {before}"
+        if is_committed:
+            which += ", which the group has committed,"
+        text = f"{which} is not in the log; the consumer continues at offset {now}, by start="
+        text += f"{start!r}"
+    log(logging.WARNING, "%s: %s", format_target(*state.tp), text)
 
 
 async def send_epochs_request(

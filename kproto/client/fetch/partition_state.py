@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Container, Iterable, Mapping
 from enum import Enum
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from ...wire.errors import BrokerResponseError, KprotoError
 from ...wire.uuid import ZERO_UUID, Uuid
@@ -18,6 +18,7 @@ from ..commits.processed_bitmap import ProcessedBitmap
 from ..core.retry import Attempts, Remedy
 from ..metadata.cluster import UNKNOWN_EPOCH, TopicPartition
 from ..settings import ClientSettings
+from .fetch_options import OffsetSpec
 from .fetch_requests import fetch_remedy
 from .leader_epochs import EpochHistory
 
@@ -27,7 +28,6 @@ __all__ = [
     "TRANSITIONS",
     "FetchState",
     "FetchStateEvent",
-    "ResetStrategy",
     "TopicPartitionState",
 ]
 
@@ -43,9 +43,6 @@ _LONG_AGO: Final = float("-inf")
 
 #: Errors of a deleted partition. The group leader notices the deletion, and revokes the partition.
 _DELETED: Final = ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID")
-
-#: The log start ("earliest") or the log end ("latest"), to which a reset moves the position.
-ResetStrategy: TypeAlias = Literal["earliest", "latest"]
 
 
 class FetchState(Enum):
@@ -168,7 +165,7 @@ class TopicPartitionState:
         self.assignment_epoch = assignment_epoch
         is_known = position != NO_POSITION
         self.fetch_state = FetchState.FETCHING if is_known else FetchState.INITIALIZING
-        self.reset_strategy: ResetStrategy = "earliest"
+        self.reset_strategy: OffsetSpec = "earliest"
         self.has_no_commit = False
         self.commits_start = False
         self.attempts = Attempts(settings)
@@ -227,33 +224,37 @@ class TopicPartitionState:
         self.epochs = EpochHistory(offset, epoch)
         self._on_new_position(offset)
 
-    def await_reset(self, strategy: ResetStrategy) -> None:
-        """Requests a reset of the position to the start or the end of the log."""
+    def await_reset(self, strategy: OffsetSpec) -> None:
+        """Requests a reset of the position to the start or the end of the log, or to a time."""
         self.transition(FetchStateEvent.RESET_REQUESTED)
         self.reset_strategy = strategy
 
-    def reset(self, offset: int, *, prefers_end: bool) -> int:
-        """Sets the position to `offset`, the log start or end; returns how many offsets it skips.
+    def reset(self, offset: int, *, after_end: OffsetSpec) -> bool:
+        """Sets the position to `offset`, that of the reset strategy; returns True if it is set.
 
         If the log start offset has overtaken the position, fetching continues at the log start, and
         skips no record that exists. If the position is after the end of the log, fetching starts
-        again at the log start; with `prefers_end`, the end is looked up instead. Does nothing, and
-        returns 0, if the position was set meanwhile.
+        again at the log start; or the offset of `after_end` is looked up, if that is not the log
+        start. If no record is at or after the time of `after_end`, `offset` is NO_POSITION, and the
+        log end is looked up. Does nothing if the position was set meanwhile.
         """
         if self.fetch_state is not FetchState.AWAIT_RESET:
-            return 0  # `ensure_positions` has set the position meanwhile
+            return False  # `ensure_positions` has set the position meanwhile
         before = self.position
         self.last_epoch = UNKNOWN_EPOCH
-        if self.reset_strategy == "earliest" and prefers_end and offset <= before:
-            self.reset_strategy = "latest"
+        if self.reset_strategy == "earliest" and after_end != "earliest" and offset <= before:
+            self.reset_strategy = after_end
             if offset == before:
                 self._on_reset(offset, is_overtaken=False)
-            return 0
+            return False
+        if offset == NO_POSITION:
+            self.reset_strategy = "latest"
+            return False
         is_overtaken = self.reset_strategy == "earliest" and before < offset
         self.transition(FetchStateEvent.RESET_FINISHED)
         self.position = offset
         self._on_reset(offset, is_overtaken=is_overtaken)
-        return max(0, offset - before) if before != NO_POSITION else 0
+        return True
 
     def _on_reset(self, offset: int, *, is_overtaken: bool) -> None:
         if not is_overtaken:  # if only the log start has moved, later offsets stay processed
@@ -410,6 +411,10 @@ class TopicPartitionState:
         if self.fetch_state is FetchState.INITIALIZING or offset < self.initial_offset:
             return False
         return not self.is_recreated or offset <= position
+
+    def is_committed_offset(self, offset: int) -> bool:
+        """Returns True if the partition started at `offset` because the group had committed it."""
+        return offset == self.initial_offset > 0
 
     def to_commit(self, offset: int, metadata: str = "") -> OffsetAndMetadata:
         """Returns a commit of `offset` with the leader epoch of the record before that offset.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from ...wire.checks import check_whole_number
+from ...wire.durations import parse_duration
 from ...wire.errors import ConfigurationError
 from ..metadata.cluster import TopicPartition
-from .fetch_options import ResetPolicy
+from .fetch_options import OffsetSpec, ResetPolicy
 
 __all__ = [
     "LAST_OFFSET",
@@ -18,15 +19,20 @@ __all__ = [
     "check_group_start",
     "check_start",
     "checked_topics",
+    "parse_start",
     "reset_policy_of",
     "start_time_ms",
+    "strategy_after_end",
     "topic_of",
 ]
 
 LAST_OFFSET: Final = 0x7FFFFFFFFFFFFFFF
 
+#: Precedes the duration in Kafka's value of auto.offset.reset (KIP-1106).
+_BY_DURATION: Final = "by_duration:"
+
 #: The start of a plain consumer: the log start, the log end, an offset for each partition, or the
-#: first record at or after a time. A timedelta is a time back from now.
+#: first record at or after a time. A timedelta is a time back from now (KIP-1106).
 Start: TypeAlias = (
     Literal["earliest", "latest"] | Mapping[TopicPartition, int] | datetime | timedelta
 )
@@ -34,6 +40,25 @@ Start: TypeAlias = (
 #: The start of partitions without a committed offset: the log start, the log end, an error
 #: ("none"), or the first record at or after a time. A timedelta is a time back from now (KIP-1106).
 GroupStart: TypeAlias = Literal["earliest", "latest", "none"] | datetime | timedelta
+
+
+def parse_start(start: Any) -> Any:
+    """Returns `start`; a text such as "by_duration:PT1H" as a timedelta (KIP-1106).
+
+    The duration is that of Java's `Duration.parse`. Raises ConfigurationError if it is invalid or
+    negative.
+    """
+    if not isinstance(start, str) or not start.startswith(_BY_DURATION):
+        return start
+    try:
+        duration = parse_duration(start.removeprefix(_BY_DURATION))
+    except ValueError as error:
+        raise ConfigurationError(
+            f"start is {start!r:.80}: {error}; write an ISO-8601 duration, such as "
+            "'by_duration:PT1H' or 'by_duration:P2DT12H'"
+        ) from None
+    _check_time(duration)
+    return duration
 
 
 def check_group_start(start: object) -> None:
@@ -45,13 +70,14 @@ def check_group_start(start: object) -> None:
         _check_time(start)
     elif not isinstance(start, str) or start not in ("earliest", "latest", "none"):
         raise ConfigurationError(
-            f"start is {start!r}; with a group it is 'earliest', 'latest', 'none', a datetime or a "
-            "timedelta back from now, for partitions without a committed offset; set group=None "
-            "to start at given offsets"
+            f"start is {start!r}; with a group it is 'earliest', 'latest', 'none', a datetime, a "
+            "timedelta back from now or 'by_duration:PT1H', for partitions without a committed "
+            "offset; set group=None to start at given offsets"
         )
 
 
 def _check_time(start: datetime | timedelta) -> None:
+    """Raises ConfigurationError for a time that is invalid as a start."""
     if isinstance(start, timedelta):
         if start < timedelta():
             raise ConfigurationError(
@@ -72,6 +98,17 @@ def start_time_ms(start: datetime | timedelta, now_ms: int) -> int:
     return round(start.timestamp() * 1000)
 
 
+def strategy_after_end(start: Start | GroupStart, now_ms: int) -> OffsetSpec:
+    """Returns the offset at which a partition continues if its position is after the log end.
+
+    It is the log start, the log end, or for a time the first record at or after it, in ms. A
+    duration counts back from `now_ms`, in ms since 1970.
+    """
+    if isinstance(start, datetime | timedelta):
+        return start_time_ms(start, now_ms)
+    return "latest" if start == "latest" else "earliest"
+
+
 def check_start(start: object) -> None:
     """Raises ConfigurationError if `start` is no `Start`, or has an invalid offset or time."""
     if isinstance(start, datetime | timedelta):
@@ -82,7 +119,7 @@ def check_start(start: object) -> None:
     elif not isinstance(start, str) or start not in ("earliest", "latest"):
         raise ConfigurationError(
             f"start is {start!r}; it is 'earliest', 'latest', an offset for each partition, a "
-            "datetime or a timedelta back from now"
+            "datetime, a timedelta back from now or 'by_duration:PT1H'"
         )
 
 
@@ -90,6 +127,8 @@ def reset_policy_of(start: Start | GroupStart) -> ResetPolicy:
     """Returns the offset reset policy for `start`: NONE for offsets by partition and for "none"."""
     if isinstance(start, Mapping) or start == "none":
         return ResetPolicy.NONE
+    if isinstance(start, datetime | timedelta):
+        return ResetPolicy.BY_TIME
     return ResetPolicy.LATEST if start == "latest" else ResetPolicy.EARLIEST
 
 

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
+from ...protocol.error_codes import code_of, error_of_code
 from ...wire.errors import ConfigurationError
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
@@ -20,9 +21,11 @@ from .partition_state import TopicPartitionState
 from .start_options import Start, start_time_ms, topic_of
 from .subscription_state import SubscriptionState
 
-__all__ = ["StartPositionLookup", "find_partitions", "resolve_start_positions"]
+__all__ = ["StartPositionLookup", "check_in_log", "find_partitions", "resolve_start_positions"]
 
 _LONG_AGO: Final = float("-inf")
+
+_OUT_OF_RANGE: Final = code_of("OFFSET_OUT_OF_RANGE")
 
 
 class StartPositionLookup:
@@ -131,6 +134,20 @@ async def find_partitions(
     return list(dict.fromkeys(found))
 
 
+def check_in_log(
+    positions: Mapping[TopicPartition, int], log_ends: Mapping[TopicPartition, int]
+) -> None:
+    """Raises OffsetOutOfRangeError for the first position after its log end."""
+    for (topic, partition), position in positions.items():
+        log_end = log_ends[topic, partition]
+        if position > log_end:
+            raise error_of_code(
+                _OUT_OF_RANGE,
+                f"starting {topic}[{partition}] at offset {position}: the log ends at offset "
+                f"{log_end}; start at {log_end} or before, or at 'earliest' or 'latest'",
+            )
+
+
 async def resolve_start_positions(
     view: ClusterView,
     tps: Sequence[TopicPartition],
@@ -142,11 +159,15 @@ async def resolve_start_positions(
     """Returns the state of each partition: its start position, and its end if `stop_at_end`.
 
     If `start` is a time and a partition has no record at or after it, the partition starts at the
-    end of its log. Raises ConfigurationError for a partition of which `start` has no offset.
+    end of its log. Raises ConfigurationError for a partition of which `start` has no offset. With
+    `stop_at_end` raises OffsetOutOfRangeError for an offset of `start` after the log end; otherwise
+    the first fetch would raise it.
     """
 
     async def offsets(
-        offset_spec: OffsetSpec, of: Iterable[TopicPartition] = tps
+        offset_spec: OffsetSpec,
+        of: Iterable[TopicPartition] = tps,
+        read_committed: bool = read_committed,
     ) -> dict[TopicPartition, int]:
         return await list_offsets(
             view, dict.fromkeys(of, offset_spec), read_committed=read_committed
@@ -168,6 +189,10 @@ async def resolve_start_positions(
     else:
         positions = await offsets(start)
     ends = await offsets("latest") if stop_at_end else {}
+    is_after_end = any(positions[tp] > end for tp, end in ends.items())
+    if is_after_end and isinstance(start, Mapping):
+        # Fetches are valid up to the high watermark, also with `read_committed`.
+        check_in_log(positions, await offsets("latest", read_committed=False))
     return {
         tp: TopicPartitionState(tp, view.settings, position=positions[tp], end=ends.get(tp))
         for tp in tps

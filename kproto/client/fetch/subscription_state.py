@@ -23,6 +23,7 @@ from ..settings import ClientSettings
 from .completed_fetch import CompletedFetch
 from .effects import ConnectToLeaders, Effect, FetchEffect
 from .fetch_buffer import FetchBuffer
+from .fetch_options import OffsetSpec
 from .fetch_plan import FetchPlan, plan_fetches
 from .partition_state import FetchState, TopicPartitionState
 from .poll_state import PollState
@@ -166,18 +167,18 @@ class SubscriptionState:
             self.poll.buffer.add(fetch)
 
     def on_offset_reset(
-        self, state: TopicPartitionState, offset: int, *, prefers_end: bool
-    ) -> tuple[int, list[Effect]]:
-        """Resets the position to `offset`, from ListOffsets.
+        self, state: TopicPartitionState, offset: int, *, after_end: OffsetSpec
+    ) -> tuple[bool, list[Effect]]:
+        """Resets the position to `offset`, from ListOffsets; see `TopicPartitionState.reset`.
 
-        Returns the number of offsets that the reset skips, and effects.
+        Returns True if the position is set, and effects.
         """
         before = state.position
-        lost = state.reset(offset, prefers_end=prefers_end)
+        is_set = state.reset(offset, after_end=after_end)
         if state.position < before and self.poll.processor is not None:
             self.poll.drop(state)
             self.poll.processor.forget(state)
-        return lost, self.starts.on_position(state)
+        return is_set, self.starts.on_position(state)
 
     def on_position_found(self, state: TopicPartitionState, offset: int) -> list[Effect]:
         """Sets the first position of a partition in AWAIT_RESET."""

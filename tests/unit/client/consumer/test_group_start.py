@@ -302,13 +302,14 @@ async def test_committed_offset_out_of_range_raises_with_start_none() -> None:
     async with group(TEN) as it, it.consumer(start="none") as consumer:
         it.coordinator.offsets[P0] = (99, -1, "")
         await it.owner.assign([P0])
-        with pytest.raises(BrokerResponseError, match="OFFSET_OUT_OF_RANGE"):
+        match = r"OFFSET_OUT_OF_RANGE .* from offset 99, which the group has committed"
+        with pytest.raises(BrokerResponseError, match=match):
             await take(aiter(consumer), 1)
 
 
 @pytest.mark.parametrize(("start", "first"), [("earliest", 0), ("latest", None)])
 async def test_committed_offset_after_the_log_end_is_reset_to_start(
-    start: Any, first: int | None
+    start: Any, first: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with group(TEN) as it, it.consumer(start=start) as consumer:
         it.coordinator.offsets[P0] = (99, -1, "")
@@ -319,6 +320,26 @@ async def test_committed_offset_after_the_log_end_is_reset_to_start(
             assert consumer.positions == {P0: 10}
         else:
             assert await take(records, 1) == [(0, first)]
+    continues_at = 10 if first is None else first
+    expected = (
+        "t[0]: offset 99, which the group has committed, is not in the log; the consumer "
+        f"continues at offset {continues_at}, by start={start!r}"
+    )
+    assert [each.levelname for each in caplog.records if each.message == expected] == ["WARNING"]
+
+
+async def test_committed_offset_before_the_log_start_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with group(TEN) as it, it.consumer() as consumer:
+        it.log.starts[P0] = 7
+        it.coordinator.offsets[P0] = (3, -1, "")
+        await it.owner.assign([P0])
+        assert await take(aiter(consumer), 1) == [(0, 7)]
+    assert (
+        "t[0]: the log no longer has offsets 3 to 6; they are skipped, although the group has "
+        "committed offset 3"
+    ) in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from kproto import (
     BrokerResponseError,
     Client,
     ClientSettings,
+    OffsetOutOfRangeError,
 )
 from kproto.messages import (
     ApiVersionsRequest,
@@ -47,6 +48,27 @@ async def test_deleted_start_offset_raises() -> None:
             await read(client, start={("t", 0): 2})
 
 
+@pytest.mark.parametrize("stop_at_end", [True, False])
+async def test_start_offset_after_the_log_end_raises(stop_at_end: bool) -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"a", b"b"]))
+        consumer = client.consumer("t", start={("t", 0): 9}, stop_at_end=stop_at_end)
+        with pytest.raises(OffsetOutOfRangeError, match=r" t\[0\] (at|from) offset 9"):
+            await first_of(consumer)
+
+
+async def test_start_offset_after_the_last_stable_offset_ends_without_records() -> None:
+    """The offset is in the log: a fetch from there would be valid, and return no record."""
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        log = ScriptedLog(broker)
+        log.append(batch(0, [b"a", b"b", b"c"]))
+        log.stable["t", 0] = 1
+        assert await read(client, start={("t", 0): 2}, read_committed=True) == []
+        with pytest.raises(OffsetOutOfRangeError, match="the log ends at offset 3"):
+            await read(client, start={("t", 0): 4}, read_committed=True)
+
+
 @pytest.mark.slow
 async def test_persistent_offset_out_of_range_raises_at_the_timeout() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
@@ -74,7 +96,9 @@ async def test_position_before_the_log_start_is_reset_to_earliest(
 
 
 @pytest.mark.parametrize(("start", "offset"), [("latest", 3), ("earliest", 0)])
-async def test_position_after_the_log_end_is_reset_to_start(start: Any, offset: int) -> None:
+async def test_position_after_the_log_end_is_reset_to_start(
+    start: Any, offset: int, caplog: pytest.LogCaptureFixture
+) -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"x"] * 9))
@@ -88,6 +112,9 @@ async def test_position_after_the_log_end_is_reset_to_start(start: Any, offset: 
                 await broker.until(lambda: last_fetch_offset(log) == 3)
                 log.append(batch(3, [b"y"]))
             assert (await reading).offset == offset
+    assert f"t[0]: offset 9 is not in the log; the consumer continues at offset {offset}" in (
+        caplog.text
+    )
 
 
 def last_fetch_offset(log: ScriptedLog) -> int | None:

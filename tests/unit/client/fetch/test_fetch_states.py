@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 
 from kproto.client.fetch.partition_state import (
+    NO_POSITION,
     TRANSITIONS,
     FetchState,
     FetchStateEvent,
@@ -60,14 +61,26 @@ def test_a_partition_with_a_position_is_fetched_at_once() -> None:
 def test_a_position_behind_the_end_is_reset_to_the_end_if_that_is_preferred() -> None:
     state = TopicPartitionState(("t", 0), SETTINGS, position=9)
     state.await_reset("earliest")
-    assert state.reset(2, prefers_end=True) == 0
+    assert not state.reset(2, after_end="latest")
     assert (state.fetch_state, state.position) == (FetchState.AWAIT_RESET, 9)
-    assert state.reset(6, prefers_end=True) == 0
+    assert state.reset(6, after_end="latest")
+    assert (state.fetch_state, state.position) == (FetchState.FETCHING, 6)
+
+
+def test_position_after_the_end_is_reset_to_a_time_or_to_the_end() -> None:
+    state = TopicPartitionState(("t", 0), SETTINGS, position=9)
+    state.await_reset("earliest")
+    assert not state.reset(2, after_end=1_000)
+    strategies = [state.reset_strategy]
+    assert not state.reset(NO_POSITION, after_end=1_000)  # no record is that new
+    strategies.append(state.reset_strategy)
+    assert strategies == [1_000, "latest"]
+    assert state.reset(6, after_end=1_000)
     assert (state.fetch_state, state.position) == (FetchState.FETCHING, 6)
 
 
 def test_a_position_that_the_log_start_has_overtaken_skips_what_is_gone() -> None:
     state = TopicPartitionState(("t", 0), SETTINGS, position=3)
     state.await_reset("earliest")
-    assert state.reset(8, prefers_end=True) == 5
+    assert state.reset(8, after_end="latest")
     assert (state.fetch_state, state.position) == (FetchState.FETCHING, 8)
