@@ -92,7 +92,7 @@ def _explain_header(path: str, header: object) -> None:
     if not isinstance(name, str):
         raise EncodeError(f"{_kind(name)} is not str", field=f"{path} name")
     try:
-        name.encode()
+        name.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
         raise EncodeError(f"cannot be written as UTF-8: {error}", field=f"{path} name") from None
     _explain_bytes(f"{path} ({name!r}) value", value)

@@ -5,6 +5,7 @@ The headers of a record are encoded in a header block: their count, then names a
 
 from __future__ import annotations
 
+import re
 from struct import Struct
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -15,14 +16,25 @@ from .varints import read_varint
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["BatchOrigin", "Header", "Record"]
+__all__ = ["BatchOrigin", "Header", "Record", "decode_as_java"]
 
 Header: TypeAlias = tuple[str, bytes | None]
 
 _SHOWN_BYTES: Final = 48
 
+#: An encoded surrogate, for which Java has one U+FFFD, and Python one for each byte.
+_ENCODED_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+
 NO_HEADERS: Final = b"\x00"
 """The header block of a record without headers: a count of zero."""
+
+
+def decode_as_java(text: bytes) -> str:
+    """Decodes UTF-8 as Java's `String` does: U+FFFD stands for bytes that are not UTF-8."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return _ENCODED_SURROGATE.sub(b"\xef\xbf\xbd", text).decode("utf-8", "replace")
 
 
 class BatchOrigin:
@@ -61,6 +73,10 @@ class Record:
     - `timestamp_type`: 0 for create time, 1 for log append time, -1 if the magic has no timestamp;
     - `headers`: a list of (name, value or None), in order, with duplicates;
     - `topic` and `partition`: "" and -1 if the caller did not pass them to the reader.
+
+    A byte of a header name that is not UTF-8 is a lone surrogate (U+DC80 to U+DCFF) in the name:
+    Python's error handler `surrogateescape`. Such a name is written as the same bytes again. Java's
+    consumer has U+FFFD instead.
 
     Two records are equal if all these fields are equal. Headers are decoded at the first access.
     The attribute byte of a record is not kept, because Kafka defines no bit of it.
@@ -213,8 +229,7 @@ _MAX_TEMPLATE_BYTES: Final = 4096
 def decode_headers(block: bytes) -> list[Header]:
     """Returns the headers in `block`, the bytes from the header count to the end of the record.
 
-    Raises ValueError for a negative count or length, a null name, a name that is not UTF-8, and
-    missing or extra bytes.
+    Raises ValueError for a negative count, a null name, and missing or extra bytes.
     """
     template = _templates.get(len(block))
     if template is not None:
@@ -283,15 +298,13 @@ def _read_headers(block: bytes) -> list[Header]:
             raise ValueError(f"header {len(headers)}: name longer than the block")
         try:
             name = block[pos:end].decode()
-        except UnicodeDecodeError as error:
-            raise ValueError(f"header {len(headers)}: name is not UTF-8: {error}") from None
+        except UnicodeDecodeError:
+            name = block[pos:end].decode("utf-8", "surrogateescape")
         length = block[end]
         pos = end + 1
         if length > 0x7F:
             length, pos = read_varint(block, end)
-        if length & 1:
-            if length != 1:
-                raise ValueError(f"header {name!r}: negative value length")
+        if length & 1:  # any negative length means null, as in Kafka's DefaultRecord
             headers.append((name, None))
             regular = False
             continue

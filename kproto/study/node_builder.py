@@ -104,13 +104,12 @@ class NodeBuilder:
         raise UnreadableError(self.fault(node, f"a varint of more than {longest} bytes", pos))
 
     def content(self, node: Node, pos: int, length: int) -> int:
-        """Sets the value of `node` to the `length` bytes at `pos`, or to null for -1.
+        """Sets the value of `node` to the `length` bytes at `pos`, or to null if it is negative.
 
-        Returns the position after them. Raises UnreadableError for another negative length, or if
-        they go beyond the limit.
+        Returns the position after them. Raises UnreadableError if they go beyond the limit.
         """
         if length < -1:
-            self.stop(node, f"negative length {length}", node.offset)
+            node.notes.append(f"the length is {length}; clients write -1 for null")
         end = pos + max(length, 0)
         if end > self.limit:
             reason = f"length {length} goes {end - self.limit} bytes past the end"

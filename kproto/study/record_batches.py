@@ -314,9 +314,9 @@ def _header(builder: NodeBuilder, parent: Node) -> int:
     pos = builder.content(name, pos, bits >> 1)
     assert isinstance(name.value, bytes)
     name.meaning = ""
-    try:
-        name.value = name.value.decode()
-    except UnicodeDecodeError as error:
-        builder.stop(name, f"name is not UTF-8: {error.reason}", name.offset, "UTF-8")
+    encoded = name.value
+    name.value = encoded.decode("utf-8", "surrogateescape")
+    if not name.value.isprintable() and encoded != encoded.decode("utf-8", "replace").encode():
+        name.notes.append("the name is not UTF-8")
     _, pos = _counted(builder, parent, "value", pos)
     return pos

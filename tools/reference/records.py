@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from kproto.records import Record, RecordBatch, crc32c, read_batches
+from kproto.records.record import decode_as_java
 from kproto.wire.errors import KprotoError
 
 from .process import JavaProgramOperation, KafkaJavaProgram, records_question
@@ -71,8 +72,6 @@ class Verdict(Enum):
 #: The listed reasons: kproto refuses the bytes, Kafka's classes accept them. By pattern of kproto's
 #: error: the behavior of Kafka's classes.
 STRICTER: Final[Mapping[str, str]] = {
-    r"negative length -\d+|negative value length": "Kafka's classes read negative lengths as null",
-    r"name is not UTF-8": "Kafka's classes replace a wrong byte by U+FFFD",
     r"negative last offset delta": "Kafka's classes do not compare the offsets of a batch",
     r"bytes after the last of 0 records": "Kafka's classes read no records if the count is 0",
     r"bytes after the value": "Kafka's classes ignore the remaining bytes of a message",
@@ -199,8 +198,13 @@ def _record(record: Record) -> list[Any]:
         record.timestamp_type,
         _hex(record.key),
         _hex(record.value),
-        [[name, _hex(value)] for name, value in record.headers],
+        [[_java_name(name), _hex(value)] for name, value in record.headers],
     ]
+
+
+def _java_name(name: str) -> str:
+    """Returns a header name as Kafka's classes return it: U+FFFD for bytes that are not UTF-8."""
+    return decode_as_java(name.encode("utf-8", "surrogateescape"))
 
 
 def _hex(value: bytes | None) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..errors import CloudEventError
+from ..errors import CloudEventError, shown
 
 __all__ = ["ForwardOnly", "Header", "KafkaRecord", "check_shape", "shape_fault"]
 
@@ -23,7 +23,7 @@ class KafkaRecord(NamedTuple):
     headers: tuple[Header, ...] = ()
 
     def __repr__(self) -> str:
-        names = ", ".join(name for name, _ in self.headers)
+        names = ", ".join(shown(name) for name, _ in self.headers)
         return f"KafkaRecord(key={_size(self.key)}, value={_size(self.value)}, headers=[{names}])"
 
 

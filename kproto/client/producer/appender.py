@@ -414,7 +414,7 @@ def _checked_headers(headers: Headers) -> Headers:
         for name, value in found:
             if not isinstance(name, str):
                 raise TypeError(f"{name!r} is no str")
-            name.encode()
+            name.encode("utf-8", "surrogateescape")
             if value is not None and type(value) is not bytes:
                 _checked_bytes("header", value)
     except (AttributeError, TypeError, ValueError) as error:

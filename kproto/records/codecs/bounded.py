@@ -97,13 +97,22 @@ def sized_output(size: int) -> BytesIO:
     return output
 
 
+def _always(data: bytes, pos: int) -> bool:
+    return True
+
+
 def decompress_stream_into(
-    data: bytes, output: memoryview, begin: Callable[[], Any], broken: type[Exception]
+    data: bytes,
+    output: memoryview,
+    begin: Callable[[], Any],
+    broken: type[Exception],
+    begins_at: Callable[[bytes, int], bool] = _always,
 ) -> int | None:
     """Decompresses the streams that follow one another in `data` into `output`.
 
     `begin()` is called for each stream and returns a new decompressor; `broken` is the exception of
-    the decompressor. Returns the number of bytes written; None if the data is broken or empty, or
+    the decompressor. The bytes after a stream are ignored if `begins_at(data, position)` is False
+    for them. Returns the number of bytes written; None if the data is broken or empty, or
     if `output` is too small.
     """
     if not data or not output:
@@ -115,7 +124,7 @@ def decompress_stream_into(
         if stream.eof and not stream.unused_data:
             return copy_into(chunk, output)
         written = 0
-        for found in _chunks(data, begin, stream, chunk):
+        for found in _chunks(data, begin, begins_at, stream, chunk):
             start = written
             written += len(found)
             if written > size:
@@ -140,12 +149,18 @@ def decompress_whole_into(cramjam: Any, codec: str, data: bytes, output: memoryv
 
 
 def decompress_streams(
-    codec: str, data: bytes, limit: int, begin: Callable[[], Any], broken: type[Exception]
+    codec: str,
+    data: bytes,
+    limit: int,
+    begin: Callable[[], Any],
+    broken: type[Exception],
+    begins_at: Callable[[bytes, int], bool] = _always,
 ) -> bytes:
     """Returns the decompressed content of the streams that follow one another in `data`.
 
     `begin()` is called for each stream and returns a new decompressor; `broken` is the exception of
-    the decompressor. Raises ValueError if the data is broken, or decompresses to more than `limit`
+    the decompressor. The bytes after a stream are ignored if `begins_at(data, position)` is False
+    for them. Raises ValueError if the data is broken, or decompresses to more than `limit`
     bytes.
     """
     if not data:
@@ -157,7 +172,7 @@ def decompress_streams(
         chunk = stream.decompress(data, min(limit, _TRUSTED_BYTES) + 1)
         if stream.eof and not stream.unused_data and len(chunk) <= limit:
             return bytes(chunk)  # usually the first call returns the whole result
-        return _all_chunks(data, limit, begin, stream, chunk)
+        return _all_chunks(data, limit, begin, begins_at, stream, chunk)
     except broken as error:
         raise ValueError(f"{codec}: {error}") from None
     except _DataEndsError:
@@ -169,7 +184,12 @@ class _DataEndsError(Exception):
 
 
 def _all_chunks(
-    data: bytes, limit: int, begin: Callable[[], Any], stream: Any, chunk: bytes
+    data: bytes,
+    limit: int,
+    begin: Callable[[], Any],
+    begins_at: Callable[[bytes, int], bool],
+    stream: Any,
+    chunk: bytes,
 ) -> bytes:
     """Returns the decompressed content of all streams in `data`.
 
@@ -179,7 +199,7 @@ def _all_chunks(
     trusted = trusted_bytes(len(data))
     size = 0
     output = BytesIO()
-    for found in _chunks(data, begin, stream, chunk):
+    for found in _chunks(data, begin, begins_at, stream, chunk):
         size += len(found)
         if size > limit:
             raise too_large_error(limit)
@@ -191,12 +211,18 @@ def _all_chunks(
         output = sized_output(size)
         stream = begin()
         chunk = stream.decompress(data, _STREAM_CHUNK_BYTES)
-        for found in _chunks(data, begin, stream, chunk):
+        for found in _chunks(data, begin, begins_at, stream, chunk):
             output.write(found)
     return output.getvalue()
 
 
-def _chunks(data: bytes, begin: Callable[[], Any], stream: Any, chunk: bytes) -> Iterator[bytes]:
+def _chunks(
+    data: bytes,
+    begin: Callable[[], Any],
+    begins_at: Callable[[bytes, int], bool],
+    stream: Any,
+    chunk: bytes,
+) -> Iterator[bytes]:
     """Yields `chunk`, which `stream` has returned, then the later chunks of all streams.
 
     Each of the later streams gets a small part of the data first, then larger parts. A decompressor
@@ -215,7 +241,7 @@ def _chunks(data: bytes, begin: Callable[[], Any], stream: Any, chunk: bytes) ->
         left = len(stream.unused_data) + len(getattr(stream, "unconsumed_tail", b""))
         pos += len(given) - left
         if stream.eof:
-            if pos == len(data):
+            if pos == len(data) or not begins_at(data, pos):
                 return
             stream = begin()
             step = _LEAST_GIVEN_BYTES

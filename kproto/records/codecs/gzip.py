@@ -16,6 +16,16 @@ __all__ = ["compress", "decompress", "decompress_into"]
 
 _WBITS: Final = zlib.MAX_WBITS | 16
 
+#: The header of a member (RFC 1952, 2.3): magic and compression method 8, flags, 6 more bytes.
+_MEMBER_MAGIC: Final = b"\x1f\x8b\x08"
+_MEMBER_HEADER_BYTES: Final = 10
+_HEADER_CHECKSUM_FLAG: Final = 0x02
+_EXTRA_FLAG: Final = 0x04
+_NAME_FLAG: Final = 0x08
+_COMMENT_FLAG: Final = 0x10
+#: Header and trailer, and a byte of data.
+_LEAST_MEMBER_BYTES: Final = 19
+
 
 @cache
 def zlib_library() -> Any:
@@ -38,12 +48,37 @@ def decompress(data: bytes, limit: int) -> bytes:
     library = zlib_library()
     # gzip data may consist of several members that follow one another.
     return decompress_streams(
-        "gzip", data, limit, lambda: library.decompressobj(_WBITS), library.error
+        "gzip", data, limit, lambda: library.decompressobj(_WBITS), library.error, _member_begins_at
     )
 
 
 def decompress_into(data: bytes, output: memoryview) -> int | None:
     library = zlib_library()
     return decompress_stream_into(
-        data, output, lambda: library.decompressobj(_WBITS), library.error
+        data, output, lambda: library.decompressobj(_WBITS), library.error, _member_begins_at
     )
+
+
+def _member_begins_at(data: bytes, pos: int) -> bool:
+    """Returns True if a header of a gzip member is at `pos`; called only after a member.
+
+    Java's GZIPInputStream, with which Kafka reads, ignores other bytes after a member, and the last
+    bytes if they are too few for a member.
+    """
+    if len(data) - pos < _LEAST_MEMBER_BYTES or not data.startswith(_MEMBER_MAGIC, pos):
+        return False
+    flags = data[pos + 3]
+    end = pos + _MEMBER_HEADER_BYTES
+    if flags & _EXTRA_FLAG:
+        end += 2 + int.from_bytes(data[end : end + 2], "little")
+    for flag in (_NAME_FLAG, _COMMENT_FLAG):
+        if flags & flag:
+            end = data.find(b"\0", end) + 1
+            if not end:
+                return False
+    if flags & _HEADER_CHECKSUM_FLAG:
+        checksum = zlib.crc32(data[pos:end]) & 0xFFFF
+        if data[end : end + 2] != checksum.to_bytes(2, "little"):
+            return False
+        end += 2
+    return end <= len(data)

@@ -7,6 +7,7 @@ documents `compress`, `decompress` and `decompress_into`.
 from __future__ import annotations
 
 from .bounded import cramjam_for, decompress_growing, decompress_whole_into
+from .lz4_frame import first_frame
 
 __all__ = ["compress", "decompress", "decompress_into"]
 
@@ -21,7 +22,14 @@ def compress(data: bytes, level: int) -> bytes:
 
 def decompress(data: bytes, limit: int) -> bytes:
     # Each byte of lz4 data decompresses to at most 255 bytes.
-    return decompress_growing(cramjam_for("lz4"), "lz4", data, limit, 255 * len(data))
+    try:
+        return decompress_growing(cramjam_for("lz4"), "lz4", data, limit, 255 * len(data))
+    except ValueError:
+        frame = first_frame(data)
+        if frame == data:
+            raise
+    # Kafka's reader ignores the content checksum, and all bytes after the first frame.
+    return decompress_growing(cramjam_for("lz4"), "lz4", frame, limit, 255 * len(frame))
 
 
 def decompress_into(data: bytes, output: memoryview) -> int | None:

@@ -1,4 +1,4 @@
-"""Converts the header checksum of an lz4 frame between the lz4 format and that of magic 0.
+"""Finds an lz4 frame; converts its header checksum between the lz4 format and that of magic 0.
 
 In messages of magic 0, Kafka's checksum wrongly covers the four magic bytes of the frame too
 (KAFKA-3160). Kafka does not verify the checksum when it reads such messages. In messages of magic 1
@@ -10,13 +10,19 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["with_checksum_of_magic_0", "with_right_checksum"]
+__all__ = ["first_frame", "with_checksum_of_magic_0", "with_right_checksum"]
 
 _MAGIC: Final = b"\x04\x22\x4d\x18"
 _MAGIC_BYTES: Final = 4
 _SHORTEST: Final = 7  # magic, FLG, BD, checksum
 _CONTENT_SIZE_FLAG: Final = 0x08
 _CONTENT_SIZE_BYTES: Final = 8
+_BLOCK_CHECKSUM_FLAG: Final = 0x10
+_CONTENT_CHECKSUM_FLAG: Final = 0x04
+_CHECKSUM_BYTES: Final = 4
+_BLOCK_SIZE_BYTES: Final = 4
+#: The bit of a block size that marks an uncompressed block.
+_UNCOMPRESSED_BIT: Final = 0x80000000
 
 _PRIME_1: Final = 0x9E3779B1
 _PRIME_2: Final = 0x85EBCA77
@@ -34,6 +40,32 @@ def with_checksum_of_magic_0(frame: bytes) -> bytes:
 def with_right_checksum(frame: bytes) -> bytes:
     """Returns the frame with the header checksum of the lz4 specification."""
     return _with_checksum(frame, _MAGIC_BYTES)
+
+
+def first_frame(data: bytes) -> bytes:
+    """Returns the first frame in `data` without content checksum.
+
+    Returns `data` if it has no complete frame, or a frame with a wrong header checksum.
+    """
+    if len(data) < _SHORTEST or with_right_checksum(data) != data:
+        return data
+    flags = data[_MAGIC_BYTES]
+    pos = _SHORTEST + (_CONTENT_SIZE_BYTES if flags & _CONTENT_SIZE_FLAG else 0)
+    block_checksum = _CHECKSUM_BYTES if flags & _BLOCK_CHECKSUM_FLAG else 0
+    while True:
+        size = int.from_bytes(data[pos : pos + _BLOCK_SIZE_BYTES], "little") & ~_UNCOMPRESSED_BIT
+        pos += _BLOCK_SIZE_BYTES
+        if pos > len(data):
+            return data
+        if not size:
+            break
+        pos += size + block_checksum
+    if not flags & _CONTENT_CHECKSUM_FLAG:
+        return data[:pos]
+    if pos + _CHECKSUM_BYTES > len(data):
+        return data
+    head = data[:_MAGIC_BYTES] + bytes((flags & ~_CONTENT_CHECKSUM_FLAG,))
+    return with_right_checksum(head + data[_MAGIC_BYTES + 1 : pos])
 
 
 def _with_checksum(frame: bytes, checked_from: int) -> bytes:

@@ -18,6 +18,8 @@ _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _MOST_PER_BYTE: Final = 22
 #: Up to this decompressed size it is faster to let cramjam allocate the result and to copy it.
 _COPIED_BYTES: Final = 1_048_576
+#: The size of the length before each block.
+_LENGTH_BYTES: Final = 4
 _XERIAL_BLOCK_BYTES: Final = 32768  # snappy-java's block size, which Kafka's Java producer uses
 
 
@@ -47,6 +49,8 @@ def decompress(data: bytes, limit: int) -> bytes:
             continue
         end = pos + 4 + int.from_bytes(data[pos : pos + 4], "big")
         if end > len(data) or end < pos + 5:
+            if pos > len(_XERIAL_HEADER) and _is_ignored(data, pos):
+                break
             raise ValueError("snappy: a block's length does not fit the data")
         piece = _decompress_block(data[pos + 4 : end], bytes_left, limit)
         bytes_left -= len(piece)
@@ -61,6 +65,16 @@ def decompress(data: bytes, limit: int) -> bytes:
             output.write(piece)
             whole = b""
     return whole if output is None else output.getvalue()
+
+
+def _is_ignored(data: bytes, pos: int) -> bool:
+    """Returns True if snappy-java ignores the bytes after a block, which are no block.
+
+    It ignores up to three bytes, and anything after a header whose first four bytes are right.
+    """
+    bytes_left = len(data) - pos
+    is_header = data.startswith(_XERIAL_MAGIC[:4], pos) and bytes_left >= len(_XERIAL_HEADER)
+    return bytes_left < _LENGTH_BYTES or is_header
 
 
 def _decompress_block(block: bytes, bytes_left: int, limit: int) -> bytes:

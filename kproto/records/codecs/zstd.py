@@ -200,6 +200,8 @@ def decompress(data: bytes, limit: int) -> bytes:
     frames = frames_in(data)
     if limit < 0:
         raise too_large_error(limit)
+    if frames:
+        data = data[: frames[-1][1]]  # without a last frame that is cut
     zstandard = zstandard_package()
     if zstandard is not None:
         trusted = trusted_bytes(len(data))

@@ -50,6 +50,9 @@ None), and the most bytes that it can decompress to. A plain tuple is the fastes
 def frames_in(data: bytes) -> list[Frame]:
     """Returns the frames in `data`, without skippable frames (RFC 8878, section 3.1.2).
 
+    Leaves out a later frame that is cut before the end of its first block, as zstd-jni does, with
+    which Kafka reads.
+
     Raises ValueError if `data` is empty, has bytes outside frames, or ends inside a frame; if a
     block has a reserved type or is too large; or if a frame declares more or fewer bytes than its
     blocks can hold.
@@ -60,17 +63,36 @@ def frames_in(data: bytes) -> list[Frame]:
     pos = 0
     while pos < len(data):
         if data.startswith(_MAGIC, pos):
+            if frames and _first_block_end(data, pos) > len(data):
+                break
             frame = _frame_at(data, pos)
             frames.append(frame)
             pos = frame[1]
         elif data[pos] & 0xF0 == _SKIPPABLE_FIRST and data.startswith(_SKIPPABLE_REST, pos + 1):
             size = int.from_bytes(data[pos + 4 : pos + 8], "little")
             pos += _SKIPPABLE_HEADER_BYTES + size
+        elif frames and _MAGIC.startswith(data[pos:]):
+            break
         else:
             raise ValueError(f"zstd: no frame begins at byte {pos}")
         if pos > len(data):
             raise _ends_too_early()
     return frames
+
+
+def _first_block_end(data: bytes, start: int) -> int:
+    """Returns the end of the first block of a frame, or a position after the end of `data`."""
+    pos = start + _MAGIC_BYTES
+    if pos >= len(data):
+        return pos + 1
+    descriptor = data[pos]
+    single = bool(descriptor & _SINGLE_SEGMENT_FLAG)
+    pos += 1 if single else 2
+    pos += _DICTIONARY_ID_BYTES[descriptor & 3]
+    pos += _CONTENT_SIZE_BYTES[descriptor >> 6] or single
+    header = int.from_bytes(data[pos : pos + _BLOCK_HEADER_BYTES], "little")
+    size = 1 if header >> 1 & 3 == _REPEATED_BYTE else header >> 3
+    return pos + _BLOCK_HEADER_BYTES + size
 
 
 def _frame_at(data: bytes, start: int) -> Frame:

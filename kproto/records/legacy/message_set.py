@@ -5,7 +5,6 @@ Message Format"; KIP-31 (relative offsets), KIP-32 (timestamps).
 
 `LegacyBatch` raises CorruptBatchError for some faults that Kafka's own classes accept, and that no
 broker stores:
-- a length below -1 (Kafka reads null);
 - bytes after the value, or a cut message at the end of a wrapper (Kafka ignores them);
 - a message whose magic differs from that of its wrapper;
 - a wrong checksum inside a wrapper (Kafka leaves the check to the client).
@@ -323,10 +322,8 @@ def _field(data: bytes, pos: int, end: int, name: str) -> tuple[bytes | None, in
     if start > end:
         raise ValueError(f"{name}: no bytes are left for its length")
     (length,) = MESSAGE_FIELD_LENGTH.unpack_from(data, pos)
-    if length == -1:
+    if length < 0:  # any negative length means null, as in Kafka's LegacyRecord
         return None, start
-    if length < 0:
-        raise ValueError(f"{name}: negative length {length}")
     if start + length > end:
         raise ValueError(
             f"{name}: length {length} goes {start + length - end} bytes past the message"

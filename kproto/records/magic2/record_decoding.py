@@ -259,8 +259,6 @@ class RecordReader:
                         else:
                             n, pos = read_varint(data, pos)
                     if n & 1:
-                        if n != 1:
-                            break
                         record.key = None
                     else:
                         n = pos + (n >> 1)
@@ -277,8 +275,6 @@ class RecordReader:
                         else:
                             n, pos = read_varint(data, pos)
                     if n & 1:
-                        if n != 1:
-                            break
                         record.value = None
                     else:
                         n = pos + (n >> 1)
@@ -372,8 +368,6 @@ def check_records(data: bytes, start: int, limit: int, count: int) -> None:
                 part = field
                 n, pos = read_varint(data, pos)
                 length = zigzag(n)
-                if length < -1:
-                    raise ValueError(f"negative length {length}")
                 pos += max(length, 0)
                 if pos > end:
                     raise ValueError(f"length {length} goes {pos - end} bytes past the record")

@@ -96,7 +96,10 @@ def _encode_header_name(name: Any) -> bytes:
     """Encodes a header's name after its length, and adds the name to the cache."""
     if not isinstance(name, str):
         raise TypeError("header name is not str")
-    utf8 = name.encode()
+    try:
+        utf8 = name.encode()
+    except UnicodeEncodeError:
+        utf8 = name.encode("utf-8", "surrogateescape")  # a name that was read, see `Record`
     encoded = encode_varint(len(utf8)) + utf8
     if name not in _header_prefixes:
         if len(_header_prefixes) >= _MAX_HEADER_NAMES:

@@ -67,7 +67,8 @@ _RECORDS_A_TRY: Final = 32
 
 _IS_COMPILED: Final = not str(__file__).endswith((".py", ".pyc"))
 
-_NULL: Final = 1
+#: The bit that an unsigned (still zigzag) length has if it is negative, which means null.
+_NEGATIVE: Final = 1
 _EMPTY: Final = b"\x00"
 
 
@@ -108,9 +109,9 @@ class Layouts:
         _, after_time = read_varlong(data, after_length + 1)
         _, after_offset = read_varint(data, after_time)
         key, key_at = read_varint(data, after_offset)
-        key_size = 0 if key == _NULL else key >> 1
+        key_size = 0 if key & _NEGATIVE else key >> 1
         value, value_at = read_varint(data, key_at + key_size)
-        value_size = 0 if value == _NULL else value >> 1
+        value_size = 0 if value & _NEGATIVE else value >> 1
         headers_at = value_at + value_size
         time_size = after_time - after_length - 1
         offset_size = after_offset - after_time
@@ -139,7 +140,8 @@ class Layouts:
             key_length,
             value_length,
             _EMPTY if header_size == 1 else b"",
-            KEY_IS_NULL * (self._with_keys and key == _NULL) | VALUE_IS_NULL * (value == _NULL),
+            KEY_IS_NULL * (self._with_keys and key & _NEGATIVE)
+            | VALUE_IS_NULL * (value & _NEGATIVE),
             data[pos:after_length],
             f"{length_size}s{behind}",
         )

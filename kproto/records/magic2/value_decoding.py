@@ -143,10 +143,7 @@ def decode_values(
                         pos += 2
                     else:
                         n, pos = read_varint(data, pos)
-                if n & 1:
-                    if n != 1:
-                        break
-                else:
+                if not n & 1:
                     pos += n >> 1
                 # Value:
                 n = data[pos]
@@ -159,8 +156,6 @@ def decode_values(
                     else:
                         n, pos = read_varint(data, pos)
                 if n & 1:
-                    if n != 1:
-                        break
                     value = None
                 else:
                     n = pos + (n >> 1)

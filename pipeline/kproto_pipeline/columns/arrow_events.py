@@ -20,7 +20,7 @@ from kproto_cloudevents import CloudEvent, CloudEventError, from_kafka
 from kproto_cloudevents.values.types import canonical
 
 from .arrow_numpy import boolean_array, integer_values, number_array
-from .arrow_records import RECORD_SCHEMA, binary_array, record_array
+from .arrow_records import RECORD_SCHEMA, binary_array, record_array, text_array
 from .event_checks import CHECKS, check_plain_text
 
 if TYPE_CHECKING:
@@ -80,10 +80,7 @@ def events_as_arrow(
     """Returns one row per record, with the columns of `EVENT_SCHEMA` that `schema` names.
 
     `schema` may have any order. `headers` is null for a record that is an event, unless
-    `all_headers` is set.
-
-    Raises:
-        CorruptBatchError: a header key is not UTF-8.
+    `all_headers` is set. In header keys, U+FFFD stands for bytes that are not UTF-8.
     """
     buffer = pa.py_buffer(columns.buffer)
     by_attribute, extensions, regular = _attribute_headers(columns, buffer)
@@ -141,10 +138,7 @@ def _attribute_headers(
     regular = np.ones(count, dtype=np.bool_)
     encoded = binary_array(buffer, columns.header_keys).dictionary_encode()
     codes = integer_values(encoded.indices)
-    try:
-        header_names = encoded.dictionary.cast(pa.string()).to_pylist()
-    except pa.ArrowInvalid:
-        raise columns.header_key_error() from None
+    header_names = text_array(encoded.dictionary).to_pylist()
     nothing = np.empty(0, dtype=np.int64)
     if len(header_names) > _MAX_HEADER_NAMES:
         return {}, nothing, np.zeros(count, dtype=np.bool_)

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
+from kproto.records.record import decode_as_java
+
 from .arrow_numpy import boolean_array, number_array, repeated_text
 
 if TYPE_CHECKING:
     from .record_columns import ByteRanges, Int32s, Int64s, RecordColumns
 
-__all__ = ["RECORD_SCHEMA", "binary_array", "record_array", "records_as_arrow"]
+__all__ = ["RECORD_SCHEMA", "binary_array", "record_array", "records_as_arrow", "text_array"]
 
 _HEADERS_TYPE: Final = pa.list_(
     pa.field(
@@ -49,10 +51,8 @@ def records_as_arrow(
 ) -> pa.RecordBatch:
     """Returns one row per record, with the columns of `RECORD_SCHEMA` that `schema` names.
 
-    `schema` may have any order; columns that it lacks are not converted.
-
-    Raises:
-        CorruptBatchError: a header key is not UTF-8.
+    `schema` may have any order; columns that it lacks are not converted. In header keys, U+FFFD
+    stands for bytes that are not UTF-8, as in Spark's JVM connector.
     """
     buffer = pa.py_buffer(columns.buffer)
     arrays = [record_array(name, columns, buffer, topic, partition) for name in schema.names]
@@ -62,7 +62,7 @@ def records_as_arrow(
 def record_array(
     name: str, columns: RecordColumns, buffer: pa.Buffer, topic: str, partition: int
 ) -> pa.Array:
-    """Returns one column. Raises KeyError for an unknown name, or errors of `records_as_arrow`."""
+    """Returns one column. Raises KeyError for an unknown name."""
     count = len(columns)
     match name:
         case "key":
@@ -119,11 +119,7 @@ def _even_numbers(count: int) -> Int32s:
 
 
 def _headers_array(columns: RecordColumns, buffer: pa.Buffer) -> pa.Array:
-    """Returns a list of headers for each record; null, as in the JVM connector, without headers.
-
-    Raises:
-        CorruptBatchError: a header key is not UTF-8.
-    """
+    """Returns a list of headers for each record; null, as in the JVM connector, without headers."""
     names, values = _header_arrays(columns, buffer)
     entries = pa.StructArray.from_arrays([names, values], fields=list(_HEADERS_TYPE.value_type))
     offsets = columns.header_offsets.astype(np.int32)
@@ -137,17 +133,19 @@ def _headers_array(columns: RecordColumns, buffer: pa.Buffer) -> pa.Array:
 
 
 def _header_arrays(columns: RecordColumns, buffer: pa.Buffer) -> tuple[pa.Array, pa.Array]:
-    """Returns all header keys (string) and header values (binary) of the records, in order.
-
-    Raises:
-        CorruptBatchError: a header key is not UTF-8.
-    """
-    keys = binary_array(buffer, columns.header_keys)
-    try:
-        names = keys.cast(pa.string())
-    except pa.ArrowInvalid:
-        raise columns.header_key_error() from None
+    """Returns all header keys (string) and header values (binary) of the records, in order."""
+    names = text_array(binary_array(buffer, columns.header_keys))
     return names, binary_array(buffer, columns.header_values)
+
+
+def text_array(utf8: pa.Array) -> pa.Array:
+    """Converts binary to string, with U+FFFD for bytes that are not UTF-8, as Java does."""
+    try:
+        return utf8.cast(pa.string())
+    except pa.ArrowInvalid:
+        encoded = utf8.dictionary_encode()
+        texts = [decode_as_java(text) for text in encoded.dictionary.to_pylist()]
+        return pa.array(texts, pa.string()).take(encoded.indices)
 
 
 def _timestamp_array(timestamps: Int64s) -> pa.Array:

@@ -57,8 +57,7 @@ def column_chunks(
     `max_decompressed_bytes`.
 
     Checks, then skips, batches that end before `start`; ignores bytes after a batch that reaches
-    `end`. A header key that is not UTF-8 raises only when it is read, as in `Record.headers`. Any
-    other fault of a record in a decoded batch raises, even if the record was not requested.
+    `end`. A fault of a record in a decoded batch raises, even if the record was not requested.
 
     Raises:
         CorruptBatchError: a batch or its records are corrupt, its offsets do not rise above those
@@ -172,10 +171,6 @@ def _section_columns(
         header_offsets=header_offsets,
         header_keys=header_keys,
         header_values=header_values,
-        batches=[
-            (first, batch.position, batch.base_offset)
-            for first, batch in zip(firsts.tolist(), found, strict=True)
-        ],
     )
     # All records were decoded and checked; return only the requested ones.
     selected = offsets >= start

@@ -4,7 +4,7 @@ Reads the varints and the length-prefixed bytes of records whose start positions
 `record_ends` finds these positions. Only `record_ends`, for few batches, and `header_ranges`, for
 few records, read one record after the other.
 
-Reads never leave the buffer, and a length below -1 is an error, so positions only grow. After the
+Reads never leave the buffer, and a negative length means null, so positions only grow. After the
 last field, the caller compares the positions with the ends of the records. If they are equal, each
 field was inside its record. This one comparison replaces all bounds checks.
 
@@ -103,11 +103,10 @@ class FieldReader:
         return self.varints(_VARLONG_BYTES)
 
     def byte_strings(self, bounds: Int32s) -> Bools | None:
-        """Reads the next field: a length, and that number of bytes; the length -1 means null.
+        """Reads the next field: a length, and that number of bytes; a negative length means null.
 
         Stores the start and the end of the bytes in the columns 0 and 1 of `bounds`. Returns a mask
-        of the nulls; None if there are none. Raises CorruptBatchError, without a position, for a
-        length below -1.
+        of the nulls; None if there are none.
         """
         position = self.position
         byte = self._bytes.take(position, mode="clip")
@@ -127,8 +126,6 @@ class FieldReader:
         bounds[:, 0] = position
         null: Bools | None = None
         if length.min(initial=0) < 0:
-            if length.min() < -1:
-                raise CorruptBatchError("a length is below -1")
             null = length < 0
             length[null] = 0
         position += length
@@ -347,7 +344,7 @@ class _Headers:
         """
         position = 0
         for target in targets:
-            for bounds, least in ((self.keys, 0), (self.values, -1)):
+            for bounds, least in ((self.keys, 0), (self.values, -(2**31))):
                 try:
                     raw, start = read_varint(record, position)
                 except (IndexError, ValueError):

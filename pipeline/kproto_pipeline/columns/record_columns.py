@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from kproto.wire.errors import CorruptBatchError
+from kproto.records.record import decode_as_java
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,8 +83,6 @@ class RecordColumns:
     header_offsets: Int64s
     header_keys: ByteRanges
     header_values: ByteRanges
-    #: For each batch of magic 2: its first row, its position in the response, and its base offset.
-    batches: Sequence[tuple[int, int, int]] = ()
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -97,7 +93,6 @@ class RecordColumns:
         headers = np.repeat(selected, counts)
         header_offsets = np.zeros(int(selected.sum()) + 1, dtype=np.int64)
         np.cumsum(counts[selected], out=header_offsets[1:])
-        rows_before = np.append(0, np.cumsum(selected))
         return RecordColumns(
             buffer=self.buffer,
             offsets=self.offsets[selected],
@@ -108,10 +103,6 @@ class RecordColumns:
             header_offsets=header_offsets,
             header_keys=self.header_keys.filter(headers),
             header_values=self.header_values.filter(headers),
-            batches=[
-                (int(rows_before[first]), position, base_offset)
-                for first, position, base_offset in self.batches
-            ],
         )
 
     def key(self, row: int) -> bytes | None:
@@ -125,46 +116,14 @@ class RecordColumns:
     def headers(self, row: int) -> list[tuple[str, bytes | None]]:
         """Returns the headers of one record, in order.
 
-        Raises:
-            CorruptBatchError: a header key is not UTF-8.
+        As in Java, U+FFFD stands for bytes of a key that are not UTF-8.
         """
         found = []
         for header in range(self.header_offsets[row], self.header_offsets[row + 1]):
             key = self.header_keys.at(self.buffer, header)
             assert key is not None
-            try:
-                name = key.decode()
-            except UnicodeDecodeError:
-                _, position, base_offset = self._batch_of(row)
-                raise CorruptBatchError(
-                    f"headers of the record at offset {self.offsets[row]}: name is not UTF-8",
-                    offset=position,
-                    base_offset=base_offset,
-                ) from None
-            found.append((name, self.header_values.at(self.buffer, header)))
+            found.append((decode_as_java(key), self.header_values.at(self.buffer, header)))
         return found
-
-    def header_key_error(self) -> CorruptBatchError:
-        """Returns the error for the first record with a header key that is not UTF-8."""
-        try:
-            for row in range(len(self)):
-                self.headers(row)
-        except CorruptBatchError as error:
-            return error
-        return CorruptBatchError("a header name is not UTF-8")
-
-    def before(self, error: CorruptBatchError) -> RecordColumns:
-        """Returns the records of the batches before the one that `error` names.
-
-        Returns no records if `error` names none of these batches.
-        """
-        first = (row for row, position, _ in self.batches if position == error.offset)
-        return self.filter(np.arange(len(self)) < next(first, 0))
-
-    def _batch_of(self, row: int) -> tuple[int, int | None, int | None]:
-        """Returns the entry of `batches` for a row; (0, None, None) if there is none."""
-        number = bisect_right(self.batches, row, key=itemgetter(0))
-        return self.batches[number - 1] if number else (0, None, None)
 
 
 def message_set_columns(records: Sequence[Record]) -> RecordColumns:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kproto.wire.errors import CorruptBatchError
-
 from .batch_sections import MAX_CHUNK_BYTES
 from .chunks import column_chunks
 
@@ -42,27 +40,10 @@ def arrow_batches(
     yields the records before it, then raises.
 
     Raises:
-        CorruptBatchError: as in `column_chunks`, and for a header key that is not UTF-8.
+        CorruptBatchError: as in `column_chunks`.
         MissingCodecError: a batch is compressed with a codec that is not installed.
     """
     for columns in column_chunks(
         fetched, start=start, end=end, chunk_bytes=chunk_bytes, aborted=aborted
     ):
-        yield from _convert_chunk(columns, convert)
-
-
-def _convert_chunk(
-    columns: RecordColumns, convert: Callable[[RecordColumns], pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Yields the columns as Arrow.
-
-    If a header key is corrupt, yields the records of the Kafka batches before it, then raises.
-    """
-    try:
-        converted = convert(columns)
-    except CorruptBatchError as error:
-        valid = columns.before(error)
-        if len(valid):
-            yield convert(valid)
-        raise
-    yield converted
+        yield convert(columns)

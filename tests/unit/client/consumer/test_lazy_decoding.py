@@ -291,7 +291,7 @@ def unreadable(base_offset: int, good: int) -> bytes:
     records = [
         record_bytes(offset_delta=_varint(at), value=_value(base_offset + at)) for at in range(good)
     ]
-    payload = b"".join([*records, record_bytes(key=b"\x03", offset_delta=_varint(good))])
+    payload = b"".join([*records, record_bytes(header_block=b"\x01", offset_delta=_varint(good))])
     return batch_bytes(
         payload, record_count=good + 1, last_offset_delta=good, base_offset=base_offset
     )
@@ -316,7 +316,9 @@ async def until_fault(consumer: Consumer, kind: str) -> list[bytes | None]:
         async for fetched in iteration(consumer, kind):
             found.extend(values_of(fetched))
 
-    with pytest.raises(CorruptBatchError, match=r"record \d+, key: negative length -2") as raised:
+    with pytest.raises(
+        CorruptBatchError, match=r"record \d+, header count: negative header count"
+    ) as raised:
         await take()
     assert str(raised.value).count("t[0] at offset ") == 1
     return found

@@ -135,9 +135,7 @@ class _Reader:
 
     def nullable(self) -> bytes | None:
         size = self.varint()
-        if size < -1:
-            raise Broken("length below -1")
-        return None if size == -1 else self.take(size)
+        return None if size < 0 else self.take(size)
 
 
 def read_records(data: bytes) -> list[tuple[PlainRecord, bool]]:

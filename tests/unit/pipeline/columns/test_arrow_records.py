@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,6 @@ from kproto_pipeline.columns.arrow_events import events_as_arrow
 from kproto_pipeline.columns.arrow_records import RECORD_SCHEMA, records_as_arrow
 from kproto_pipeline.columns.chunks import column_chunks
 
-from kproto.wire.errors import CorruptBatchError
 from tests.unit.pipeline.columns.record_bytes import (
     PlainRecord,
     batch_bytes,
@@ -36,15 +36,38 @@ def test_only_the_columns_of_the_schema_are_built() -> None:
     assert batch.to_pydict() == {"offset": [0], "key": [b"k"]}
 
 
-@pytest.mark.parametrize("to_arrow", [records_as_arrow, events_as_arrow])
-def test_header_key_that_is_no_utf8_names_its_record(to_arrow: Any) -> None:
-    rows = [PlainRecord(n, 0, b"k", b"v", ((b"\xff" if n == 3 else b"h", b"1"),)) for n in range(5)]
-    (chunk,) = column_chunks(batch_bytes(rows, base_offset=40))
-    with pytest.raises(CorruptBatchError, match="record at offset 43: name is not UTF-8"):
-        to_arrow(chunk, topic="t", partition=0)
-    assert chunk.headers(2) == [("h", b"1")]
-    with pytest.raises(CorruptBatchError, match="record at offset 43: name is not UTF-8"):
-        chunk.headers(3)
+ODD_NAMES = {
+    b"\xff\xfe": "\ufffd\ufffd",
+    b"ce_\xff": "ce_\ufffd",
+    b"\xed\xa0\x80": "\ufffd",
+    b"\xe2\x82": "\ufffd",
+    b"h": "h",
+}
+
+
+@pytest.mark.parametrize("to_arrow", [records_as_arrow, partial(events_as_arrow, all_headers=True)])
+def test_header_keys_that_are_no_utf8_have_replacement_characters(to_arrow: Any) -> None:
+    """Java's `String` has the same text, so Spark's JVM connector has it, too."""
+    rows = [PlainRecord(n, 0, b"k", b"v", ((name, b"1"),)) for n, name in enumerate(ODD_NAMES)]
+    (chunk,) = column_chunks(batch_bytes(rows))
+    expected = [[(name, b"1")] for name in ODD_NAMES.values()]
+    headers = to_arrow(chunk, topic="t", partition=0)["headers"].to_pylist()
+    assert [[(each["key"], each["value"]) for each in row] for row in headers] == expected
+    assert [chunk.headers(row) for row in range(len(chunk))] == expected
+
+
+def test_event_with_an_attribute_name_that_is_no_utf8_has_an_error() -> None:
+    names = (b"ce_specversion", b"ce_id", b"ce_source", b"ce_type")
+    headers = [*zip(names, (b"1.0", b"1", b"/s", b"t"), strict=True)]
+    rows = [
+        PlainRecord(0, 0, b"k", b"v", (*headers, (b"\xff", b"1"))),
+        PlainRecord(1, 0, b"k", b"v", (*headers, (b"ce_\xff", b"1"))),
+    ]
+    (chunk,) = column_chunks(batch_bytes(rows))
+    batch = events_as_arrow(chunk, topic="t", partition=0)
+    assert batch["id"].to_pylist() == ["1", None]
+    assert batch["error"].to_pylist()[0] is None
+    assert "attribute name" in batch["error"].to_pylist()[1]
 
 
 @pytest.mark.parametrize("headers", [[], [()], [((b"h", b"1"),)], [(), ((b"h", None),) * 2, ()]])

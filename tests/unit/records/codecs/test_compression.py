@@ -551,3 +551,74 @@ def test_threads_do_not_share_zstd_contexts() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(round_trips, range(16)))
+
+
+GZIP_HEADER = gzip.compress(b"")[:10]
+AFTER_GZIP = {
+    "zeros": bytes(40),
+    "a byte": b"\0",
+    "noise": b"noise " * 7,
+    "another method": b"\x1f\x8b\x07" + bytes(40),
+    "a header": GZIP_HEADER,
+    "a header without its name": b"\x1f\x8b\x08\x08" + b"n" * 40,
+    "a header without its comment": b"\x1f\x8b\x08\x18" + bytes(6) + b"name\0" + b"n" * 40,
+    "a header with a wrong checksum": b"\x1f\x8b\x08\x02" + bytes(6) + b"\0\0" + b"n" * 40,
+    "a header that is too long": b"\x1f\x8b\x08\x04" + bytes(6) + b"\xff\xff" + b"n" * 40,
+}
+
+
+@pytest.mark.parametrize("kind", AFTER_GZIP)
+def test_bytes_after_gzip_that_are_no_member_are_ignored(kind: str) -> None:
+    """Kafka reads with Java's GZIPInputStream, which ignores these bytes."""
+    codec = codec_for_name("gzip")
+    for members in ((b"text",), (b"te", b"", b"xt"), (b"x" * 20_000,)):
+        content = b"".join(members)
+        data = b"".join(map(gzip.compress, members)) + AFTER_GZIP[kind]
+        assert codec.decompress(data, 20_000) == content
+        output = bytearray(30_000)
+        assert codec.decompress_into(data, memoryview(output)) == len(content)
+        assert output.startswith(content)
+
+
+def test_a_broken_gzip_member_after_another_is_an_error() -> None:
+    with pytest.raises(ValueError, match="gzip: "):
+        codec_for_name("gzip").decompress(gzip.compress(b"text") + GZIP_HEADER + b"\xff" * 20, 100)
+
+
+@pytest.mark.parametrize("rest", [b"\0", b"abc", b"\x82SNA" + b"x" * 12])
+def test_bytes_after_snappy_that_are_no_block_are_ignored(rest: bytes) -> None:
+    """Kafka reads with snappy-java, which ignores these bytes."""
+    codec = codec_for_name("snappy")
+    assert codec.decompress(codec.compress(b"text", 0) + rest, 100) == b"text"
+
+
+@pytest.mark.parametrize("rest", [b"\0", bytes(8), b"noise", b"\x04\x22\x4d\x18" + b"\xff" * 20])
+@pytest.mark.parametrize("content_checksum", [False, True])
+def test_bytes_after_an_lz4_frame_are_ignored(rest: bytes, content_checksum: bool) -> None:
+    """Kafka's Lz4BlockInputStream reads one frame, and does not verify its content checksum."""
+    compressor = cramjam.lz4.Compressor(
+        level=1, content_checksum=content_checksum, block_linked=False
+    )
+    compressor.compress(b"text " * 40_000)
+    frame = bytes(compressor.finish())
+    codec = codec_for_name("lz4")
+    assert codec.decompress(frame + rest, 200_000) == b"text " * 40_000
+    with pytest.raises(ValueError, match="bound of 199999"):
+        codec.decompress(frame + rest, 199_999)
+    if content_checksum:
+        wrong = frame[:-1] + bytes([frame[-1] ^ 1])
+        assert codec.decompress(wrong, 200_000) == b"text " * 40_000
+    with pytest.raises(ValueError, match="lz4"):
+        codec.decompress(frame[:-5] + rest[:0], 200_000)
+
+
+def test_a_cut_zstd_frame_after_another_is_ignored() -> None:
+    """Kafka reads with zstd-jni, which ignores a later frame without a complete block."""
+    codec = codec_for_name("zstd")
+    frame = codec.compress(b"text " * 1000, 3)
+    for size in range(len(frame) - 4):
+        assert codec.decompress(frame + frame[:size], 10_000) == b"text " * 1000
+    with pytest.raises(ValueError, match="zstd"):
+        codec.decompress(frame + b"noise", 10_000)
+    with pytest.raises(ValueError, match="ends before"):
+        codec.decompress(frame[:-1], 10_000)

@@ -27,8 +27,6 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "checksum": (message(crc=1), "CRC is 0x[0-9a-f]{8}, but the message has 0x00000001"),
     "codec": (message(codec=5), "unknown compression codec 5"),
     "zstd": (message(codec=4), "zstd needs magic 2; a message set cannot use it"),
-    "key negative": (message(key_length=-2), "key: negative length -2"),
-    "value negative": (message(value_length=-7), "value: negative length -7"),
     "key long": (message(key=b"k", key_length=30), "key: length 30 goes 24 bytes past the message"),
     "key longer": (message(key=b"k", key_length=4), "value: no bytes are left for its length"),
     "value long": (message(value_length=2), "value: length 2 goes 1 bytes past the message"),
@@ -45,12 +43,24 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "inner cut": (wrapped(ONE + ONE[:-1]), "message 1 of the wrapper: size 23, but 22 bytes are"),
     "inner start": (wrapped(ONE + b"x"), "message 1 of the wrapper: 1 bytes are too few for it"),
     "inner size": (wrapped(message(size=4)), "message 0 of the wrapper: size 4 is too short"),
-    "inner key": (wrapped(message(key_length=-9)), "message 0 of the wrapper: key: negative"),
     "wrapper offset": (
         wrapped(message(offset=5), offset=3),
         "wrapper offset 3 lies before 5, the last message's",
     ),
 }
+
+
+@pytest.mark.parametrize("length", [-1, -2, -7, -(2**31)])
+def test_a_negative_length_means_null(length: int) -> None:
+    """Kafka's LegacyRecord reads any negative length of a key or value as null."""
+    for data in (
+        message(key=None, key_length=length, value=b""),
+        wrapped(message(key=None, key_length=length, value=b"")),
+    ):
+        (record,) = read_records(data)
+        assert (record.key, record.value) == (None, b"")
+    (record,) = read_records(message(key=b"k", value=None, value_length=length))
+    assert (record.key, record.value) == (b"k", None)
 
 
 @pytest.mark.parametrize("kind", BROKEN)

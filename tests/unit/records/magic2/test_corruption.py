@@ -62,8 +62,6 @@ BROKEN: dict[str, tuple[bytes, str]] = {
         batch_bytes(record_bytes(header_block=b"\x01")),
         "negative header count",
     ),
-    "key negative": (batch_bytes(record_bytes(key=b"\x03")), "record 0, key: negative length -2"),
-    "value negative": (batch_bytes(record_bytes(value=b"\x05")), "record 0, value: negative"),
     "key long": (batch_bytes(record_bytes(key=b"\x40k")), "record 0, key: length 32 goes 28 bytes"),
     "value long": (batch_bytes(record_bytes(value=b"\x08v")), "record 0, value: length 4 goes"),
     "value long, more behind": (
@@ -92,6 +90,23 @@ def test_every_kind_of_corruption_is_named_with_its_place(kind: str) -> None:
         next(records)
     assert caught.value.offset == len(good)
     assert caught.value.base_offset == 0
+
+
+@pytest.mark.parametrize("length", [b"\x01", b"\x03", b"\x83\x01", b"\xff\xff\xff\xff\x0f"])
+@pytest.mark.parametrize("count", [1, 3, 100])
+def test_a_negative_length_means_null(length: bytes, count: int) -> None:
+    """Kafka's DefaultRecord reads any negative length of a key or value as null."""
+    kinds = (
+        (record_bytes(key=length), (None, b"v")),
+        (record_bytes(value=length), (b"k", None)),
+        (record_bytes(key=length, value=length), (None, None)),
+        (record_bytes(), (b"k", b"v")),
+    )
+    for record, expected in kinds:
+        batch = RecordBatch(batch_bytes(record * count, record_count=count))
+        for _ in range(2):  # the second time with the layouts that the first read has learned
+            assert [(each.key, each.value) for each in batch.records()] == [expected] * count
+            assert batch.values() == [expected[1]] * count
 
 
 def test_a_single_batch_must_be_whole() -> None:

@@ -88,7 +88,7 @@ BAD: list[tuple[Any, Any, Any, Any]] = [
     (b"k", b"v", [("h", "text")], T),
     (b"k", b"v", [(b"h", b"v")], T),
     (b"k", b"v", [("h",)], T),
-    (b"k", b"v", [("\udc80", b"v")], T),
+    (b"k", b"v", [("\ud800", b"v")], T),
     (b"k", b"v", 7, T),
     (b"k", b"v", (), 1 << 63),
     (b"k", b"v", (), -2),
