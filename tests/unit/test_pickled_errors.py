@@ -33,7 +33,7 @@ CAUSES = [
 #: Arguments of the errors whose constructors take more than a text.
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "BrokerResponseError": (3, "UNKNOWN_TOPIC_OR_PARTITION", "fetching"),
-    "DeliveryError": ("t", 2, RECORDS, CAUSES[0], {"t": RECORDS, "u": RECORDS}),
+    "DeliveryError": ("t", 2, RECORDS, CAUSES[0], {"t": RECORDS, "u": RECORDS}, {"v": 3}),
     "UnauthenticatedDeliveryError": ("t", 2, RECORDS, CAUSES[1]),
     "LogTruncatedError": ("t", 1, 10, None),
     "NoCommittedOffsetError": ("g", [("t", 1)]),

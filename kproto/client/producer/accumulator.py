@@ -38,9 +38,10 @@ from ..metadata.cluster import TopicPartition
 from ..observing.observer import Observer
 from ..producer_record import Headers
 from ..settings import ClientSettings
-from .batch import Delivery, ProducerBatch
-from .errors import DeliveryError
+from .batch import ProducerBatch
+from .failed_deliveries import FailedDeliveries
 from .producer_state import OutOfOrderAction, PartitionSequence, ProducerState
+from .settings import UNDELIVERED_BYTES
 
 __all__ = ["PartitionQueue", "RecordAccumulator", "SendPlan"]
 
@@ -60,12 +61,6 @@ _MAY_BE_STORED: Final = frozenset(
         ),
     )
 )
-
-#: The initial limit of failed deliveries that are stored for the next flush. Beyond the limit,
-#: deliveries that a caller has awaited are dropped. The limit is small, because each delivery may
-#: have a large record. After a drop the limit is twice the number of remaining deliveries, so that
-#: drops are rare.
-_MIN_UNRETRIEVED_LIMIT: Final = 16
 
 _NEVER: Final = float("inf")
 _LONG_AGO: Final = float("-inf")
@@ -208,7 +203,7 @@ class RecordAccumulator:
     """Queues batches by partition.
 
     `buffered` counts the bytes of incomplete batches, `failed_batches` the batches that failed for
-    good.
+    good. `failed_deliveries` are the failures that the next `flush` raises.
     """
 
     def __init__(
@@ -219,6 +214,7 @@ class RecordAccumulator:
         linger_ms: int,
         max_in_flight: int,
         idempotent: bool,
+        undelivered_bytes: int = UNDELIVERED_BYTES,
         monotonic: Callable[[], float],
         new_future: Callable[[], asyncio.Future[KprotoError | None]],
         observer: Observer | None = None,
@@ -231,10 +227,9 @@ class RecordAccumulator:
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.active_queues: dict[TopicPartition, PartitionQueue] = {}
         self.incomplete: set[asyncio.Future[KprotoError | None]] = set()
-        self.unretrieved: list[Delivery] = []
+        self.failed_deliveries = FailedDeliveries(undelivered_bytes)
         self.buffered = 0
         self.failed_batches = 0
-        self._unretrieved_limit = _MIN_UNRETRIEVED_LIMIT
         #: The number of moves of a topic's keyless records to the next partition (KIP-480).
         self.sticky_moves: dict[str, int] = {}
         self._linger_s = linger_ms / 1000
@@ -562,26 +557,11 @@ class RecordAccumulator:
         self.buffered -= batch.content.size_in_bytes
         self._observer.settled(batch, error)
         if error is not None:
-            self._store_unretrieved(batch.deliveries)
+            self.failed_deliveries.add(batch)
         elif not batch.deliveries:
             batch.forget_records()
         batch.data = None
         batch.deliveries = []
-
-    def _store_unretrieved(self, failed: list[Delivery]) -> None:
-        """Stores failed deliveries for the next flush; drops retrieved ones if there are many."""
-        self.unretrieved += failed
-        if len(self.unretrieved) > self._unretrieved_limit:
-            self.unretrieved = [
-                delivery for delivery in self.unretrieved if not delivery.is_retrieved
-            ]
-            self._unretrieved_limit = max(_MIN_UNRETRIEVED_LIMIT, 2 * len(self.unretrieved))
-
-    def unretrieved_failures(self) -> list[DeliveryError]:
-        """Returns the failures of deliveries that no caller has awaited, each once."""
-        unretrieved, self.unretrieved = self.unretrieved, []
-        failures = (delivery.failure() for delivery in unretrieved if not delivery.is_retrieved)
-        return [failure for failure in failures if failure is not None]
 
     @property
     def incomplete_records(self) -> int:

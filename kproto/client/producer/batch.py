@@ -132,6 +132,11 @@ class ProducerBatch:
         """The number of records of the batch."""
         return self.content.count
 
+    def compact(self) -> None:
+        """Reduces the memory of the records: keeps their encoded bytes only, in one piece."""
+        self.content.compact()
+        self._decoded_records = []
+
     def forget_records(self) -> None:
         """Drops the records except for their timestamps, which the acks need."""
         self.content.forget()
@@ -304,6 +309,13 @@ class Delivery:
             return None
         return DeliveryError(batch.topic, batch.partition, [self.record], cause)
 
+    def failed_count(self) -> int:
+        """Returns the number of records of the delivery that failed.
+
+        Call it only once the delivery is `done`.
+        """
+        return int(self._batch.failure(self._position) is not None)
+
     def __repr__(self) -> str:
         state = "done" if self.done else "in flight"
         return f"<delivery to {self._batch.topic}[{self._batch.partition}], {state}>"
@@ -327,6 +339,13 @@ class BatchDelivery(Delivery):
         Call it only once the delivery is `done`.
         """
         return list(self._batch.failures())
+
+    def failed_count(self) -> int:
+        """Returns the number of records of the batch that failed.
+
+        Call it only once the delivery is `done`.
+        """
+        return len(self.failed())
 
     def failure(self) -> DeliveryError | None:
         """Returns the error of the failed records; None if all records were acked.

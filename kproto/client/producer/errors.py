@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
@@ -18,7 +19,10 @@ class DeliveryError(KprotoError):
     A record that was appended to a batch has its partition and its timestamp, so that it can be
     sent again as it is. `topic`, `partition` (-1 if none was chosen) and `cause` are those of the
     first record. After a timeout or a lost connection it is unknown whether the broker has stored
-    the records. An error whose `cause` is an AuthenticationError is an AuthenticationError too.
+    the records. `dropped` has the number of further records by topic that failed, and that the
+    producer has dropped, because no caller had awaited their deliveries, and all of them exceeded
+    `undelivered_bytes`. An error whose `cause` is an AuthenticationError is an AuthenticationError
+    too.
     """
 
     def __new__(
@@ -28,6 +32,7 @@ class DeliveryError(KprotoError):
         records: Sequence[ProducerRecord],
         cause: KprotoError,
         by_topic: Mapping[str, Sequence[ProducerRecord]] | None = None,
+        dropped: Mapping[str, int] | None = None,
     ) -> Self:
         """Returns the error; it is also an AuthenticationError if the cause is one."""
         made: type[DeliveryError] = cls
@@ -42,23 +47,34 @@ class DeliveryError(KprotoError):
         records: Sequence[ProducerRecord],
         cause: KprotoError,
         by_topic: Mapping[str, Sequence[ProducerRecord]] | None = None,
+        dropped: Mapping[str, int] | None = None,
     ) -> None:
         self.topic = topic
         self.partition = partition
         self.records = list(records)
         self.cause = cause
         self.by_topic = {
-            name: list(its) for name, its in (by_topic or {topic: self.records}).items()
+            name: list(its)
+            for name, its in ({topic: self.records} if by_topic is None else by_topic).items()
         }
+        self.dropped = dict(dropped or {})
         target = topic if partition < 0 else f"{topic}[{partition}]"
         if len(self.by_topic) > 1:
             target = ", ".join(sorted(self.by_topic))
         what = f"{len(self.records)} records for {target} were not acknowledged"
-        super().__init__(f"{what if self.records else target}: {cause}")
+        text = f"{what if self.records else target}: {cause}"
+        if self.dropped:
+            text += (
+                f"; besides, {sum(self.dropped.values())} failed records for "
+                f"{', '.join(sorted(self.dropped))} were dropped, because no caller had awaited "
+                "their deliveries (undelivered_bytes)"
+            )
+        super().__init__(text)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles all arguments, because the text alone does not rebuild the exception."""
-        arguments = (self.topic, self.partition, self.records, self.cause, self.by_topic)
+        first = (self.topic, self.partition, self.records, self.cause)
+        arguments = (*first, self.by_topic, self.dropped)
         return DeliveryError, arguments, vars(self)
 
     @classmethod
@@ -68,11 +84,14 @@ class DeliveryError(KprotoError):
         if not each:
             return None
         by_topic: dict[str, list[ProducerRecord]] = {}
+        dropped: Counter[str] = Counter()
         for failure in each:
             for topic, records in failure.by_topic.items():
                 by_topic.setdefault(topic, []).extend(records)
+            dropped.update(failure.dropped)
         records = [record for failure in each for record in failure.records]
-        return cls(each[0].topic, each[0].partition, records, each[0].cause, by_topic)
+        first = each[0]
+        return cls(first.topic, first.partition, records, first.cause, by_topic, dropped)
 
 
 class UnauthenticatedDeliveryError(DeliveryError, AuthenticationError):

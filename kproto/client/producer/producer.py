@@ -71,6 +71,7 @@ class Producer:
             linger_ms=settings.linger_ms,
             max_in_flight=settings.max_in_flight,
             idempotent=idempotent,
+            undelivered_bytes=settings.undelivered_bytes,
             monotonic=view.clock.monotonic,
             new_future=lambda: asyncio.get_running_loop().create_future(),
             observer=view.observer,
@@ -221,7 +222,7 @@ class Producer:
 
     def _unretrieved(self) -> DeliveryError | None:
         """Returns the failures of deliveries that no caller has awaited, as one error, or None."""
-        return DeliveryError.joined(self._accumulator.unretrieved_failures())
+        return self._accumulator.failed_deliveries.take()
 
     def _raise_unretrieved(self) -> None:
         failure = self._unretrieved()

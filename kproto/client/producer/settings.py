@@ -9,14 +9,23 @@ from ...records import codec_for_name
 from ...wire.checks import check_least
 from ...wire.errors import ConfigurationError
 
-__all__ = ["REMEMBERED_BATCHES", "CompressionName", "ProducerSettings"]
+__all__ = ["REMEMBERED_BATCHES", "UNDELIVERED_BYTES", "CompressionName", "ProducerSettings"]
 
 CompressionName: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
 #: The number of batches that a broker remembers of a producer, to detect duplicates (KIP-98).
 REMEMBERED_BATCHES: Final = 5
 
-_LEAST: Final = {"batch_bytes": 1, "buffer_bytes": 1, "linger_ms": 0, "max_in_flight": 1}
+#: The default of `undelivered_bytes`.
+UNDELIVERED_BYTES: Final = 33_554_432
+
+_LEAST: Final = {
+    "batch_bytes": 1,
+    "buffer_bytes": 1,
+    "undelivered_bytes": 0,
+    "linger_ms": 0,
+    "max_in_flight": 1,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,11 @@ class ProducerSettings:
     #: While more bytes of records than this wait for their acks, further calls wait
     #: (buffer.memory).
     buffer_bytes: int = 33_554_432
+    #: The memory for failed records of `enqueue` and `send_batch` whose deliveries no caller has
+    #: awaited, until `flush` or `close` raises them. Beyond it the oldest are dropped: a warning
+    #: and `DeliveryError.dropped` report how many. The default is that of `buffer_bytes`: the
+    #: failures of an outage then need no more memory than the records that wait for their acks.
+    undelivered_bytes: int = UNDELIVERED_BYTES
     #: How long a batch that is not full waits for more records (linger.ms).
     linger_ms: int = 0
     #: The most requests in flight to one broker (max.in.flight.requests.per.connection): at most 5

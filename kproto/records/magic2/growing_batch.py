@@ -155,8 +155,7 @@ class GrowingBatch:
         not installed.
         """
         codec = codec_for_name(compression)
-        payload = b"".join(self.parts)
-        self.parts[:] = (payload,)  # a retry need not join the parts again
+        payload = self.compact()  # a retry need not join the parts again
         count = self.count
         return batch_header.pack_batch(
             codec.compress(payload, codec.default_level),
@@ -169,6 +168,12 @@ class GrowingBatch:
             base_sequence,
             count,
         )
+
+    def compact(self) -> bytes:
+        """Joins `parts` to one part, which needs less memory; returns it."""
+        payload = b"".join(self.parts)
+        self.parts[:] = (payload,)
+        return payload
 
     @property
     def max_timestamp(self) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kproto.client.producer.accumulator import RecordAccumulator
-from kproto.client.producer.batch import Delivery, ProducerBatch
+from kproto.client.producer.batch import ProducerBatch
 from kproto.client.producer.producer_state import (
     LAST_EPOCH,
     LAST_SEQUENCE,
@@ -397,34 +397,6 @@ def test_unsendable_batches_fail_at_once_or_wait(make: Make) -> None:
     assert accumulated.producer_state.identity == (7, 0), (
         "nothing was sent, so that the sequence stays valid"
     )
-
-
-def test_unretrieved_failures_are_kept(make: Make) -> None:
-    accumulated = make(batch_bytes=10_000)
-    batch, first = accumulated.add("t", 0, None, b"1", (), 0)
-    _, second = accumulated.add("t", 0, None, b"2", (), 0)
-    batch.deliveries = [Delivery(batch, first), Delivery(batch, second)]
-    batch.deliveries[0].is_retrieved = True
-    accumulated.on_queue_failure(
-        accumulated.queues["t", 0], error("TOPIC_AUTHORIZATION_FAILED"), 0.0
-    )
-    (failure,) = accumulated.unretrieved_failures()
-    assert [record.value for record in failure.records] == [b"2"]
-    assert accumulated.unretrieved_failures() == []
-
-
-@pytest.mark.slow
-def test_retrieved_failures_are_not_kept(make: Make) -> None:
-    accumulated = make(batch_bytes=100)
-    for at in range(5_000):
-        (batch,) = add(accumulated, 1)
-        batch.deliveries = [Delivery(batch, 0)]
-        batch.deliveries[0].is_retrieved = at % 100 != 0
-        accumulated.on_queue_failure(
-            accumulated.queues["t", 0], error("TOPIC_AUTHORIZATION_FAILED"), 0.0
-        )
-        assert len(accumulated.unretrieved) <= 1_000
-    assert len(accumulated.unretrieved_failures()) == 50
 
 
 # --- Acknowledgements ---

@@ -166,4 +166,4 @@ async def test_large_retrieved_failures_are_released() -> None:
                 delivery = await producer.enqueue("t", bytes(10_000))
                 with pytest.raises(DeliveryError):
                     await delivery
-                assert len(producer._accumulator.unretrieved) <= 17
+                assert len(producer._accumulator.failed_deliveries) <= 17
