@@ -425,6 +425,7 @@ class Client:
         fetch_min_bytes: int = 1,
         fetch_max_bytes: int = 52_428_800,
         queued_max_bytes: int = 67_108_864,
+        max_poll_records: int = 500,
         **kafka_names: Unpack[ConsumerNames],
     ) -> Consumer: ...
 
@@ -441,6 +442,7 @@ class Client:
         fetch_min_bytes: int = 1,
         fetch_max_bytes: int = 52_428_800,
         queued_max_bytes: int = 67_108_864,
+        max_poll_records: int = 500,
         instance_id: str | None = None,
         auto_commit: bool = True,
         auto_commit_interval_ms: int = 5_000,
@@ -471,6 +473,7 @@ class Client:
         fetch_min_bytes: int | None = None,
         fetch_max_bytes: int | None = None,
         queued_max_bytes: int | None = None,
+        max_poll_records: int | None = None,
         instance_id: str | None = None,
         auto_commit: bool | None = None,
         auto_commit_interval_ms: int | None = None,
@@ -497,7 +500,7 @@ class Client:
         than `fetch_min_bytes`. A response has at most `max_partition_fetch_bytes` of each partition
         and `fetch_max_bytes` in all, except for a larger first batch. `queued_max_bytes` bounds the
         memory for fetched records, whatever the number of partitions, and with `GroupConsumer.run`
-        also that for queued ones.
+        also that for queued ones. A call of `poll` returns at most `max_poll_records`.
 
         With `group` the consumer shares the topics with the other members of that group, or reads
         manually assigned partitions, and commits offsets. Then `start` applies to partitions
@@ -521,6 +524,7 @@ class Client:
             "fetch_min_bytes": fetch_min_bytes,
             "fetch_max_bytes": fetch_max_bytes,
             "queued_max_bytes": queued_max_bytes,
+            "max_poll_records": max_poll_records,
         }
         group_arguments = {
             "instance_id": instance_id,

@@ -170,6 +170,7 @@ ROWS: Final = (
         kilobytes(1, 2_097_151),
         "in KB, for all partitions of a consumer together",
     ),
+    PropertyMapping("consumer", "max_poll_records", ("max.poll.records",), whole(1)),
     PropertyMapping(
         "consumer",
         "read_committed",

@@ -108,6 +108,7 @@ def _of_group(part: str) -> Iterator[Setting]:
             "fetch_min_bytes",
             "fetch_max_bytes",
             "queued_max_bytes",
+            "max_poll_records",
         }
     )
     return _of_arguments(_overload("str"), part, shared, _comments(GroupSettings))

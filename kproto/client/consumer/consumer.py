@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from ...tasks import start_task
 from ...wire.errors import ConfigurationError
@@ -22,9 +23,11 @@ from ..fetch.subscription_state import SubscriptionOptions, SubscriptionState
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
 from .poll_status import PollStatus
-from .record_stream import RecordStream
+from .record_stream import PollTimeoutError, RecordStream
 
 __all__ = ["Consumer", "Start"]
+
+_NEVER: Final = float("inf")
 
 
 class Consumer(RecordStream):
@@ -35,7 +38,8 @@ class Consumer(RecordStream):
     decode less, and are faster still. Iterations are endless; with `stop_at_end` they end at the
     ends that the partitions had at the start. After a `break`, another iteration of any kind
     continues after the last returned item. An `anext` that is cancelled, as by `asyncio.wait_for`,
-    loses no record and does not end the iteration.
+    loses no record and does not end the iteration. `poll` returns records by partition within a
+    timeout.
 
     After a lost connection or a retriable error code, requests are retried for `api_timeout_ms`;
     then the last error is raised. Raises BrokerResponseError for other error codes. Raises
@@ -99,8 +103,11 @@ class Consumer(RecordStream):
         self._subscriptions.log_ends.clear()
         await self._stop()
 
-    async def _prepare_poll(self) -> None:
-        """Looks up partitions and positions; after a cancelled poll the look-up continues."""
+    async def _prepare_poll(self, ends_at: float = _NEVER) -> None:
+        """Looks up partitions and positions; after a cancelled poll the look-up continues.
+
+        Raises PollTimeoutError if the look-up has not ended at `ends_at`.
+        """
         if self._status.is_closed:
             raise ConfigurationError("the consumer is closed; create another one")
         while not (self._subscriptions.partitions or self._status.is_closed):
@@ -109,11 +116,29 @@ class Consumer(RecordStream):
                 self._start_positions_task.add_done_callback(retrieve_exception)
             task = self._start_positions_task
             if not task.done():
-                await asyncio.wait([task])
+                await self._wait_for(task, ends_at)
             self._start_positions_task = None
             if not task.cancelled():
                 task.result()
                 return
+
+    async def _wait_for(self, task: asyncio.Task[None], ends_at: float) -> None:
+        """Waits until `task` is done; raises PollTimeoutError at `ends_at`; the task continues."""
+        if ends_at == _NEVER:
+            await asyncio.wait([task])
+            return
+        clock = self._view.clock
+        with suppress(TimeoutError):
+            async with clock.timeout(max(0.0, ends_at - clock.monotonic())):
+                await asyncio.wait([task])
+        if not task.done():
+            raise PollTimeoutError
+
+    @property
+    def at_end(self) -> bool:
+        """True if `stop_at_end` is set, and all records before the ends were returned."""
+        has_started = bool(self._subscriptions.partitions)
+        return has_started and self._buffer.is_empty and self._is_finished()
 
     def _is_finished(self) -> bool:
         return all(state.is_at_end for state in self._subscriptions.partitions.values())

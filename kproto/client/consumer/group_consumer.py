@@ -12,7 +12,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
+from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, overload
 
 from ...records import Record
 from ...tasks import start_task
@@ -55,7 +55,7 @@ from .offset_acks import OffsetAckSink
 from .poll_status import PollStatus
 from .rebalance_listener import RebalanceCallbacks, RebalanceListenerInvoker
 from .record_processing import ForwardProducerFactory, RecordProcessing, check_run_topics
-from .record_stream import RecordStream
+from .record_stream import PollTimeoutError, RecordStream
 from .user_offsets import ReturnedRecords, checked_tp, explicit_commit
 
 __all__ = ["GroupConsumer", "MemberFactory"]
@@ -64,6 +64,8 @@ D = TypeVar("D")
 T = TypeVar("T")
 
 logger = logging.getLogger("kproto.client")
+
+_NEVER: Final = float("inf")
 
 #: Creates the member of a group from its settings and the listener of its assignment.
 MemberFactory: TypeAlias = Callable[
@@ -79,8 +81,9 @@ class GroupConsumer(RecordStream):
     joins the group, and `close`, or `aclose` of the iteration, closes the consumer. If the
     iteration is garbage-collected, the consumer is closed in the background.
 
-    A record, a list or a batch counts as processed when the caller polls again, or when the block
-    ends without an exception. `auto_commit`, or a call of `commit`, commits processed offsets.
+    A record, a list, a batch or the records of a `poll` count as processed when the caller polls
+    again, or when the block ends without an exception. `auto_commit`, or a call of `commit`,
+    commits processed offsets.
 
     The consumer calls `on_assigned`, `on_revoked` and `on_lost` when its assignment changes. Polls
     raise the exceptions of these callbacks, the errors of `Consumer`, and errors of the member.
@@ -309,15 +312,17 @@ class GroupConsumer(RecordStream):
 
     # Polling
 
-    async def _poll(self, poller: object, take: Callable[[], T | None]) -> T | None:
+    async def _poll(
+        self, poller: object, take: Callable[[], T | None], ends_at: float = _NEVER
+    ) -> T | None:
         pool = self._processing.pool
         if pool is not None and poller is not pool:
             raise ConfigurationError("run() polls this consumer; iterate over another one")
-        fetched = await super()._poll(poller, take)
+        fetched = await super()._poll(poller, take, ends_at)
         self._subscriptions.poll.on_records_returned(self._view.clock.monotonic())
         return fetched
 
-    async def _prepare_poll(self) -> None:
+    async def _prepare_poll(self, ends_at: float = _NEVER) -> None:
         self._check_may_poll("poll records of")
         if not self._has_started:
             await self._start_at_first_poll()
@@ -328,12 +333,18 @@ class GroupConsumer(RecordStream):
         if self._processing.pool is None:
             self._subscribe_retry_topics(frozenset())
         await self._yielder.yield_after_blocking(took_s)
-        await self._effects.until_in_session()
+        await self._until_in_session(ends_at)
 
-    async def _fetch_once(self) -> None:
-        await super()._fetch_once()
+    async def _fetch_once(self, ends_at: float = _NEVER) -> None:
+        await super()._fetch_once(ends_at)
         # The machine may have been suspended since the records arrived.
-        await self._effects.until_in_session()
+        await self._until_in_session(ends_at)
+
+    async def _until_in_session(self, ends_at: float) -> None:
+        """Waits while the session may have expired; raises PollTimeoutError after `ends_at`."""
+        await self._effects.until_in_session(ends_at)
+        if self._effects.is_out_of_session:
+            raise PollTimeoutError
 
     def _is_finished(self) -> bool:
         failure = self._status.fatal_error
@@ -578,12 +589,12 @@ class GroupConsumer(RecordStream):
         """Commits the offsets of all processed records, or the given `offsets`.
 
         `offsets` maps partitions to the offset of the next record to be read, or is a record, list
-        or batch that an iteration returned. The records that were returned last are not processed
-        yet: pass them to commit them, too. `metadata` is stored with each offset. A commit waits
-        for earlier ones, and is retried for `api_timeout_ms` after retriable errors. Raises
-        CommitFailedError if this member may not commit the partitions now, BrokerResponseError if
-        the broker refuses the commit, RequestTimeoutError, and ConfigurationError for invalid
-        offsets.
+        or batch that an iteration returned, or the result of `poll`. The records that were returned
+        last are not processed yet: pass them to commit them, too. `metadata` is stored with each
+        offset. A commit waits for earlier ones, and is retried for `api_timeout_ms` after retriable
+        errors. Raises CommitFailedError if this member may not commit the partitions now,
+        BrokerResponseError if the broker refuses the commit, RequestTimeoutError, and
+        ConfigurationError for invalid offsets.
         """
         self._view.loop_guard.check()
         self._check_started("commit by")

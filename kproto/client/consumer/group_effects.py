@@ -27,6 +27,8 @@ _POSITION_LOOKUP: Final = "start positions"
 #: `until_in_session` sleeps for this many seconds between two checks, so that the member can run.
 _SESSION_CHECK_S: Final = 0.001
 
+_NEVER: Final = float("inf")
+
 
 class GroupEffectHandler:
     """Starts look-ups and connections, wakes the poll and auto-commit, and calls the `member`.
@@ -116,13 +118,16 @@ class GroupEffectHandler:
         has_ended = now >= self.member.assignment_valid_until
         return bool(self._subscriptions.partitions) and has_ended
 
-    async def until_in_session(self) -> None:
+    async def until_in_session(self, ends_at: float = _NEVER) -> None:
         """Waits until a heartbeat has extended the session, or the partitions are lost.
 
-        Also returns once the consumer is closed or has failed.
+        Also returns once the consumer is closed or has failed, and at `ends_at`, in seconds of the
+        clock; but it waits at least once, so that the member can run.
         """
         while self.is_out_of_session:
             await self._view.clock.sleep(_SESSION_CHECK_S)
+            if self._view.clock.monotonic() >= ends_at:
+                return
 
     def start_position_lookup(self) -> None:
         """Starts to look up all missing positions, unless a look-up is running.

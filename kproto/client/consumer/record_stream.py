@@ -1,8 +1,9 @@
 """`RecordStream`: the poll loop of a consumer, and the iterations over it.
 
 A poll that receives records sends the next fetches before it returns the records, so that fetches
-are in flight while the caller processes them. A cancelled `anext` loses no record and does not end
-the iteration. So iterations are no async generators, which a cancellation would end.
+are in flight while the caller processes them. A cancelled `anext` or `poll` loses no record, and a
+cancelled `anext` does not end the iteration. So iterations are no async generators, which a
+cancellation would end.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any, Final, Protocol, Self, TypeVar
 
 from ...records import Record
+from ...wire.checks import check_whole_number
 from ...wire.errors import (
     BrokerConnectionError,
     ConfigurationError,
@@ -35,6 +38,7 @@ from ..metadata.cluster_view import ClusterView
 from .poll_status import PollStatus
 
 __all__ = [
+    "PollTimeoutError",
     "RawBatchIteration",
     "RecordIteration",
     "RecordListIteration",
@@ -45,6 +49,10 @@ __all__ = [
 T = TypeVar("T")
 
 _NEVER: Final = float("inf")
+
+
+class PollTimeoutError(Exception):
+    """Ends a poll that has a timeout and found no record; `RecordStream.poll` handles it."""
 
 
 class _PollSource(Protocol):
@@ -155,6 +163,7 @@ class RecordStream(ABC):
     ) -> None:
         self._view = view
         self._max_wait_ms = options.max_wait_ms
+        self._max_poll_records = options.max_poll_records
         self._owner = owner
         self._subscriptions = subscriptions
         self._buffer = subscriptions.poll.buffer
@@ -187,8 +196,11 @@ class RecordStream(ABC):
         await self.close()
 
     @abstractmethod
-    async def _prepare_poll(self) -> None:
-        """Prepares a poll: looks up partitions and positions, or joins the group."""
+    async def _prepare_poll(self, ends_at: float = _NEVER) -> None:
+        """Prepares a poll: looks up partitions and positions, or joins the group.
+
+        Raises PollTimeoutError if the poll must wait after `ends_at`, in seconds of the clock.
+        """
 
     @abstractmethod
     def _is_finished(self) -> bool:
@@ -227,11 +239,41 @@ class RecordStream(ABC):
 
     # Polling
 
-    async def _poll(self, poller: object, take: Callable[[], T | None]) -> T | None:
+    async def poll(
+        self, timeout_ms: int, max_records: int | None = None
+    ) -> dict[TopicPartition, list[Record]]:
+        """Returns buffered records in lists by partition; waits up to `timeout_ms` for the first.
+
+        As `KafkaConsumer.poll` of Java's client, it returns as soon as records are buffered, and
+        returns at most `max_records`, by default `max_poll_records`. The dict is empty if no record
+        arrives within `timeout_ms`, if the consumer is closed meanwhile, and at the end with
+        `stop_at_end`. With 0, the call starts the fetches that are due, and returns what is
+        buffered. The records count as processed when the caller polls again, as those of an
+        iteration; a call that returns no record is a poll, too. A cancelled call loses no record.
+
+        The first poll of a group consumer without a block looks up manually assigned partitions,
+        also after `timeout_ms`. Raises the errors of an iteration, and ConfigurationError for an
+        invalid argument. An error of one partition loses no record of another.
+        """
+        check_whole_number("timeout_ms", timeout_ms, 0)
+        most = self._max_poll_records
+        if max_records is not None:
+            check_whole_number("max_records", max_records, 1)
+            most = max_records
+        ends_at = self._view.clock.monotonic() + timeout_ms / 1000
+        try:
+            take = partial(self._buffer.take_polled, most)
+            return await self._poll(object(), take, ends_at) or {}
+        except PollTimeoutError:
+            return {}
+
+    async def _poll(
+        self, poller: object, take: Callable[[], T | None], ends_at: float = _NEVER
+    ) -> T | None:
         """Waits until the function `take` returns an item of the buffer, and returns it.
 
         Returns None at the end. `poller` is the iteration that polls. A cancelled call loses no
-        record.
+        record. Raises PollTimeoutError if there is no item at `ends_at`, in seconds of the clock.
         """
         self._view.loop_guard.check()
         if self._status.is_polling:
@@ -244,9 +286,11 @@ class RecordStream(ABC):
         self._poller = poller
         self._status.is_polling = True
         try:
-            fetched = await self._poll_until_available(take)
+            fetched = await self._poll_until_available(take, ends_at)
             if fetched is None:
                 await self._stop()
+        except PollTimeoutError:
+            raise  # the fetches in flight continue
         except RequestTimeoutError as timeout:
             await self._stop()
             # RequestTimeoutError is a TimeoutError: callers of `asyncio.wait_for` would take it for
@@ -284,12 +328,13 @@ class RecordStream(ABC):
     def _cancel_fetches(self) -> list[asyncio.Task[Any]]:
         return [task for task in self._in_flight.cancel() if not task.done()]
 
-    async def _poll_until_available(self, take: Callable[[], T | None]) -> T | None:
+    async def _poll_until_available(self, take: Callable[[], T | None], ends_at: float) -> T | None:
         """Waits until `take` returns an item of the buffer; returns the item, or None at the end.
 
-        If the call is cancelled, the fetches in flight continue.
+        If the call is cancelled, or raises PollTimeoutError at `ends_at`, the fetches in flight
+        continue.
         """
-        await self._prepare_poll()
+        await self._prepare_poll(ends_at)
         self._loop = asyncio.get_running_loop()
         now = self._view.clock.monotonic()
         if now >= self._yielder.next_at:
@@ -298,6 +343,7 @@ class RecordStream(ABC):
             )
             if has_yielded and self._status.is_closed:
                 return None
+        is_last = False
         while True:
             fetched = self._take_or_rewind(take)
             if fetched is not None:
@@ -308,7 +354,11 @@ class RecordStream(ABC):
                 raise fault
             if self._status.is_closed or self._is_finished():
                 return None
-            await self._fetch_once()
+            if is_last:
+                raise PollTimeoutError
+            # Even a poll with the timeout 0 starts fetches, and processes completed ones.
+            is_last = self._view.clock.monotonic() >= ends_at
+            await self._fetch_once(ends_at)
 
     def _is_error_deferred(self) -> bool:
         """Returns True while the pending error waits for fetches in flight.
@@ -337,14 +387,18 @@ class RecordStream(ABC):
 
     # Fetching
 
-    async def _fetch_once(self) -> None:
-        """Starts due fetches, waits until one completes or is due, and buffers responses."""
+    async def _fetch_once(self, ends_at: float = _NEVER) -> None:
+        """Starts due fetches, waits until one completes or is due, and buffers responses.
+
+        Waits until `ends_at` at most, in seconds of the clock.
+        """
         # A fault must be raised before further fetches start.
         due_at = (
             self._fetcher.start_due()
             if self._status.pending_error is None
             else self._status.raise_by
         )
+        due_at = min(due_at, ends_at)
         await self._in_flight.first(None if due_at == _NEVER else self._view.sleep_until(due_at))
         if self._status.is_closed:
             return

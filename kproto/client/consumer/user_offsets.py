@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ...records import Record
 from ...wire.checks import check_whole_number
@@ -18,8 +18,10 @@ from ..metadata.cluster import TopicPartition, format_partitions
 
 __all__ = ["ReturnedRecords", "checked_offsets", "checked_tp", "explicit_commit", "next_offsets_of"]
 
-#: The items that iterations yield.
-ReturnedRecords: TypeAlias = Record | FetchedRecords | FetchedValues | FetchedBatch
+#: The items that iterations yield, and the records that `poll` returns.
+ReturnedRecords: TypeAlias = (
+    Record | FetchedRecords | FetchedValues | FetchedBatch | Mapping[TopicPartition, list[Record]]
+)
 
 
 def checked_tp(tp: object) -> TopicPartition:
@@ -40,7 +42,7 @@ def checked_offsets(offsets: Mapping[TopicPartition, int]) -> dict[TopicPartitio
 
 
 def next_offsets_of(offsets: object) -> dict[TopicPartition, int]:
-    """Returns the offsets to commit: a mapping's, or the offset after a record, list or batch.
+    """Returns the offsets to commit: a mapping's, or those after a record, list, batch or poll.
 
     Raises ConfigurationError for other objects, invalid partitions and offsets, and an empty list.
     """
@@ -55,13 +57,25 @@ def next_offsets_of(offsets: object) -> dict[TopicPartition, int]:
             return {(offsets.topic, offsets.partition): offsets.next_offset}
         case FetchedBatch():
             return {(offsets.topic, offsets.partition): offsets.batch.next_offset}
+        case Mapping() if _is_polled(offsets):
+            return {
+                checked_tp(tp): records[-1].offset + 1 for tp, records in offsets.items() if records
+            }
         case Mapping():
             return checked_offsets(offsets)
         case _:
             raise ConfigurationError(
                 f"{offsets!r:.80} is neither a mapping from partitions to offsets nor a record, a "
-                "list or a batch of this consumer"
+                "list, a batch or the result of a poll of this consumer"
             )
+
+
+def _is_polled(offsets: Mapping[Any, Any]) -> bool:
+    """Returns True if a mapping has lists of records, as those that `poll` returns."""
+    return bool(offsets) and all(
+        isinstance(each, list) and all(isinstance(one, Record) for one in each[-1:])
+        for each in offsets.values()
+    )
 
 
 def explicit_commit(
@@ -111,7 +125,8 @@ def commits_of(
         for tp, state in states.items()
         if not state.may_commit(offsets[tp], subscriptions.poll.position_of(state))
     ]
-    if stale and not isinstance(offsets_or_records, Mapping):
+    is_mapping = isinstance(offsets_or_records, Mapping) and not _is_polled(offsets_or_records)
+    if stale and not is_mapping:
         raise CommitFailedError(
             f"{format_partitions(stale)}: the partition was revoked and assigned again, or its "
             "topic was recreated, since the record was returned; the group may have committed "

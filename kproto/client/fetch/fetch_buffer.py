@@ -1,21 +1,22 @@
 """`FetchBuffer`: completed fetches that wait to be polled, and the records that were polled last.
 
-The caller processes the records of one poll until its next poll: these records are the range in
-flight. If the caller iterates by record, the range has one record. It is computed only on demand,
-from the number of records that are left in the current list. So a record costs a group consumer
-hardly more than a plain consumer. Plain data: no connection and no event loop.
+The caller processes the records of one poll until its next poll: these records are in flight, one
+range of each partition. If the caller iterates by record, the range has one record. It is computed
+only on demand, from the number of records that are left in the current list. So a record costs a
+group consumer hardly more than a plain consumer. Plain data: no connection and no event loop.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice
 from operator import length_hint
 from typing import TypeAlias, TypeVar
 
 from ...records import Record
+from ...wire.errors import CorruptBatchError, MissingCodecError
 from ..metadata.cluster import TopicPartition
 from .completed_fetch import (
     CompletedFetch,
@@ -41,9 +42,9 @@ class FetchBuffer:
 
     `remaining` iterates over the rest of that list. With a `batch_size`, `remaining` stops after
     `batch_size.size` records, and `take_record` continues it. `take_records`, `take_values` and
-    `take_batch` return the next list or batch, None if no record is ready. All of these methods
-    except `take_batch` raise the errors of `CompletedFetch`; after an error, `ready[0]` is the
-    fetch that raised it.
+    `take_batch` return the next list or batch, and `take_polled` the lists of several partitions;
+    None if no record is ready. All of these methods except `take_batch` raise the errors of
+    `CompletedFetch`; after an error, `ready[0]` is the fetch that raised it.
 
     Paused partitions keep `max_decompressed_bytes` of batches that were returned in part; other
     batches are decompressed again after the pause.
@@ -85,9 +86,9 @@ class FetchBuffer:
         self._current: FetchedRecords | None = None
         self._source: CompletedFetch | None = None
         self._source_batches: list[UnreadBatch] = []
-        # The partition and the first offset of the last list, and its range in flight.
+        # The partition and the first offset of the last list.
         self._last_taken: tuple[TopicPartitionState, int] | None = None
-        self._in_flight: InFlightRange | None = None
+        self._in_flight: dict[TopicPartitionState, InFlightRange] = {}
         self._by_record: TopicPartitionState | None = None  # its list is iterated by record
         self._polls = 0
 
@@ -127,18 +128,19 @@ class FetchBuffer:
                 if left < 0:
                     fetch.drop_decompressed()
 
-    # The range in flight
+    # The records in flight
 
     def on_poll(self) -> None:
-        """Clears the range in flight: the caller polls again, so it has processed these records."""
-        self._in_flight = self._by_record = None
+        """Clears the records in flight: the caller polls again, so it has processed them."""
+        self._in_flight = {}
+        self._by_record = None
         self._polls += 1
 
     @property
-    def in_flight(self) -> InFlightRange | None:
-        """The range of the records that were returned last: of a list, a batch or one record.
+    def in_flight(self) -> Mapping[TopicPartitionState, InFlightRange]:
+        """The ranges of the records that were returned last: of lists, a batch or one record.
 
-        None after `on_poll`, until records are returned.
+        Empty after `on_poll`, until records are returned.
         """
         state = self._by_record
         if state is None:
@@ -146,17 +148,18 @@ class FetchBuffer:
         assert self._current is not None, "a record of it is in flight"
         records = self._current.records
         offset = records[len(records) - length_hint(self._unreturned) - 1].offset
-        return InFlightRange(state, offset, offset + 1)
+        return {state: InFlightRange(state, offset, offset + 1)}
 
-    def _set_in_flight(self, in_flight: InFlightRange | None) -> None:
-        self._in_flight = in_flight
+    def _set_in_flight(self, in_flight: Mapping[TopicPartitionState, InFlightRange]) -> None:
+        self._in_flight = dict(in_flight)
         self._by_record = None
 
     @property
     def poll_marker(self) -> PollMarker:
         """A value that differs after each poll and each record."""
-        in_flight = self.in_flight
-        return self._polls, -1 if in_flight is None else in_flight.offset
+        for in_flight in self.in_flight.values():
+            return self._polls, in_flight.offset
+        return self._polls, -1
 
     @property
     def last_taken(self) -> TopicPartitionState:
@@ -164,8 +167,16 @@ class FetchBuffer:
 
         Use it only after a list or batch was taken.
         """
+        return self._taken()[0]
+
+    def _taken(self) -> tuple[TopicPartitionState, int]:
         assert self._last_taken is not None, "a list was taken"
-        return self._last_taken[0]
+        return self._last_taken
+
+    @property
+    def is_empty(self) -> bool:
+        """True if all records were returned that are not of paused partitions."""
+        return not self.ready and not length_hint(self._unreturned)
 
     # Positions
 
@@ -174,10 +185,8 @@ class FetchBuffer:
 
         `state` must have a position.
         """
-        in_flight = self.in_flight
-        if in_flight is not None and in_flight.state is state:
-            return in_flight.offset
-        return self.position_of(state)
+        in_flight = self.in_flight.get(state)
+        return self.position_of(state) if in_flight is None else in_flight.offset
 
     def position_of(self, state: TopicPartitionState) -> int:
         """Returns the offset of the next record to be polled; `state` must have a position."""
@@ -217,8 +226,7 @@ class FetchBuffer:
 
     def iterate(self, fetched: FetchedRecords) -> Record:
         """Starts to iterate by record over `fetched`, the last taken list; returns the first."""
-        assert self._in_flight is not None, "the list was taken"
-        self._by_record = self._in_flight.state
+        self._by_record = self.last_taken
         self._current = fetched
         self._unreturned = iter(fetched.records)
         first = next(self._unreturned)
@@ -254,6 +262,46 @@ class FetchBuffer:
         return self._mark_returned(
             fetched, 0 if fetched is None else fetched.records[-1].offset + 1
         )
+
+    def take_polled(self, most: int) -> dict[TopicPartition, list[Record]] | None:
+        """Returns up to `most` buffered records, in lists by partition; None if none is ready.
+
+        If a batch cannot be decoded after other records, returns these records; the next call
+        raises the error.
+        """
+        found: dict[TopicPartition, list[Record]] = {}
+        in_flight: dict[TopicPartitionState, InFlightRange] = {}
+        while most > 0:
+            try:
+                fetched = self.take_records()
+            except (CorruptBatchError, MissingCodecError):
+                if not found:
+                    raise
+                break
+            if fetched is None:
+                break
+            records = fetched.records
+            if len(records) > most:
+                self._keep_after(fetched, most)
+                records = records[:most]
+            most -= len(records)
+            state, begins = self._taken()
+            first = in_flight.get(state)
+            begins = begins if first is None else first.offset
+            in_flight[state] = InFlightRange(state, begins, records[-1].offset + 1)
+            found.setdefault(state.tp, []).extend(records)
+        if not found:
+            return None
+        self._set_in_flight(in_flight)
+        return found
+
+    def _keep_after(self, fetched: FetchedRecords, count: int) -> None:
+        """Keeps the records of the last taken list after the first `count` for the next `take`."""
+        self._current = fetched
+        self._unreturned = iter(fetched.records)
+        for _ in islice(self._unreturned, count):
+            pass
+        self.remaining = iter(())  # an iteration polls first
 
     def take_values(self) -> FetchedValues | None:
         """Returns the remaining values of the list that is iterated, or the next list of values."""
@@ -297,8 +345,9 @@ class FetchBuffer:
     def _mark_returned(self, fetched: T | None, next_offset: int) -> T | None:
         """Sets the range in flight unless `fetched` is None; returns `fetched`."""
         if fetched is not None:
-            assert self._last_taken is not None, "it was taken"
-            self._set_in_flight(InFlightRange(*self._last_taken, next_offset))
+            state, offset = self._taken()
+            self._in_flight = {state: InFlightRange(state, offset, next_offset)}
+            self._by_record = None
         return fetched
 
     def _take_first(

@@ -35,7 +35,7 @@ class ResetPolicy(Enum):
 
 
 class FetchOptions(NamedTuple):
-    """The settings of fetch requests, and of the memory for fetched records. Sizes are in bytes."""
+    """The settings of fetch requests, fetched records and polls. Sizes are in bytes."""
 
     #: The most bytes of one partition in a response; a larger first batch is sent whole.
     max_partition_fetch_bytes: int = FETCH_BYTES
@@ -51,10 +51,13 @@ class FetchOptions(NamedTuple):
     #: The most bytes of fetches in flight, fetched batches and, with `run`, queued records: one
     #: limit for all partitions of a consumer. librdkafka has the same default.
     queued_max_bytes: int = 67_108_864
+    #: The most records that a call of `poll` returns (max.poll.records, with Java's default).
+    max_poll_records: int = 500
 
     def check(self) -> None:
         """Raises ConfigurationError if a number is out of range for a fetch request."""
         check_whole_number("queued_max_bytes", self.queued_max_bytes, 1)
+        check_whole_number("max_poll_records", self.max_poll_records, 1)
         for name in ("max_partition_fetch_bytes", "fetch_max_bytes"):
             check_whole_number(name, getattr(self, name), 1, _MAX_VALUE)
         for name in ("max_wait_ms", "fetch_min_bytes"):

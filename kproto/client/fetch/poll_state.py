@@ -148,12 +148,12 @@ class PollState:
         return not self.buffer.ready and (self.processor is None or self.processor.accepts_records)
 
     @property
-    def in_flight(self) -> InFlightRange | None:
-        """The polled records that are not processed yet.
+    def in_flight(self) -> list[InFlightRange]:
+        """The polled records that are not processed yet, one range of each partition.
 
-        None if there is none, or if `run` processes the records (`processor`).
+        Empty if there is none, or if `run` processes the records (`processor`).
         """
-        return None if self.processor is not None else self.buffer.in_flight
+        return [] if self.processor is not None else [*self.buffer.in_flight.values()]
 
     def has_in_flight(self, states: Mapping[TopicPartition, TopicPartitionState]) -> bool:
         """Returns True if records of `states` are in flight, also after a seek.
@@ -164,13 +164,15 @@ class PollState:
         if self.processor is not None:
             epochs = {state.assignment_epoch for state in states.values()}
             return self.processor.is_in_flight(epochs)
-        in_flight = self.buffer.in_flight
-        if in_flight is None:
-            return False
-        its = states.get(in_flight.state.tp)
-        if its is None or its.assignment_epoch != in_flight.state.assignment_epoch:
-            return False
-        return its.user_committed < in_flight.next_offset
+        for in_flight in self.buffer.in_flight.values():
+            its = states.get(in_flight.state.tp)
+            if (
+                its is not None
+                and its.assignment_epoch == in_flight.state.assignment_epoch
+                and its.user_committed < in_flight.next_offset
+            ):
+                return True
+        return False
 
     def last_poll_at(self, now: float, *, is_polling: bool) -> float:
         """Returns the time of the last poll, in seconds; `now` while a poll waits for records.

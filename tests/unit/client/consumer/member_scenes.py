@@ -187,6 +187,19 @@ async def batches(scene: Scene) -> Awaitable[object]:
 
 
 @row
+async def polling_within_a_timeout(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+
+    async def read() -> None:
+        for _ in range(3):
+            scene.mark_processed()
+            for (_, partition), records in (await scene.consumer.poll(1_000, 3)).items():
+                scene.deliver(partition, *(record.offset for record in records))
+
+    return read()
+
+
+@row
 async def values(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     iteration = scene.consumer.values()

@@ -208,6 +208,18 @@ async def polling_before_the_assignment(scene: Scene) -> Awaitable[object]:
     return read()
 
 
+@row("GroupConsumer.poll")
+async def polling_within_a_timeout(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+
+    async def read() -> None:
+        for _ in range(3):
+            for (_, partition), records in (await scene.consumer.poll(100, 4)).items():
+                scene.found += [(partition, record.offset) for record in records]
+
+    return read()
+
+
 @row("GroupConsumer.run")
 async def handling_in_order(scene: Scene) -> Awaitable[object]:
     await scene.enter()

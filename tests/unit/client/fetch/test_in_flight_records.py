@@ -54,7 +54,7 @@ class Comparison:
             TopicPartitionState(("t", at), SETTINGS, position=0) for at in range(PARTITIONS)
         ]
         self.models = [Model() for _ in range(PARTITIONS)]
-        self.in_flight: tuple[int, int, int] | None = None  # partition, first offset, next offset
+        self.in_flight: dict[int, tuple[int, int]] = {}  # first and next offset by partition
         self.paused: set[int] = set()
         self.now = 0.0
 
@@ -78,9 +78,14 @@ class Comparison:
 
     def take(self, at: int, offsets: list[int], begins: int) -> None:
         """Removes the returned offsets from the model; the range in flight starts at `begins`."""
+        self.in_flight = {}
+        self.take_more(at, offsets, begins)
+
+    def take_more(self, at: int, offsets: list[int], begins: int) -> None:
+        """Works as `take`, but adds the range to those in flight."""
         model = self.models[at]
         assert begins == model.next
-        self.in_flight = (at, begins, offsets[-1] + 1)
+        self.in_flight[at] = (begins, offsets[-1] + 1)
         while offsets:
             first = model.waiting[0]
             if first[0] in offsets:
@@ -95,7 +100,7 @@ class Comparison:
             self.returned(record)
             return
         self.poll.on_poll(self.now)
-        self.in_flight = None
+        self.in_flight = {}
         fetched = self.buffer.take_records()
         if fetched is not None:
             self.returned(self.buffer.iterate(fetched))
@@ -106,7 +111,7 @@ class Comparison:
 
     def records(self) -> None:
         self.poll.on_poll(self.now)
-        self.in_flight = None
+        self.in_flight = {}
         fetched = self.buffer.take_records()
         if fetched is not None:
             offsets = [record.offset for record in fetched.records]
@@ -114,15 +119,26 @@ class Comparison:
 
     def values(self) -> None:
         self.poll.on_poll(self.now)
-        self.in_flight = None
+        self.in_flight = {}
         fetched = self.buffer.take_values()
         if fetched is not None:
             offsets = [int(value or b"") for value in fetched.values]
             self.take(fetched.partition, offsets, offsets[0])
 
+    def polled(self, most: int) -> None:
+        self.poll.on_poll(self.now)
+        self.in_flight = {}
+        found = self.buffer.take_polled(most) or {}
+        assert sum(map(len, found.values())) <= most
+        for (_, partition), records in found.items():
+            offsets = [record.offset for record in records]
+            self.take_more(partition, offsets, offsets[0])
+        if sum(map(len, found.values())) < most:
+            assert self.buffer.is_empty
+
     def batch(self) -> None:
         self.poll.on_poll(self.now)
-        self.in_flight = None
+        self.in_flight = {}
         fetched = self.buffer.take_batch()
         if fetched is not None:
             begins = self.models[fetched.partition].next
@@ -151,16 +167,13 @@ class Comparison:
         self.buffer.put_back_remaining()
 
     def check(self) -> None:
-        expected = (
-            None
-            if self.in_flight is None
-            else InFlightRange(self.states[self.in_flight[0]], *self.in_flight[1:])
-        )
+        expected = [
+            InFlightRange(self.states[at], *offsets) for at, offsets in self.in_flight.items()
+        ]
         assert self.poll.in_flight == expected
         for at, (state, model) in enumerate(zip(self.states, self.models, strict=True)):
             assert self.poll.position_of(state) == model.next
-            in_flight = self.in_flight is not None and self.in_flight[0] == at
-            done = self.in_flight[1] if self.in_flight is not None and in_flight else model.next
+            done = self.in_flight[at][0] if at in self.in_flight else model.next
             assert self.poll.processed_offset(state) == done
             assert self.poll.positions.get(("t", at), state.position) == model.next
         if self.paused == set(range(PARTITIONS)):
@@ -173,6 +186,7 @@ steps = st.one_of(
     st.tuples(st.sampled_from(["drop", "pause", "resume"]), partitions),
     st.tuples(st.just("wait"), st.sampled_from([0.0001, 0.02, 1.0])),
     st.tuples(st.sampled_from(["record", "records", "values", "batch", "put_back"])),
+    st.tuples(st.just("polled"), st.integers(1, 9)),
 )
 
 
@@ -195,7 +209,7 @@ def test_last_record_of_a_list_is_in_flight_until_the_next_poll() -> None:
     comparison.record()
     comparison.record()
     state = comparison.states[0]
-    assert comparison.poll.in_flight == InFlightRange(state, 1, 2)
+    assert comparison.poll.in_flight == [InFlightRange(state, 1, 2)]
     assert comparison.poll.processed_offset(state) == 1
     comparison.poll.on_poll(0.0)
     assert comparison.poll.processed_offset(state) == 3  # after the offset without a record
