@@ -109,6 +109,7 @@ class TopicConfig:
     `configs` are the configs to set; `overrides` has them afterwards. The attributes are:
 
     max_message_bytes            maximum size of a batch
+    timestamp_before_max_ms      how far in the past a producer's timestamp may be
     timestamp_after_max_ms       how far in the future a producer's timestamp may be
     log_append_time              whether the broker sets the timestamps of records
     min_insync_replicas          minimum size of the ISR for acks=-1
@@ -140,6 +141,7 @@ class TopicConfig:
             _check_kind(name, value)
             self.overrides[name] = value
         self.max_message_bytes = self._number("max.message.bytes")
+        self.timestamp_before_max_ms = self._number("message.timestamp.before.max.ms")
         self.timestamp_after_max_ms = self._number("message.timestamp.after.max.ms")
         self.log_append_time = self._one_of("message.timestamp.type", _TIMESTAMP_TYPES) == (
             "LogAppendTime"

@@ -39,7 +39,7 @@ from tests.support.raw_connection import ClosedByBrokerError, RawConnection
 
 from .talk import PATIENCE_S, Talk, error
 
-__all__ = ["CONVERSATIONS", "Said"]
+__all__ = ["CONVERSATIONS", "NAMED_TWICE", "Said"]
 
 Said: TypeAlias = Iterator[tuple[object, object]]
 
@@ -489,6 +489,34 @@ def listing(talk: Talk) -> Said:
             yield (version, "epoch 0"), ask(version, -1, leader_epoch=0)
             yield (version, "epoch 1"), ask(version, -1, leader_epoch=1)
         yield (version, "debugging"), ask(version, -1, replica_id=-2)
+        for what, named in NAMED_TWICE.items():
+            topics = [_listed(topic or name, partitions) for topic, partitions in named]
+            answer = talk.ask(ListOffsetsRequest(topics=topics), version)
+            responses = sorted(
+                (topic.name.partition("-")[0], found.partition_index, error(found.error_code))
+                for topic in answer.topics
+                for found in topic.partitions
+            )
+            yield (version, what), (responses, len(answer.topics))
+
+
+#: Topics of a request that names a topic or partition more than once; "" is an existing topic.
+NAMED_TWICE: dict[str, list[tuple[str, tuple[int, ...]]]] = {
+    "twice": [("", (0, 0))],
+    "three times": [("", (0, 1, 0, 0))],
+    "in two entries": [("", (0,)), ("", (1, 0))],
+    "topic in two entries": [("", (0,)), ("", (1,))],
+    "unknown twice": [("nope", (0, 0)), ("", (1, 1))],
+    "unknown partition twice": [("", (9, 9, 0))],
+}
+
+
+def _listed(name: str, partitions: Iterable[int]) -> ListOffsetsTopic:
+    wanted = [
+        ListOffsetsPartition(partition_index=index, timestamp=-1, max_num_offsets=1)
+        for index in partitions
+    ]
+    return ListOffsetsTopic(name=name, partitions=wanted)
 
 
 def naming_software(talk: Talk) -> Said:

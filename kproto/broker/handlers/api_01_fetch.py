@@ -119,6 +119,8 @@ class FetchOperation:
         self.fetch_context = fetch_context
         self.topics: list[tuple[CachedPartition, Topic]] = []
         self.refused: list[PartitionRead] = []
+        #: How many bytes of records Kafka would have returned for the latest read.
+        self.readable = 0
         for cached in fetch_context.partitions:
             try:
                 self.topics.append((cached, self._find(cached)))
@@ -151,26 +153,28 @@ class FetchOperation:
 
     def read(self) -> list[PartitionRead]:
         """Reads all partitions in `topics`, within the size limits of request, broker and quota."""
-        most = min(self.request.max_bytes, self.context.settings.fetch_max_bytes)
         limit = FetchLimit(
-            limit_fetch_bytes(self.context, most),
-            at_least_one=self.version >= _FIRST_VERSION_OF_WHOLE_BATCHES,
+            self._max_bytes(), at_least_one=self.version >= _FIRST_VERSION_OF_WHOLE_BATCHES
         )
-        return [self._read(cached, topic, limit) for cached, topic in self.topics]
+        read = [self._read(cached, topic, limit) for cached, topic in self.topics]
+        self.readable = limit.readable
+        return read
+
+    def _max_bytes(self) -> int:
+        """Returns the size limit of the response, by request, broker and quota."""
+        most = min(self.request.max_bytes, self.context.settings.fetch_max_bytes)
+        return limit_fetch_bytes(self.context, most)
 
     def is_enough(self, read: list[PartitionRead]) -> bool:
         """Returns True if the response can be sent before `max_wait_ms`.
 
         It can if no partition can be read, if a result is urgent, or if there are `min_bytes` of
-        records, or as many as the quota allows.
+        records. As in Kafka, a `min_bytes` above the size limit of the response counts as that
+        limit, but the limit of a partition (`partition_max_bytes`) does not end the wait.
         """
-        if not read:
+        if not read or any(part.is_urgent for part in read):
             return True
-        # A `min_bytes` above the quota would never be reached.
-        min_bytes = limit_fetch_bytes(self.context, self.request.min_bytes)
-        if any(part.is_urgent for part in read):
-            return True
-        return sum(part.log_slice.size for part in read) >= min_bytes
+        return self.readable >= min(self.request.min_bytes, self._max_bytes())
 
     def _read(self, cached: CachedPartition, topic: Topic, limit: FetchLimit) -> PartitionRead:
         requested, part = cached.requested, PartitionRead(cached, topic)

@@ -65,42 +65,46 @@ _FIRST_VERSION: Final = {
 def list_offsets(
     context: Context, request: ListOffsetsRequest, version: int
 ) -> ListOffsetsResponse:
-    """Returns the offset of each partition for the requested timestamp."""
+    """Returns the offset of each partition for the requested timestamp.
+
+    As in Kafka 4, a partition that the request names more than once gets one INVALID_REQUEST, and
+    all partitions of a topic are in one element of the response. v0, which Kafka 4 lacks, has a
+    response for each partition of the request, as in Kafka 3.9.
+    """
     times = Counter(
         (topic.name, requested.partition_index)
         for topic in request.topics
         for requested in topic.partitions
     )
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    _partition(
-                        context,
-                        topic.name,
-                        requested,
-                        version,
-                        request.replica_id,
-                        times[topic.name, requested.partition_index],
-                    )
-                    for requested in topic.partitions
-                ],
+    seen: set[tuple[str, int]] = set()
+    answered: list[ListOffsetsTopicResponse] = []
+    by_name: dict[str, ListOffsetsTopicResponse] = {}
+    for topic in request.topics:
+        response = by_name.get(topic.name)
+        if response is None or version == 0:
+            response = by_name[topic.name] = ListOffsetsTopicResponse(name=topic.name)
+            answered.append(response)
+        for requested in topic.partitions:
+            tp = topic.name, requested.partition_index
+            if tp in seen and version > 0:
+                continue
+            seen.add(tp)
+            response.partitions.append(
+                _partition(context, *tp, requested, version, request.replica_id, times[tp])
             )
-            for topic in request.topics
-        ]
-    )
+    return ListOffsetsResponse(topics=answered)
 
 
 def _partition(
     context: Context,
     topic: str,
+    index: int,
     requested: ListOffsetsPartition,
     version: int,
     replica_id: int,
     times: int,
 ) -> ListOffsetsPartitionResponse:
-    index, timestamp = requested.partition_index, requested.timestamp
+    timestamp = requested.timestamp
     response = ListOffsetsPartitionResponse(partition_index=index)
     try:
         check(context, Operation.DESCRIBE, ResourceType.TOPIC, topic)

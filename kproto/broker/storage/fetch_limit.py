@@ -14,20 +14,29 @@ class FetchLimit:
 
     `remaining` is how many bytes of records may still be read. With `at_least_one`, the first batch
     of the response is read even if it is larger (KIP-74).
+
+    `readable` is how many bytes Kafka would return, which cuts the last batch of a partition at the
+    limit. Here it is omitted, so the response may be shorter; whether there are enough bytes for
+    the response must not depend on that.
     """
 
     def __init__(self, max_bytes: int, *, at_least_one: bool) -> None:
+        self.max_bytes = max_bytes
         self.remaining = max_bytes
+        self.readable = 0
         self.at_least_one = at_least_one
 
     def read(self, log: PartitionLog, offset: int, max_bytes: int) -> LogSlice:
         """Reads batches from `offset` on: at most `max_bytes`, and at most `remaining` bytes.
 
         Only the first batch of the response may be larger, with `at_least_one`. Subtracts the size
-        of the batches from `remaining`. Raises OFFSET_OUT_OF_RANGE if `offset` is outside of the
+        of the batches from `remaining`, and adds the bytes that Kafka would return to `readable`.
+        Raises OFFSET_OUT_OF_RANGE if `offset` is outside of the
         log.
         """
         found = log.read(offset, min(max_bytes, self.remaining), at_least_one=self.at_least_one)
+        cut = min(log.size_from(offset), max_bytes, self.max_bytes - self.readable)
+        self.readable += max(found.size, cut)
         if found.size:
             self.remaining = max(0, self.remaining - found.size)
             self.at_least_one = False

@@ -129,6 +129,10 @@ class PartitionLog(Watchable, ABC):
         """
 
     @abstractmethod
+    def size_from(self, offset: int) -> int:
+        """Returns the bytes of the batch that contains `offset` and of all later batches."""
+
+    @abstractmethod
     def offset_for_time(self, timestamp: int) -> TimestampedOffset | None:
         """Returns the offset of the first record whose timestamp is at least `timestamp` (ms).
 

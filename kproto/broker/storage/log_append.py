@@ -1,11 +1,14 @@
 """Validates and appends the records of a Produce.
 
 The checks and errors are those of Kafka's ProduceRequest, UnifiedLog and LogValidator, but most
-checks use only the batch header. Records are decoded only
+checks use only the batch header. Kafka also compares the header with the records: it refuses a
+wrong record count, and corrects a wrong largest timestamp. Records are decoded only
 
 - to convert a message set to a batch, as Kafka does up to 3.9;
 - to check that records of a compacted topic have keys;
-- to compress the batch again, if the topic's compression.type is another codec.
+- to compress the batch again, if the topic's compression.type is another codec;
+- to check timestamps, if the first or the largest timestamp of the header is out of bounds, or the
+  largest is before the first.
 """
 
 from __future__ import annotations
@@ -23,9 +26,16 @@ from ...records import (
     read_batches,
 )
 from ...records.log_format import COMPRESSION_CODEC_MASK, MAGIC_OFFSET
+from ...records.magic2.batch_header import HEADER_BYTES, MIN_RECORD_BYTES
 from ...wire.errors import BrokerResponseError, CorruptBatchError, MissingCodecError
 from ..api_error import api_error
 from ..topic_configs import TopicConfig
+from .header_correction import (
+    has_valid_checksum,
+    with_attributes_of_kafka,
+    with_max_timestamp,
+    with_producer_of,
+)
 from .partition import Partition
 
 __all__ = ["InvalidRecordsError", "LogAppendInfo", "append_records"]
@@ -86,12 +96,14 @@ def append_records(
             batch = sent
         else:
             batch = _single_batch(records, version)
-        _check_batch(batch, config, version, now_ms)
+        _check_batch(batch, config, version)
+        batch = _with_checked_timestamps(batch, config, now_ms)
         if config.requires_keys:
             _check_keys(batch)
         if config.compression not in (None, batch.compression):
             batch = _recompressed(batch, config)
             _check_size(batch, config)
+        batch = with_attributes_of_kafka(batch, stamp_time=config.log_append_time)
     except MissingCodecError as error:
         raise api_error("UNSUPPORTED_COMPRESSION_TYPE", str(error)) from None
     except CorruptBatchError as error:
@@ -141,7 +153,7 @@ def _convert_message_set(records: bytes, config: TopicConfig) -> RecordBatch | N
         _check_size(batch, config)
         if batch.magic < _MAGIC_OF_BATCHES and batch.attributes & COMPRESSION_CODEC_MASK == _ZSTD:
             raise api_error("INVALID_RECORD", "a message set cannot hold zstd")
-        batch.check()
+        _check_header(batch)
         found.append(batch)
     if not found:
         return None
@@ -194,16 +206,14 @@ def _check_keys(batch: RecordBatch) -> None:
 def _recompressed(batch: RecordBatch, config: TopicConfig) -> RecordBatch:
     """Returns a batch with the same records, compressed with the topic's codec."""
     assert config.compression is not None
-    return RecordBatch(
+    recompressed = RecordBatch(
         encode_batch(
             [(r.key, r.value, r.headers, r.timestamp) for r in _messages([batch])],
             compression=config.compression,
             compression_level=config.compression_level,
-            producer_id=batch.producer_id,
-            producer_epoch=batch.producer_epoch,
-            base_sequence=batch.base_sequence,
         )
     )
+    return with_producer_of(recompressed, batch)
 
 
 def _check_size(batch: RecordBatch, config: TopicConfig) -> None:
@@ -217,22 +227,49 @@ def _check_size(batch: RecordBatch, config: TopicConfig) -> None:
 
 def _check_timestamp_type(batch: RecordBatch, config: TopicConfig) -> None:
     if config.log_append_time and batch.timestamp_type == LOG_APPEND_TIME:
-        raise api_error("INVALID_TIMESTAMP", "producers may not set the log append time")
+        reason = "producers may not set the log append time"
+        raise InvalidRecordsError(
+            code_of("INVALID_TIMESTAMP"),
+            "INVALID_TIMESTAMP",
+            reason,
+            record_errors=dict.fromkeys(range(batch.record_count), reason),
+        )
 
 
-def _check_batch(batch: RecordBatch, config: TopicConfig, version: int, now_ms: int) -> None:
+def _check_header(batch: RecordBatch) -> None:
+    """Raises CorruptBatchError for a wrong checksum or codec, INVALID_RECORD for negative counts.
+
+    The checks of `RecordBatch.check`, with Kafka's error codes.
+    """
+    try:
+        batch.check()
+    except CorruptBatchError as error:
+        is_negative = batch.magic == _MAGIC_OF_BATCHES and (
+            batch.record_count < 0 or batch.last_offset_delta < 0
+        )
+        if is_negative and has_valid_checksum(batch):
+            raise api_error("INVALID_RECORD", str(error)) from None
+        raise
+
+
+def _check_batch(batch: RecordBatch, config: TopicConfig, version: int) -> None:
     """Raises BrokerResponseError or CorruptBatchError for an invalid header, size or checksum."""
     if batch.base_offset != 0:
         raise api_error("INVALID_RECORD", f"the base offset is {batch.base_offset}; it must be 0")
     _check_size(batch, config)
-    batch.check()
+    _check_header(batch)
     if batch.compression == "zstd" and version < _FIRST_VERSION_OF_ZSTD:
         raise api_error("UNSUPPORTED_COMPRESSION_TYPE", f"Produce v{version} cannot carry zstd")
-    if batch.record_count < 1 or batch.record_count != batch.last_offset_delta + 1:
+    count = batch.record_count
+    if count < 1 or count != batch.last_offset_delta + 1:
         raise api_error(
             "INVALID_RECORD",
-            f"the batch has {batch.record_count} records, and offsets for "
-            f"{batch.last_offset_delta + 1}",
+            f"the batch has {count} records, and offsets for {batch.last_offset_delta + 1}",
+        )
+    most = (batch.size_in_bytes - HEADER_BYTES) // MIN_RECORD_BYTES
+    if batch.compression == "none" and count > most:
+        raise api_error(
+            "INVALID_RECORD", f"the batch has {count} records, and bytes for at most {most}"
         )
     if batch.is_control:
         raise api_error("INVALID_RECORD", "clients may not write control records")
@@ -241,16 +278,35 @@ def _check_batch(batch: RecordBatch, config: TopicConfig, version: int, now_ms: 
     if batch.is_transactional:
         raise api_error("INVALID_TXN_STATE", "this broker has no transaction coordinator")
     _check_timestamp_type(batch, config)
+
+
+def _with_checked_timestamps(batch: RecordBatch, config: TopicConfig, now_ms: int) -> RecordBatch:
+    """Returns the batch with the largest timestamp of its records, as far as it can be checked.
+
+    Reads the records only if the header is suspect. Raises INVALID_TIMESTAMP if the timestamp of a
+    record is out of the bounds of the topic.
+    """
+    if config.log_append_time:
+        return batch  # the append sets the timestamp of all records
+    earliest = now_ms - config.timestamp_before_max_ms
     latest = now_ms + config.timestamp_after_max_ms
-    if not config.log_append_time and batch.max_timestamp > latest:
+    first, largest = batch.base_timestamp, batch.max_timestamp
+    if first <= largest <= latest and (
+        earliest <= first != NO_TIMESTAMP or first == largest == NO_TIMESTAMP
+    ):
+        return batch
+    times = [record.timestamp for record in _messages([batch])]
+    reasons = {
+        number: f"the timestamp is {timestamp} ms; the topic accepts {earliest} to {latest}"
+        for number, timestamp in enumerate(times)
+        if timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest
+    }
+    if reasons:
         raise InvalidRecordsError(
             code_of("INVALID_TIMESTAMP"),
             "INVALID_TIMESTAMP",
-            f"the largest timestamp is {batch.max_timestamp} ms, and the topic accepts none after "
-            f"{latest} (message.timestamp.after.max.ms)",
-            record_errors={
-                number: f"the timestamp is {record.timestamp} ms, which is after {latest}"
-                for number, record in enumerate(_messages([batch]))
-                if record.timestamp > latest
-            },
+            f"the timestamps are {min(times)} to {max(times)} ms, and the topic accepts {earliest} "
+            f"to {latest} (message.timestamp.before.max.ms, message.timestamp.after.max.ms)",
+            record_errors=reasons,
         )
+    return with_max_timestamp(batch, max(times))

@@ -94,6 +94,10 @@ class MemoryLog(PartitionLog):
             return LogSlice([], 0)
         return LogSlice(self._batches[first:stop], self._end_of(stop) - start)
 
+    def size_from(self, offset: int) -> int:
+        first = max(self._first, bisect_left(self._last_offsets, offset))
+        return self._end_of(len(self._batches)) - self._end_of(first)
+
     def offset_for_time(self, timestamp: int) -> TimestampedOffset | None:
         first = max(self._first, bisect_left(self._max_timestamps, timestamp))
         for batch in islice(self._batches, first, None):

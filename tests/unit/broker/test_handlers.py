@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from kproto.broker import BrokerSettings
 from kproto.broker.cluster_state import ClusterState
 from kproto.broker.context import Context, Principal
@@ -56,11 +58,18 @@ def produce_request(partition: int = 0) -> ProduceRequest:
     return ProduceRequest(acks=-1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
 
 
-def fetch_request(partition: int = 0, *, min_bytes: int = 1) -> FetchRequest:
-    wanted = FetchPartition(partition=partition, partition_max_bytes=1 << 20)
+def fetch_request(
+    partition: int = 0,
+    *,
+    min_bytes: int = 1,
+    max_bytes: int = 1 << 20,
+    partition_max_bytes: int = 1 << 20,
+) -> FetchRequest:
+    wanted = FetchPartition(partition=partition, partition_max_bytes=partition_max_bytes)
     return FetchRequest(
         max_wait_ms=500,
         min_bytes=min_bytes,
+        max_bytes=max_bytes,
         topics=[FetchTopic(topic="t", partitions=[wanted])],
     )
 
@@ -94,6 +103,37 @@ def test_fetch_at_max_wait_returns_available_records() -> None:
     assert fetched(wait.try_complete(True)).records
 
 
+@pytest.mark.parametrize("max_bytes", [0, 1, 100, 200, 201])
+def test_fetch_is_answered_at_once_if_no_byte_fits_into_the_response(max_bytes: int) -> None:
+    """As in Kafka, `min_bytes` counts as at most `max_bytes`, also if a batch is omitted."""
+    where = context()
+    for _ in range(3):
+        decided(where, produce_request(), 9)
+    total = where.cluster.topics.named("t").partitions[0].log.size_in_bytes
+    assert total > 201
+    decision = decided(where, fetch_request(min_bytes=10_000, max_bytes=max_bytes), 12)
+    found = len(fetched(decision).records or b"")
+    assert 0 < found < total
+
+
+def test_fetch_with_a_small_broker_limit_is_answered_at_once() -> None:
+    where = context(settings=BrokerSettings(fetch_max_bytes=100))
+    for _ in range(3):
+        decided(where, produce_request(), 9)
+    assert fetched(decided(where, fetch_request(min_bytes=10_000), 12)).records
+
+
+def test_fetch_with_a_small_partition_limit_waits() -> None:
+    """As in Kafka: other partitions could still have records."""
+    where = context()
+    for _ in range(3):
+        decided(where, produce_request(), 9)
+    request = fetch_request(min_bytes=10_000, partition_max_bytes=100)
+    wait = decided(where, request, 12)
+    assert isinstance(wait, DelayedResponse)
+    assert fetched(wait.try_complete(True)).records
+
+
 def test_records_are_dated_by_the_clock() -> None:
     where = context()
     settings = {"message.timestamp.type": "LogAppendTime"}
@@ -123,6 +163,29 @@ def test_only_the_leader_answers_for_a_partition() -> None:
         ]
         verdicts.append([error_code(code).name for code in codes])
     assert verdicts == [["NOT_LEADER_OR_FOLLOWER"] * 3, ["NONE"] * 3]
+
+
+def test_partition_that_list_offsets_names_twice_is_answered_once() -> None:
+    where = context(nodes=(1, 2))
+    one, two = (ListOffsetsPartition(partition_index=it, timestamp=-1) for it in (0, 1))
+    request = ListOffsetsRequest(
+        topics=[
+            ListOffsetsTopic(name="t", partitions=[one, two]),
+            ListOffsetsTopic(name="u", partitions=[one, one]),
+            ListOffsetsTopic(name="t", partitions=[one, one]),
+        ]
+    )
+    listed = decided(where, request, 5)
+    assert isinstance(listed, ListOffsetsResponse)
+    assert [
+        (topic.name, part.partition_index, error_code(part.error_code).name)
+        for topic in listed.topics
+        for part in topic.partitions
+    ] == [
+        ("t", 0, "INVALID_REQUEST"),
+        ("t", 1, "NOT_LEADER_OR_FOLLOWER"),
+        ("u", 0, "INVALID_REQUEST"),
+    ]
 
 
 def test_metadata_has_several_nodes() -> None:

@@ -39,3 +39,25 @@ def test_empty_reads_and_errors_use_no_limit() -> None:
     with pytest.raises(BrokerResponseError, match="OFFSET_OUT_OF_RANGE"):
         limit.read(log_of(0), 5, 1000)
     assert limit.read(log_of(1), 0, 0).size == SIZE
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "partition_max_bytes", "readable"),
+    [
+        (SIZE + 5, 1000, [SIZE + 5, SIZE + 5]),
+        (1000, SIZE + 5, [SIZE + 5, 2 * SIZE + 10]),
+        (5 * SIZE, 1000, [3 * SIZE, 5 * SIZE]),
+        (1, 1000, [SIZE, SIZE]),
+        (0, 1000, [SIZE, SIZE]),
+        (1000, 1000, [3 * SIZE, 6 * SIZE]),
+    ],
+)
+def test_readable_bytes_are_those_of_kafka_which_cuts_the_last_batch(
+    max_bytes: int, partition_max_bytes: int, readable: list[int]
+) -> None:
+    limit = FetchLimit(max_bytes, at_least_one=True)
+    found = []
+    for _ in readable:
+        limit.read(log_of(3), 0, partition_max_bytes)
+        found.append(limit.readable)
+    assert found == readable

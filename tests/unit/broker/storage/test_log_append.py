@@ -8,10 +8,10 @@ from __future__ import annotations
 import pytest
 
 from kproto import BrokerResponseError
-from kproto.broker.storage.log_append import LogAppendInfo, append_records
+from kproto.broker.storage.log_append import InvalidRecordsError, LogAppendInfo, append_records
 from kproto.broker.storage.partition import Partition
 from kproto.broker.topic_configs import TopicConfig
-from kproto.records import encode_batch
+from kproto.records import CREATE_TIME, RecordBatch, encode_batch
 from tests.support.batches import TIMESTAMP, batch_bytes, patched
 from tests.support.message_sets import message, message_set, wrapped
 
@@ -50,6 +50,16 @@ REFUSED = {
     "no records": (patched(GOOD, 57, b"\0\0\0\0"), "INVALID_RECORD"),
     "a wrong count": (patched(GOOD, 57, b"\0\0\0\x03"), "INVALID_RECORD"),
     "a wrong last offset": (patched(GOOD, 23, b"\0\0\0\x05"), "INVALID_RECORD"),
+    "a negative last offset": (patched(GOOD, 23, b"\xff" * 4), "INVALID_RECORD"),
+    "a negative count": (patched(GOOD, 57, b"\xff" * 4), "INVALID_RECORD"),
+    "a negative count and a wrong checksum": (
+        GOOD[:57] + b"\xff" * 4 + GOOD[61:],
+        "CORRUPT_MESSAGE",
+    ),
+    "more records than bytes": (
+        patched(patched(GOOD, 57, b"\0\0\x10\0"), 23, b"\0\0\x0f\xff"),
+        "INVALID_RECORD",
+    ),
     "an unknown codec": (patched(GOOD, 21, b"\0\x07"), "CORRUPT_MESSAGE"),
     "the future": (batch_bytes(timestamp=NOW + HOUR_MS + 1), "INVALID_TIMESTAMP"),
     "a transaction": (
@@ -83,6 +93,74 @@ def test_rejected_batches_change_nothing() -> None:
 )
 def test_valid_batches_are_appended(records: bytes) -> None:
     assert append(records) == (0, -1, 0)
+
+
+def stored(records: bytes, **configs: str) -> RecordBatch:
+    """Returns the batch that the log has after the append of `records`."""
+    partition = Partition(0)
+    settings = {name.replace("_", "."): value for name, value in configs.items()}
+    append_records(partition, TopicConfig(settings, LARGEST), records, 9, NOW)
+    (batch,) = partition.log
+    batch.check()
+    return batch
+
+
+@pytest.mark.parametrize("wrong", [-2, -1, 0, TIMESTAMP - 1, NOW + 2 * HOUR_MS, 2**63 - 1])
+def test_wrong_largest_timestamp_is_corrected(wrong: int) -> None:
+    """As in Kafka, the timestamps of the records count, not that of the header."""
+    batch = stored(patched(GOOD, 35, wrong.to_bytes(8, signed=True)))
+    assert batch.max_timestamp == TIMESTAMP + 1
+    assert [record.timestamp for record in batch.records()] == [TIMESTAMP, TIMESTAMP + 1]
+
+
+def test_log_append_time_of_a_producer_is_stored_as_create_time() -> None:
+    assert stored(patched(GOOD, 21, b"\0\x08")).timestamp_type == CREATE_TIME
+    batch = stored(patched(GOOD, 21, b"\0\x88"))
+    assert batch.attributes == 0x80  # an unused bit stays
+
+
+def test_log_append_time_of_the_topic_clears_unused_attributes() -> None:
+    batch = stored(patched(GOOD, 21, b"\x7f\x80"), message_timestamp_type="LogAppendTime")
+    assert (batch.attributes, batch.max_timestamp) == (8, NOW)
+
+
+def test_producer_fields_below_their_range_are_recompressed_unchanged() -> None:
+    sent = patched(GOOD, 43, (-2).to_bytes(8, signed=True) + b"\0\7" + b"\xff\xff\xff\xfe")
+    batch = stored(sent, compression_type="gzip")
+    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (-2, 7, -2)
+    assert [record.value for record in batch.records()] == [b"v", b"v"]
+
+
+BOUNDED = {"message.timestamp.before.max.ms": "60000", "message.timestamp.after.max.ms": "120000"}
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "guilty"),
+    [
+        (-60_000, 60_000, set()),
+        (-60_001, 1, {0}),
+        (-90_000, 60_000, {0}),
+        (0, 60_001, {2}),
+        (-60_001, 90_001, {0, 2}),
+        (120_001, 1, {0, 1, 2}),
+    ],
+)
+def test_timestamps_outside_the_bounds_of_the_topic_are_named(
+    start: int, step: int, guilty: set[int]
+) -> None:
+    sent = batch_bytes(3, timestamp=NOW + start, step_ms=step)
+    if not guilty:
+        assert append(sent, config=TopicConfig(BOUNDED, LARGEST)).base_offset == 0
+        return
+    with pytest.raises(InvalidRecordsError) as caught:
+        append(sent, config=TopicConfig(BOUNDED, LARGEST))
+    assert caught.value.name == "INVALID_TIMESTAMP"
+    assert set(caught.value.record_errors) == guilty
+
+
+def test_records_without_timestamps_are_within_all_bounds() -> None:
+    sent = batch_bytes(3, timestamp=-1, step_ms=0)
+    assert append(sent, config=TopicConfig(BOUNDED, LARGEST)).base_offset == 0
 
 
 def test_truncated_second_batch_is_ignored() -> None:

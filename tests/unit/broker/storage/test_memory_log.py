@@ -120,6 +120,18 @@ def test_a_broken_batch_as_a_message_set() -> None:
         log.read(0, 1000, at_least_one=True).join_as_message_set(0, 0)
 
 
+def test_size_from_an_offset_counts_its_whole_batch_and_all_later_ones() -> None:
+    log = MemoryLog()
+    sizes = []
+    for count in (2, 3, 1):
+        log.append(view(count), TIMESTAMP)
+        sizes.append(view(count).size_in_bytes)
+    from_each = [sum(sizes)] * 2 + [sum(sizes[1:])] * 3 + [sizes[2], 0]
+    assert [log.size_from(offset) for offset in range(7)] == from_each
+    log.delete_before(3)
+    assert [log.size_from(offset) for offset in (3, 5, 6)] == [sum(sizes[1:]), sizes[2], 0]
+
+
 def test_delete_before() -> None:
     log = filled(3, 2, 1)
     sizes = [batch.size_in_bytes for batch in log]

@@ -1,0 +1,71 @@
+"""Corrects the header of a produced batch, as Kafka's LogValidator does before the append.
+
+Each function returns a new batch with a new checksum, so verify the old checksum before.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...records import RecordBatch
+from ...records.log_format import LOG_APPEND_TIME_FLAG
+from ...records.magic2 import batch_header
+from ...records.magic2.crc import crc32c
+
+__all__ = [
+    "has_valid_checksum",
+    "with_attributes_of_kafka",
+    "with_max_timestamp",
+    "with_producer_of",
+]
+
+#: Producer id, producer epoch and base sequence are the bytes from 43 to 57 of a batch.
+_PRODUCER: Final = slice(43, 57)
+
+#: Codec, timestamp type, transactional, control and delete horizon.
+_USED_ATTRIBUTES: Final = 0x7F
+
+
+def has_valid_checksum(batch: RecordBatch) -> bool:
+    """Returns whether the checksum of a batch of magic 2 is right; checks no other field."""
+    return crc32c(batch.raw[batch_header.CRC_FROM :]) == batch.crc
+
+
+def with_attributes_of_kafka(batch: RecordBatch, *, stamp_time: bool) -> RecordBatch:
+    """Returns the batch with the attributes that Kafka stores.
+
+    The timestamp type is CreateTime, whatever the producer has set; with `stamp_time` the append
+    changes it later. Kafka recomputes all attributes if it changes the timestamps, so with
+    `stamp_time` the unused bits are lost.
+    """
+    attributes = batch.attributes & ~LOG_APPEND_TIME_FLAG
+    if stamp_time:
+        attributes &= _USED_ATTRIBUTES
+    if attributes == batch.attributes:
+        return batch
+    changed = bytearray(batch.raw)
+    batch_header.ATTRIBUTES.pack_into(changed, batch_header.ATTRIBUTES_OFFSET, attributes)
+    return _with_checksum(changed)
+
+
+def with_max_timestamp(batch: RecordBatch, max_timestamp: int) -> RecordBatch:
+    """Returns the batch with `max_timestamp` (ms) in its header."""
+    changed = bytearray(batch.raw)
+    batch_header.MAX_TIMESTAMP.pack_into(changed, batch_header.MAX_TIMESTAMP_OFFSET, max_timestamp)
+    return _with_checksum(changed)
+
+
+def with_producer_of(batch: RecordBatch, original: RecordBatch) -> RecordBatch:
+    """Returns the batch with producer id, producer epoch and base sequence of `original`.
+
+    Kafka also stores values below -1, which a producer never writes.
+    """
+    changed = bytearray(batch.raw)
+    changed[_PRODUCER] = original.raw[_PRODUCER]
+    return _with_checksum(changed)
+
+
+def _with_checksum(changed: bytearray) -> RecordBatch:
+    crc = crc32c(bytes(memoryview(changed)[batch_header.CRC_FROM :]))
+    batch_header.CRC.pack_into(changed, batch_header.CRC_OFFSET, crc)
+    return RecordBatch(bytes(changed))
