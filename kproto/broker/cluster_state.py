@@ -269,15 +269,18 @@ class ClusterState:
             logger.info("%s-%d: broker %d leads, epoch %d", topic, partition, node, epoch)
 
     def truncate(self, topic: str, partition: int, offset: int) -> int:
-        """Truncates a log at `offset`, and bumps the leader epoch; returns the new end offset.
+        """Truncates a log at `offset`; returns the new end offset.
 
-        The batch that contains `offset` is lost as a whole. Raises BrokerResponseError for an
+        The batch that contains `offset` is lost as a whole. If a batch is lost, bumps the leader
+        epoch. Raises BrokerResponseError for an
         unknown partition or an offset outside of the log.
         """
         found = self.topics.named(topic).partition(partition)
+        before = found.log.end_offset
         end = found.truncate(offset)
-        epoch = found.log.epochs.current
-        logger.info("%s-%d: the log is truncated at %d, epoch %d", topic, partition, end, epoch)
+        if end < before:
+            epoch = found.log.epochs.current
+            logger.info("%s-%d: the log is truncated at %d, epoch %d", topic, partition, end, epoch)
         return end
 
     def new_producer_id(self) -> int:

@@ -219,8 +219,9 @@ class EmbeddedCluster:
     def truncate(self, topic: str, partition: int, offset: int) -> int:
         """Truncates a log at `offset`, as an unclean leader election does; returns the end offset.
 
-        The batch that contains `offset` is lost as a whole, and the leader epoch rises by one.
-        Raises BrokerResponseError for an unknown partition or an offset outside of the log.
+        The batch that contains `offset` is lost as a whole. If a batch is lost, the leader epoch
+        rises by one. Raises BrokerResponseError for an unknown partition or an offset outside of
+        the log.
         """
         return self._cluster.truncate(topic, partition, offset)
 

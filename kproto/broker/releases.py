@@ -12,7 +12,7 @@ from ..schema.release_table import newest_release, ranges, release_number
 from ..schema.unknown_names import UnknownNameError
 from ..wire.errors import ConfigurationError
 
-__all__ = ["Release", "advertised_versions", "check_release", "supported_versions"]
+__all__ = ["Release", "advertised_versions", "check_release", "is_before", "supported_versions"]
 
 #: The name of a release, or its version ranges by API key.
 Release: TypeAlias = str | Mapping[int, range]
@@ -59,6 +59,13 @@ def supported_versions(release: Release, *, unstable: bool = False) -> Mapping[i
         if versions and (not api.listeners or listeners & set(api.listeners)):
             found[key] = range(versions.lowest, versions.highest + 1)
     return found
+
+
+def is_before(release: Release | None, first: str) -> bool:
+    """Returns True if `release` is the name of a release before the release `first`."""
+    return isinstance(release, str) and release_number(newest_release(release)) < release_number(
+        first
+    )
 
 
 def advertised_versions(

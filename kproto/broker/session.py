@@ -37,7 +37,7 @@ from .principals import USER, Principal
 from .registry import Api, CloseConnection, Decision, DelayedResponse
 from .sasl_authenticator import SaslAuthenticator
 from .security.subjects import subject_of
-from .throttle import apply_quotas
+from .throttle import apply_quotas, with_throttle_time
 
 __all__ = ["Session", "await_response"]
 
@@ -298,8 +298,8 @@ class Session(asyncio.BufferedProtocol):
     async def _handle(self, request: ReceivedRequest, outcome: RequestOutcome) -> None:
         """Calls the handler and sends its response, unless `outcome` replaces or suppresses it."""
         if outcome.answer is not None:
-            response: Response | None = outcome.answer
             throttle_ms = outcome.throttle_ms
+            response: Response | None = with_throttle_time(outcome.answer, throttle_ms)
         else:
             response = await self._handle_or_refuse(request, outcome.refuse)
             response, throttle_ms = apply_quotas(

@@ -17,7 +17,13 @@ from .api_error import api_error
 from .context import Context
 from .quotas import ClientQuotaManager, ControllerMutationQuota
 
-__all__ = ["apply_quotas", "limit_fetch_bytes", "mutation_quota", "record_mutations"]
+__all__ = [
+    "apply_quotas",
+    "limit_fetch_bytes",
+    "mutation_quota",
+    "record_mutations",
+    "with_throttle_time",
+]
 
 
 def apply_quotas(
@@ -70,6 +76,19 @@ def apply_quotas(
                 answer.throttle_time_ms = throttle_ms
         response = answer
     return response, throttle_ms
+
+
+def with_throttle_time(response: Response, least_ms: int) -> Response:
+    """Returns the response with a throttle time of at least `least_ms`.
+
+    Returns a copy if the throttle time is another; the response of a test may be sent repeatedly.
+    A response without this field is returned unchanged.
+    """
+    if getattr(response, "throttle_time_ms", least_ms) >= least_ms:
+        return response
+    answer: Any = response.copy()
+    answer.throttle_time_ms = least_ms
+    return answer  # type: ignore[no-any-return]
 
 
 def _quota_manager(context: Context) -> ClientQuotaManager:

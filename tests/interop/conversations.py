@@ -410,6 +410,15 @@ def fetching(talk: Talk) -> Said:
             for found in responses.partitions
         ]
 
+    for codec in ("zstd", "gzip", "producer"):
+        topic = talk.create(codec, 2, compression_type=codec)
+        topic_id = talk.topic_id(topic)
+        talk.append(topic, batch_bytes(3, compression="zstd"))
+        for version in talk.versions(FetchRequest, 4):
+            for what, partition, offset in (("zstd", 0, 0), ("nothing", 1, 0), ("beyond", 1, 5)):
+                found = fetch(version, offset, partition=partition, topic=topic, topic_id=topic_id)
+                yield (version, "topic of", codec, what), found
+
     for version in talk.versions(FetchRequest, 4):
         yield version, fetch(version)
         yield (version, "topic"), fetch(version, topic="nope", topic_id=NOBODY)

@@ -50,7 +50,8 @@ class Throttle:
     """Handles the request, and throttles the client for `ms` as a quota does (KIP-219).
 
     The handler's response is sent at once, with this throttle time, or a longer one of a quota; a
-    Fetch response has no records. Then no request of the connection is processed for that time.
+    Fetch response has no records. Then no request of the connection is processed for that time. If
+    a later control function returns a response, that response is sent with this throttle time.
     Raises ConfigurationError for a time of 0 or less.
     """
 

@@ -25,8 +25,9 @@ read.
 
 For v0-v3 batches are down-converted as in Kafka up to 3.9; Kafka 4.0 does not support these
 versions. Headers are lost, and a batch compressed with zstd gets UNSUPPORTED_COMPRESSION_TYPE. v4
-to v9 return zstd batches unchanged. Kafka does so, too, unless compression.type of the topic is
-zstd: then it returns UNSUPPORTED_COMPRESSION_TYPE.
+to v9 return zstd batches unchanged, as in Kafka 4. Before Kafka 4.0, each Fetch up to v9 of a topic
+with compression.type=zstd gets UNSUPPORTED_COMPRESSION_TYPE, even without records (KIP-110); here
+only if `BrokerSettings.release` is such a release.
 
 Left out: replication by followers, because replicas share one log; aborted transactions. Kafka cuts
 the last batch at the size limit; here it is omitted. Kafka fills up a response that down-conversion
@@ -56,6 +57,7 @@ from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
 from ..fetch_sessions import CachedPartition, FetchContext
 from ..registry import Decision, DelayedResponse, handles
+from ..releases import is_before
 from ..replica_selector import preferred_replica
 from ..storage.fetch_limit import FetchLimit, diverging_epoch
 from ..storage.leader_epoch_cache import UNKNOWN_EPOCH, EpochEnd
@@ -67,6 +69,8 @@ from ..topics import Topic
 #: The magic of the message sets that old versions of Fetch return; later versions return batches.
 _MAGIC_OF_MESSAGE_SETS: Final = {0: 0, 1: 0, 2: 1, 3: 1}
 _FIRST_VERSION_OF_WHOLE_BATCHES: Final = 3
+_FIRST_VERSION_OF_ZSTD: Final = 10
+_FIRST_RELEASE_WITHOUT_CONVERSION: Final = "4.0.0"
 _FIRST_VERSION_FROM_FOLLOWERS: Final = 11
 _FIRST_VERSION_BY_ID: Final = 13
 _FIRST_VERSION_OF_LEADERS: Final = 16
@@ -117,6 +121,10 @@ class FetchOperation:
         self.request = request
         self.version = version
         self.fetch_context = fetch_context
+        #: Whether partitions of topics with compression.type=zstd get an error.
+        self.refuses_zstd = version < _FIRST_VERSION_OF_ZSTD and is_before(
+            context.settings.release, _FIRST_RELEASE_WITHOUT_CONVERSION
+        )
         self.topics: list[tuple[CachedPartition, Topic]] = []
         self.refused: list[PartitionRead] = []
         #: How many bytes of records Kafka would have returned for the latest read.
@@ -293,7 +301,10 @@ def _response(operation: FetchOperation, read: list[PartitionRead]) -> FetchResp
     response = FetchResponse()
     parts = []
     for part in (*read, *operation.refused):
-        data = _partition(part, committed, version)
+        if operation.refuses_zstd and part.topic and part.topic.config.compression == "zstd":
+            data = _unsupported_codec(part, version)
+        else:
+            data = _partition(part, committed, version)
         if version >= _FIRST_VERSION_OF_LEADERS:
             _add_current_leader(context, part, data, response)
         parts.append((part.cached, data))
@@ -371,6 +382,13 @@ def _records(part: PartitionRead, version: int) -> bytes:
     if magic is None:
         return part.log_slice.join()
     return part.log_slice.join_as_message_set(magic, part.cached.requested.fetch_offset)
+
+
+def _unsupported_codec(part: PartitionRead, version: int) -> PartitionData:
+    error = api_error("UNSUPPORTED_COMPRESSION_TYPE", f"Fetch v{version} cannot carry zstd")
+    data = _failed(part, error)
+    data.aborted_transactions = []
+    return data
 
 
 def _failed(part: PartitionRead, error: BrokerResponseError | None) -> PartitionData:

@@ -33,6 +33,7 @@ from ...protocol.sasl import (
     ScramSha512Server,
     ServerExchange,
 )
+from ...protocol.sasl.plain import OTHER_AUTHORIZATION_ID
 from ...protocol.sasl.scram import ScramServer
 from ...wire.errors import AuthenticationError
 from ..log_escaping import is_encodable
@@ -345,9 +346,15 @@ class SaslSession:
     def _client_message(self, error: AuthenticationError, token: bytes) -> str:
         """Returns the error message for the client, which does not reveal whether the user exists.
 
-        It is Kafka's message, with the exception that `_plain_message` names.
+        It is Kafka's message. Only a client with the right password learns that its authorization
+        id is wrong.
         """
         if self._mechanism == "PLAIN":
+            if str(error) == OTHER_AUTHORIZATION_ID:
+                return (
+                    "Authentication failed: Client requested an authorization id that is different "
+                    "from username"
+                )
             return _plain_message(token)
         if isinstance(self._exchange, OAuthBearerServer) and str(error).startswith("{"):
             return str(error)  # the JSON that the server also sends as a token (RFC 7628)
@@ -364,10 +371,7 @@ class SaslSession:
 
 
 def _plain_message(token: bytes) -> str:
-    """Returns the error message of Kafka's PLAIN server for a refused token.
-
-    Kafka has another message for a right password with the authorization id of another user.
-    """
+    """Returns the message of Kafka's PLAIN server for a malformed token or a wrong password."""
     parts = token.split(b"\0", 3)
     if len(parts) != 3:
         return f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"

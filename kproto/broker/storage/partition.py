@@ -60,11 +60,14 @@ class Partition:
     def truncate(self, offset: int) -> int:
         """Truncates the log at `offset` like an unclean leader election; returns the end offset.
 
-        The batch that contains `offset` is lost as a whole. Bumps the leader epoch, and rebuilds
-        the producer state from the remaining batches. Raises OFFSET_OUT_OF_RANGE if `offset` is
-        outside of the log.
+        The batch that contains `offset` is lost as a whole. If a batch is lost, bumps the leader
+        epoch, and rebuilds the producer state from the remaining batches; else changes nothing.
+        Raises OFFSET_OUT_OF_RANGE if `offset` is outside of the log.
         """
+        end_offset = self.log.end_offset
         self.log.truncate(offset)
+        if self.log.end_offset == end_offset:
+            return end_offset
         self.producer_states.truncate(self.log.end_offset, self.log)
         self._assign_epoch()
         return self.log.end_offset

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ...wire.errors import AuthenticationError, ConfigurationError
 from .credentials import INVALID_CREDENTIALS, CredentialLookup, Credentials
 from .text import decode_text, encode_text, saslprep
 
-__all__ = ["PlainClient", "PlainServer"]
+__all__ = ["OTHER_AUTHORIZATION_ID", "PlainClient", "PlainServer"]
+
+#: The text of the error if the password is right, and the authorization id is not the user's name.
+OTHER_AUTHORIZATION_ID: Final = "PLAIN: a user may act only for itself"
 
 
 class PlainClient:
@@ -77,7 +82,8 @@ class PlainServer:
         """Checks the client's only token; returns an empty response to a valid token.
 
         Raises `AuthenticationError` for an unknown user, a wrong password, an authorization id
-        other than the user's name, a malformed token and a second token.
+        other than the user's name, a malformed token and a second token. As in Kafka, the password
+        is checked before the authorization id.
         """
         if self._started:
             raise AuthenticationError("PLAIN: unexpected message of the client")
@@ -87,13 +93,13 @@ class PlainServer:
             name = saslprep(name, "user name")
             if authorization_id:
                 authorization_id = saslprep(authorization_id, "authorization id")
-        if authorization_id not in ("", name):
-            raise AuthenticationError("PLAIN: a user may act only for itself")
         credential = self._lookup(name)
         if credential is None or not credential.matches(
             password, prepare_strings=self._prepare_strings
         ):
             raise AuthenticationError(f"PLAIN: {INVALID_CREDENTIALS}")
+        if authorization_id not in ("", name):
+            raise AuthenticationError(OTHER_AUTHORIZATION_ID)
         self._username = name
         return b""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -34,6 +35,7 @@ from kproto.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from kproto.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kproto.messages.metadata_response import MetadataResponse
 from kproto.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -92,6 +94,26 @@ def test_slow_and_throttled() -> None:
         broker.until(lambda _: round(clock.next_timer_ms or 0) == 500)
         broker.advance(clock, 500)
         assert connection.receive().throttle_time_ms == 0  # type: ignore[attr-defined]
+
+
+def _answer_once(broker: Broker, answer: MetadataResponse) -> None:
+    broker.control(lambda _: answer, times=1)
+
+
+def test_response_of_a_control_function_gets_the_throttle_time() -> None:
+    clock = ManualClock()
+    own = MetadataResponse(cluster_id="own")
+    longer = MetadataResponse(cluster_id="longer", throttle_time_ms=700)
+    with threaded_broker(clock=clock) as broker, RawConnection(broker.bootstrap) as connection:
+        for answer, throttle_ms in ((own, 500), (longer, 700)):
+            broker.call(lambda it: it.control(Throttled(500), times=1))
+            broker.call(partial(_answer_once, answer=answer))
+            received = connection.exchange(ASK, 9)
+            found = received.cluster_id, received.throttle_time_ms
+            assert found == (answer.cluster_id, throttle_ms)
+            broker.until(lambda _: round(clock.next_timer_ms or 0) == 500)
+            broker.advance(clock, 500)
+    assert own.throttle_time_ms == 0
 
 
 def test_throttled_fetch_has_no_records_and_no_session(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kproto.broker import BrokerSettings
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kproto.messages.fetch_response import FetchResponse, PartitionData
 from kproto.messages.list_offsets_request import (
@@ -22,7 +23,7 @@ from kproto.protocol.error_codes import error_code
 from kproto.records import read_batches, read_records
 from kproto.wire.uuid import ZERO_UUID
 from tests.support.batches import TIMESTAMP, batch_bytes
-from tests.support.embedded import UNKNOWN_TOPIC_ID, ThreadedBroker
+from tests.support.embedded import UNKNOWN_TOPIC_ID, ThreadedBroker, threaded_broker
 from tests.support.message_sets import message_set
 from tests.support.raw_connection import RawConnection
 
@@ -195,6 +196,24 @@ def test_fetch_of_what_no_message_set_can_hold(
     assert error_code(refused.error_code).name == "UNSUPPORTED_COMPRESSION_TYPE"
     assert (refused.high_watermark, refused.records) == (-1, b"")
     assert offsets(fetch(broker, connection, version, 4)) == [4, 5]
+
+
+@pytest.mark.parametrize("version", range(4, 13))
+@pytest.mark.parametrize("release", [None, "3.9.2", "4.4.0"])
+def test_old_fetch_of_a_topic_with_zstd(release: str | None, version: int) -> None:
+    """Kafka 3.9.2 refuses it, even without records; Kafka 4.4.0 sends the records."""
+    settings = BrokerSettings(release=release)
+    with threaded_broker(settings) as broker, RawConnection(broker.bootstrap) as connection:
+        broker.call(lambda it: it.create_topic("t", configs={"compression.type": "zstd"}))
+        produce(broker, connection, 9, batch_bytes(2))
+        found = {at: fetch(broker, connection, version, at) for at in (0, 2, 3)}
+        names = {at: error_code(data.error_code).name for at, data in found.items()}
+        if release == "3.9.2" and version < 10:
+            assert names == dict.fromkeys(found, "UNSUPPORTED_COMPRESSION_TYPE")
+            assert not any(data.records for data in found.values())
+        else:
+            assert names == {0: "NONE", 2: "NONE", 3: "OFFSET_OUT_OF_RANGE"}
+            assert offsets(found[0]) == [0, 1]
 
 
 @pytest.mark.parametrize("version", FetchRequest.VALID_VERSIONS)

@@ -221,9 +221,17 @@ def test_rejected_bearer_token_gets_error_token_first() -> None:
         (b"\0\0secret", "Authentication failed: username not specified"),
         (b"\0alice\0", "Authentication failed: password not specified"),
         (b"\0alice\0\xff", "Authentication failed: Invalid username or password"),
+        (b"bob\0alice\0wrong", "Authentication failed: Invalid username or password"),
+        (
+            b"bob\0alice\0" + PASSWORDS["alice"].encode(),
+            (
+                "Authentication failed: Client requested an authorization id that is different "
+                "from username"
+            ),
+        ),
     ],
 )
-def test_malformed_plain_token_gets_kafkas_message(token: bytes, message: str) -> None:
+def test_refused_plain_token_gets_kafkas_message(token: bytes, message: str) -> None:
     side = Side()
     side.select_mechanism("PLAIN")
     assert side.it.evaluate_token(token, side.now, side.now_ms).error_message == message

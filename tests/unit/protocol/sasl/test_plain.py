@@ -13,6 +13,7 @@ from kproto.protocol.sasl import (
     PlainServer,
     SaltedCredential,
 )
+from kproto.protocol.sasl.credentials import INVALID_CREDENTIALS
 from kproto.wire.errors import AuthenticationError, ConfigurationError
 from tests.support.examples import examples
 from tests.unit.protocol.sasl.pairs import SECRET, server_for
@@ -37,6 +38,7 @@ def test_plain_message() -> None:
         (b"\0\0" + SECRET.encode(), "empty user name or password"),
         (b"\0user\0", "empty user name or password"),
         (b"other\0user\0" + SECRET.encode(), "act only for itself"),
+        (b"other\0user\0x" + SECRET.encode(), INVALID_CREDENTIALS),
         (b"\0user\0\xff" + SECRET.encode(), "not UTF-8"),
         (b"\0user\0" + b"x" * MAX_TOKEN_BYTES, "more than the 524288"),
     ],
