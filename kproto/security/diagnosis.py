@@ -14,7 +14,14 @@ from typing import Final
 
 from ..wire.errors import AuthenticationError, BrokerConnectionError, KprotoError
 
-__all__ = ["Stage", "closed_hint", "handshake_fault", "tls_fault", "unexpected_tls"]
+__all__ = [
+    "CONNECTION_LIMIT_HINT",
+    "Stage",
+    "closed_hint",
+    "handshake_fault",
+    "tls_fault",
+    "unexpected_tls",
+]
 
 
 class Stage(Enum):
@@ -108,12 +115,17 @@ _CLIENT_CERTIFICATE: Final = (
     "does this listener require a client's certificate, and accept the one that is set?"
 )
 
+#: A broker with too many connections accepts a further one and closes it at once, without a byte.
+CONNECTION_LIMIT_HINT: Final = (
+    "has the broker reached its limit of connections (max.connections.per.ip, max.connections)?"
+)
+
+_REQUIRES_TLS: Final = f"does this listener require TLS (tls=True)? Or {CONNECTION_LIMIT_HINT}"
+
 #: Possible cause of a close without an error, by stage, whether TLS is on, and whether SASL is on.
 _CLOSED: Final[dict[tuple[Stage, bool, bool], str]] = {
-    (Stage.VERSIONS, False, False): (
-        "does this listener require TLS (tls=True)? Kafka before 0.10 requires broker_version"
-    ),
-    (Stage.VERSIONS, False, True): "does this listener require TLS (tls=True)?",
+    (Stage.VERSIONS, False, False): f"{_REQUIRES_TLS} Kafka before 0.10 requires broker_version",
+    (Stage.VERSIONS, False, True): _REQUIRES_TLS,
     (Stage.VERSIONS, True, False): _CLIENT_CERTIFICATE,
     (Stage.VERSIONS, True, True): _CLIENT_CERTIFICATE,
     (Stage.AUTHENTICATION, False, True): "SASL was in progress; was it refused?",
@@ -140,7 +152,8 @@ def handshake_fault(
     reason = error.strerror or str(error) or "the broker closed the connection"
     return BrokerConnectionError(
         f"the TLS handshake was cut off ({reason}); is this a listener with TLS?"
-        " A plaintext listener reads TLS as a request that is too large, and closes the connection",
+        " A plaintext listener reads TLS as a request that is too large, and closes the connection."
+        f" Or {CONNECTION_LIMIT_HINT}",
         address=address,
     )
 

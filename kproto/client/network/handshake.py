@@ -17,7 +17,7 @@ from ...protocol.negotiation import (
     broker_ranges,
     fallback_version,
 )
-from ...security.diagnosis import handshake_fault
+from ...security.diagnosis import CONNECTION_LIMIT_HINT, handshake_fault
 from ...security.tls import TlsContexts
 from ...version import __version__
 from ...wire.errors import BrokerConnectionError, ProtocolError
@@ -81,7 +81,7 @@ async def attach(
         )
     except (ssl.SSLError, ConnectionResetError, ConnectionAbortedError) as error:
         if name is None:
-            raise _unconnected(address, error) from None
+            raise _unconnected(address, error, f"; {CONNECTION_LIMIT_HINT}") from None
         shows = tls.shows_certificate
         raise handshake_fault(error, str(address), name, shows_certificate=shows) from None
     except OSError as error:
@@ -91,8 +91,8 @@ async def attach(
         raise BrokerConnectionError(reason, address=str(address)) from None
 
 
-def _unconnected(address: Address, error: OSError) -> BrokerConnectionError:
-    reason = f"cannot connect: {error.strerror or error}"
+def _unconnected(address: Address, error: OSError, hint: str = "") -> BrokerConnectionError:
+    reason = f"cannot connect: {error.strerror or error}{hint}"
     return BrokerConnectionError(reason, address=str(address))
 
 

@@ -80,6 +80,7 @@ def test_a_handshake_that_is_cut_off_may_be_tried_again(error: OSError) -> None:
     assert isinstance(found, BrokerConnectionError)
     assert "()" not in str(found)
     assert "is this a listener with TLS?" in str(found)
+    assert "max.connections.per.ip" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +100,9 @@ def test_first_bytes(first: bytes, is_tls: bool) -> None:
 
 def test_closed_by_stage() -> None:
     assert "TLS" in closed_hint(Stage.VERSIONS, tls=False, sasl=False)
+    for sasl in (False, True):
+        hint = closed_hint(Stage.VERSIONS, tls=False, sasl=sasl)
+        assert "limit of connections (max.connections.per.ip, max.connections)?" in hint
     assert "client's certificate" in closed_hint(Stage.VERSIONS, tls=True, sasl=True)
     assert "SASL" in closed_hint(Stage.FIRST_REQUEST, tls=True, sasl=False)
     assert closed_hint(Stage.FIRST_REQUEST, tls=True, sasl=True) == ""
