@@ -28,6 +28,7 @@ _PORT_DIGITS: Final = 5
 _LEAST: Final = {
     "connect_timeout_ms": 1,
     "connect_timeout_max_ms": 1,
+    "connection_attempt_delay_ms": 1,
     "reconnect_backoff_ms": 0,
     "reconnect_backoff_max_ms": 0,
     "connections_max_idle_ms": 0,
@@ -74,6 +75,10 @@ class ClientSettings:
     #: The connect timeout doubles with each consecutive attempt that timed out, up to this limit
     #: (KIP-601): an overloaded network needs more time, not more attempts.
     connect_timeout_max_ms: int = 30_000
+    #: How long a broker may take to connect before the client tries the next one beside it, if any
+    #: of them can answer, such as the bootstrap servers. The first that answers is used, and the
+    #: other attempts end. A running broker answers sooner; TCP repeats a lost SYN after 1 s.
+    connection_attempt_delay_ms: int = 1_000
     #: Backoff before the client connects again to a broker that it could not reach. It doubles with
     #: each further failure, with a jitter of 20 %, so that a restarted broker is not overloaded
     #: (KIP-144, KIP-580).

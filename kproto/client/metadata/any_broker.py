@@ -1,18 +1,23 @@
-"""Connects to any broker: tries one after the other, in the order of `broker_selection`.
+"""Connects to any broker: uses the first that answers, in the order of `broker_selection`.
 
-Brokers in reconnect backoff are tried last.
+The next attempt starts when the previous one has failed, or beside it after
+`connection_attempt_delay_ms`: so a silent broker delays the client only for that time. Brokers in
+reconnect backoff are tried last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Sequence
 
+from ...tasks import start_task
 from ...wire.errors import (
     AuthenticationError,
     BrokerConnectionError,
     ConfigurationError,
     KprotoError,
 )
+from ..network.addresses import wait_for_first
 from ..network.connection import BrokerConnection
 from ..network.pool import ConnectionPool
 from ..settings import Address
@@ -24,7 +29,7 @@ __all__ = ["connect", "connect_any"]
 async def connect_any(
     pool: ConnectionPool, selection: BrokerSelection, known: Iterable[Address]
 ) -> BrokerConnection:
-    """Returns a shared connection to the first broker that can be reached.
+    """Returns a shared connection to the first broker that answers; cancels all other attempts.
 
     `known` are the addresses of the brokers in the metadata. If no broker can be reached, the error
     has the failure of each address: AuthenticationError if all brokers refused the client, or if
@@ -44,16 +49,14 @@ async def connect_any(
 
     failures: list[KprotoError] = []
     # Brokers in backoff come last.
-    for address in sorted(selection.candidates(brokers, load), key=pool.backoff_s):
-        try:
-            connection = await connect(pool, selection, address)
-        except ConfigurationError:
-            raise
-        except KprotoError as error:
-            failures.append(error)
-        else:
-            selection.on_request(address)
-            return connection
+    addresses = sorted(selection.candidates(brokers, load), key=pool.backoff_s)
+    if pool.open_connection(addresses[0]) is not None:
+        connection: BrokerConnection | None = await connect(pool, selection, addresses[0])
+    else:
+        connection = await _connect_first(pool, selection, addresses, failures)
+    if connection is not None:
+        selection.on_request(connection.address)
+        return connection
     reasons = "; ".join(dict.fromkeys(map(str, failures)))
     refused = [isinstance(each, AuthenticationError) for each in failures]
     # If the client has never connected, its settings are wrong, and retries may lock an account.
@@ -61,6 +64,45 @@ async def connect_any(
     if refused and (all(refused) or (any(refused) and not brokers)):
         raise AuthenticationError(reasons)
     raise BrokerConnectionError(f"no broker can be reached: {reasons}")
+
+
+async def _connect_first(
+    pool: ConnectionPool,
+    selection: BrokerSelection,
+    addresses: Sequence[Address],
+    failures: list[KprotoError],
+) -> BrokerConnection | None:
+    """Returns the connection of the first attempt that succeeds; None if all have failed.
+
+    Adds the errors of failed attempts to `failures`. If a broker answers before brokers that were
+    tried earlier, reports these brokers as failed to `selection`: later calls try them last.
+    """
+    delay_s = pool.settings.connection_attempt_delay_ms / 1000
+    left = list(addresses)
+    attempts: dict[asyncio.Task[BrokerConnection], Address] = {}
+    try:
+        while left or attempts:
+            if left:
+                address = left.pop(0)
+                attempts[start_task(connect(pool, selection, address))] = address
+            for task in await wait_for_first(attempts, delay_s if left else None, pool.clock):
+                del attempts[task]
+                try:
+                    connection = task.result()
+                except ConfigurationError:
+                    raise
+                except KprotoError as error:
+                    failures.append(error)
+                else:
+                    for address in attempts.values():
+                        if addresses.index(address) < addresses.index(connection.address):
+                            selection.on_failed(address)
+                    return connection
+        return None
+    finally:
+        for task in attempts:
+            task.cancel()
+        await asyncio.gather(*attempts, return_exceptions=True)
 
 
 async def connect(

@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ...clock import Clock
 from ...tasks import start_task
@@ -24,7 +24,16 @@ from ...wire.errors import (
 )
 from ..settings import Address
 
-__all__ = ["NEXT_ADDRESS_S", "HostAddresses", "SocketAddress", "alternate_families", "resolve_host"]
+__all__ = [
+    "NEXT_ADDRESS_S",
+    "HostAddresses",
+    "SocketAddress",
+    "alternate_families",
+    "resolve_host",
+    "wait_for_first",
+]
+
+T = TypeVar("T")
 
 #: How long an address may take before the next one is tried concurrently, in seconds: the
 #: Connection Attempt Delay that RFC 8305 recommends.
@@ -103,7 +112,7 @@ class HostAddresses:
                     attempts[start_task(_connected(socket_address))] = socket_address
                 if not attempts:
                     raise self.combined_error()
-                done = await _wait_for_first(
+                done = await wait_for_first(
                     attempts, NEXT_ADDRESS_S if self.remaining else None, clock
                 )
                 for task in done:
@@ -178,17 +187,17 @@ async def _connected(socket_address: SocketAddress) -> socket.socket:
     return made
 
 
-async def _wait_for_first(
-    attempts: dict[asyncio.Task[socket.socket], SocketAddress], seconds: float | None, clock: Clock
-) -> set[asyncio.Task[socket.socket]]:
+async def wait_for_first(
+    attempts: Collection[asyncio.Task[T]], seconds: float | None, clock: Clock
+) -> list[asyncio.Task[T]]:
     """Waits until an attempt ends, for up to `seconds` (None: no limit); returns ended attempts."""
     if seconds is None:
         done, _ = await asyncio.wait(attempts, return_when=asyncio.FIRST_COMPLETED)
-        return done
+        return [task for task in attempts if task in done]
     pause = start_task(clock.sleep(seconds))
     try:
         ended, _ = await asyncio.wait({pause, *attempts}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         pause.cancel()
         await asyncio.gather(pause, return_exceptions=True)
-    return {task for task in attempts if task in ended}
+    return [task for task in attempts if task in ended]
