@@ -95,7 +95,7 @@ def _for_sdk(name: str, value: AttributeValue, event: CloudEvent, *, datetimes: 
 
 
 def _sdk_datetime(text: str) -> datetime:
-    """Returns the time as a datetime. Raises CloudEventError if it cannot be exact."""
+    """Returns the time as a datetime. Raises CloudEventError if it would be inexact."""
     time = Timestamp(text).datetime
     fraction = text[19:].lstrip(".").rstrip("zZ").split("+")[0].split("-")[0]
     if text[17:19] == "60" or fraction[6:].strip("0"):

@@ -148,9 +148,9 @@ def from_pulsar(
     properties, and `json_events` has no effect. `bare_values` accepts a String without JSON quotes:
     numbers, booleans and values that are not JSON are then the text of a String.
 
-    Returns the event, `OpaquePulsarEvent` for an unknown event format or version (an error if
-    `profile.refuse_unknown` is set), or `NotAPulsarEvent` for a message without a property of
-    CloudEvents, except a `CE-ContentType` that is no event format.
+    Returns the event. Returns `OpaquePulsarEvent` for an unknown event format or version; raises
+    CloudEventError instead if `profile.refuse_unknown` is set. Returns `NotAPulsarEvent` if the
+    message has no `CE-` property, or only a `CE-ContentType` that names no event format.
 
     Raises CloudEventError for a message that claims to be an event but breaks a rule, and for
     properties or a payload of the wrong Python type. If `mode` is set, every message claims to be
@@ -261,8 +261,8 @@ def _is_event_property(name: str, profile: Profile) -> bool:
 def _respelled_property(written: str) -> str:
     """Returns a property name in the draft's spelling: prefix and next letter in upper case."""
     if written.upper().startswith(EXTENSION_PREFIX):
-        return EXTENSION_PREFIX + _raised(written[len(EXTENSION_PREFIX) :])
-    return PREFIX + _raised(written[len(PREFIX) :])
+        return EXTENSION_PREFIX + _capitalized(written[len(EXTENSION_PREFIX) :])
+    return PREFIX + _capitalized(written[len(PREFIX) :])
 
 
 def _format_name(reading: _MessageReadInput, mode: Mode | None) -> str | None:
@@ -391,7 +391,7 @@ def _check_entry(name: str, written: str, value: Any, version: SpecVersion) -> N
 def _add_map(
     attributes: dict[str, Any], entries: dict[str, str], version: SpecVersion, *, bare_values: bool
 ) -> None:
-    """Sets the attribute that is the version's map of extensions, from its entries."""
+    """Adds the extensions in `entries` as one Map, if the version has an attribute for them."""
     if version.extension_map is None or not entries:
         return
     members = []
@@ -418,11 +418,12 @@ def to_pulsar(
 ) -> PulsarMessage:
     """Writes an event as a Pulsar message.
 
-    An event that was read from a Pulsar message becomes that message again, unless the arguments
-    request another mode or format, or the properties of `repeat_attributes`. Then the new message
-    keeps the properties that do not belong to the event. `OpaquePulsarEvent` and `NotAPulsarEvent`
-    become their message again; for them, `mode` and `event_format` must be None. The default `mode`
-    is the mode in which the event was read, or binary if it was not read.
+    An event that was read from a Pulsar message becomes that message again, with three exceptions:
+    another `mode`, another `event_format`, and `repeat_attributes` in structured mode. In these
+    cases, the new message keeps the properties of the old message that do not belong to the event.
+    `OpaquePulsarEvent` and `NotAPulsarEvent` become their message again; for them, `mode` and
+    `event_format` must be None. The default `mode` is the mode in which the event was read, or
+    binary if it was not read.
 
     `properties` are added to the message. `event_format` applies to structured mode; the default
     is the format in which the event was read, or JSON. `repeat_attributes` adds the properties
@@ -551,10 +552,10 @@ def _check_read_as_binary(event: CloudEvent) -> None:
 
 
 def _property_of(attribute: str, prefix: str = PREFIX) -> str:
-    return prefix + _raised(attribute)
+    return prefix + _capitalized(attribute)
 
 
-def _raised(name: str) -> str:
+def _capitalized(name: str) -> str:
     """Returns the name with its first letter in upper case if that letter is ASCII."""
     return name[:1].upper() + name[1:] if name[:1].isascii() else name
 

@@ -272,11 +272,11 @@ def unmarked_error() -> CloudEventError:
 
 
 def equal(one: Data, other: Data, content_type: str | None) -> bool:
-    """Returns True if both are the same data of one datacontenttype, in any representation.
+    """Returns True if `one` and `other` are the same data, in any representation.
 
-    If one of them is a JSON value, they compare as JSON: whitespace, member order and number
-    spelling do not matter; `1`, `1.0` and `true` are three values. Bytes and text compare by their
-    bytes.
+    `content_type` is the datacontenttype of both. If one of them is a JSON value, they compare as
+    JSON: whitespace, member order and number spelling do not matter; `1`, `1.0` and `true` are
+    three values. Bytes and text compare by their bytes.
     """
     if isinstance(one, JsonText) or isinstance(other, JsonText):
         if one is None or other is None:

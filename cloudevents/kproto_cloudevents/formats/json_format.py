@@ -414,8 +414,8 @@ def to_json(event: CloudEvent) -> bytes:
     Returns the original bytes of an event that was read from JSON. For any other event, writes the
     attributes in the event's order, then the data. Text becomes a string, and a JSON value keeps
     its text. Bytes that are valid JSON and declared as JSON become the member `data`, without
-    whitespace or a byte order mark around it. Other bytes become `data_base64`, or in versions
-    before 1.0 what `_bytes_member` describes.
+    whitespace or a byte order mark around it. Other bytes become the member `data_base64`. Versions
+    before 1.0 do not have this member; `_bytes_member` describes how they represent bytes.
 
     Raises CloudEventError if the version cannot represent the data, and for an object that is not a
     CloudEvent.

@@ -233,10 +233,10 @@ _being_written: Final[dict[int, Any]] = {}
 
 
 def _encoder_made_once() -> Callable[[Any, int], Iterable[str]]:
-    """Returns the C encoder that `_ENCODER` would create for each value.
+    """Creates one C encoder for all values, because `_ENCODER` would create one for each value.
 
-    Encoding with one C encoder takes a third of the time. If the C encoder is missing, returns a
-    function that always raises TypeError.
+    Encoding then takes a third of the time. If the C encoder is missing, returns a function that
+    always raises TypeError.
     """
     try:
         made: Callable[[Any, int], Iterable[str]] = json.encoder.c_make_encoder(  # type: ignore[attr-defined]  # private

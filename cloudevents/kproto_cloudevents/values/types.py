@@ -196,7 +196,7 @@ class JsonMap(str):
 
 
 class AttributeType(NamedTuple):
-    """A type of the type system: `fault`, `parse` and `quick` check and convert a text.
+    """A type of the type system, with the functions that check and convert its texts.
 
     `fault(text)` returns the fault of a text, or None if the text is valid. `parse(text)` returns
     the native value of a valid text. `quick(text)` is truthy only for a valid text; if the result
