@@ -1,4 +1,4 @@
-"""Computes in which versions the structs of a message are written, and in which they have bytes.
+"""Computes the versions that have a struct of a message, and those in which it has bytes.
 
 The specs may violate rules, but must not be recursive.
 """

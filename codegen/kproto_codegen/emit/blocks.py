@@ -102,7 +102,7 @@ class StructCodeEmitter(ABC):
 
     @abstractmethod
     def nested(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
-        """Emits the code for a struct that is not in an array; `flush` was called before."""
+        """Emits the code for a struct that is not in an array. Call `flush` first."""
 
     @abstractmethod
     def array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:

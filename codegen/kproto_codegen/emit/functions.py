@@ -240,7 +240,7 @@ def default_functions(plans: Sequence[StructPlan], imports: Imports) -> list[Lin
 
 
 def _returned(tests: Sequence[str]) -> Lines:
-    """Returns the lines of a `return` of all tests joined with `and`, broken as ruff does."""
+    """Returns the lines of a `return` statement that joins all tests with `and`, as ruff would."""
     whole = str(Condition(tuple(tests)))
     if len(f"    return {whole}") <= WIDTH:
         return [f"return {whole}"]

@@ -97,7 +97,10 @@ class Imports:
         return name, struct.calcsize(f">{letter}")
 
     def counted_shapes(self, count: str, element: str) -> str:
-        """Registers the Struct list for a count and 0 to 126 numbers; returns the list's name."""
+        """Registers the list of the Structs that write a count and then 0, 1, … 126 numbers.
+
+        Returns the list's name.
+        """
         name = f"_{count.upper()}_AND_{element.upper()}_ARRAYS"
         self.wire("writing", "COUNTED_ARRAY_STRUCTS")
         self._tables[name] = f'COUNTED_ARRAY_STRUCTS["{_LETTERS[count]}{_LETTERS[element]}"]'

@@ -234,7 +234,10 @@ class _InlineReadEmitter(ReadCodeEmitter):
         self.code.append(when("tags", [self.tags("pos - 1")], [none]))
 
     def _take_length(self, kind: str, local: str) -> None:
-        """Emits code that reads a length into `local`, in one Struct with the numbers before it."""
+        """Emits code that reads a length into `local`.
+
+        If numbers precede the length, one Struct reads the numbers and the length.
+        """
         self.numbers.append((kind, local))
         self.flush()
 

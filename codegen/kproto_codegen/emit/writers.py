@@ -125,7 +125,8 @@ class WriteCodeEmitter(StructCodeEmitter):
     def or_null(self, form: FieldForm, expr: str, null: str, write: Code) -> None:
         """Emits `write`; if the layout allows null, emits a test that writes null for None instead.
 
-        `null` is the source of the bytes of null in a type that is not compact.
+        `null` is the source of the bytes that encode null, if the layout is not compact. A compact
+        null is the byte 0.
         """
         self.flush()
         if form.nullable:

@@ -26,7 +26,7 @@ JsonValue: TypeAlias = "dict[str, JsonNode] | list[JsonNode] | str | int | float
 class JsonNode:
     """A JSON value and its line. The line of a value in an object is that of its key.
 
-    `text` is the source of a scalar, and the content of a string.
+    `text` is the source of a number, a boolean or null, and the content of a string.
     """
 
     value: JsonValue

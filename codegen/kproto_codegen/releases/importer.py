@@ -123,7 +123,7 @@ def read_releases(paths: Sequence[Path], *, release: str | None = None) -> Impor
 
 
 def read_release_at(path: Path) -> Release:
-    """Reads the release at `path`: a folder of facts, a jar, a folder of jars or a source tree.
+    """Reads the release at `path`: a release's folder, a jar, a folder of jars or a source tree.
 
     Raises DefinitionError with all errors if a part is unreadable or breaks a rule. Also raises it
     if `path` has several releases.

@@ -120,7 +120,7 @@ def flexible_versions_stated(definition: Definition) -> Iterator[Finding]:
 
 
 def flexible_versions_open(definition: Definition) -> Iterator[Finding]:
-    """Checks that flexibleVersions have no end, or are none."""
+    """Checks that flexibleVersions have no end, such as `3+`, or are `none`."""
     versions = definition.spec.flexible_versions
     if definition.spec.valid_versions and versions and not versions.open_ended:
         yield message_finding(

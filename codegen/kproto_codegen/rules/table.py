@@ -78,8 +78,8 @@ def check_definition(
 ) -> list[Finding]:
     """Returns the syntax errors of a definition and the findings of all rules, sorted by line.
 
-    Leaves out a finding that follows from a syntax error: a finding that is missing for at least
-    one of `Definition.guesses`.
+    Leaves out the findings that follow from a syntax error: those that disappear with at least one
+    of the specs in `Definition.guesses`.
     """
     found = [Finding(fault) for fault in definition.faults]
     guessed = [replace(definition, spec=spec) for spec in definition.guesses]

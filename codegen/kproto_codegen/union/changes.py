@@ -53,11 +53,10 @@ class Change:
 
 
 def release_changes(old: Release, new: Release) -> list[Change]:
-    """Returns the changes of messages and versions of `old` in `new`: breaking changes first, then
-    by message.
+    """Returns what `new` changed in the messages and versions of `old`.
 
-    Messages and versions that only `new` has are not changes. Raises DefinitionError if the
-    releases cannot be merged.
+    Sorts breaking changes first, then by message. Messages and versions that only `new` has are not
+    changes. Raises DefinitionError if the releases cannot be merged.
     """
     now = {message.name: message for message in new.messages}
     other = [each for each in old.messages if changed_type(each, now)]

@@ -235,7 +235,8 @@ class _Merger:
     def _match(self, old: Sequence[FieldSpec], new: Sequence[FieldSpec]) -> _Matches:
         """Matches fields by wire position in versions with the same bytes, else by name and type.
 
-        Also matches or restores the structs of the older fields.
+        Also matches the structs of matched fields, and restores the structs of older fields without
+        a match.
         """
         matches = _Matches(old)
         matched: dict[str, FieldSpec] = {}

@@ -1,4 +1,4 @@
-"""Creates the union of releases: a definition per message, with each version as last released.
+"""Creates the union of releases: a definition per message, each version from its newest release.
 
 Finds which messages of two releases are the same, and lists the differences between the union and
 the releases. `merge` merges two definitions; `changes` decides which changes are breaking.
@@ -44,8 +44,9 @@ MESSAGE_RENUMBERED: Final = "message renumbered"
 class Difference:
     """A difference between a message version in the union and in a release.
 
-    `kind` is MESSAGE_RENAMED or MESSAGE_RENUMBERED, or the value of a DifferenceKind if a newer
-    release changed the version. The union has the version of the newest release.
+    `kind` is MESSAGE_RENAMED, MESSAGE_RENUMBERED, or the value of a DifferenceKind. The value of a
+    DifferenceKind means that a newer release changed the layout of the version; the union has the
+    layout of the newest release.
     """
 
     message: str
@@ -223,7 +224,7 @@ def _is_renumbered_key(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bo
 def _key_numbered(
     number: int, module: str | None, messages: Mapping[str, MessageSpec]
 ) -> MessageSpec | None:
-    """Returns the coordinator key of a module with the api key `number`; None if there is none."""
+    """Returns the coordinator-key message of `module` with api key `number`; None if missing."""
     kind = (module, "coordinator-key", number)
     same = (each for each in messages.values() if (each.module, each.type, each.api_key) == kind)
     return next(same, None)
