@@ -66,8 +66,8 @@ class JobKillResult:
 def kill_the_job(bootstrap: str, folder: Path, *, rounds: int, seed: int) -> JobKillResult:
     """Runs the job `rounds` times, then once to its end, and returns the counts.
 
-    Kills each run except the last, unless the run ends first. Reads the output after each run; a
-    doubled event counts in every reading.
+    Kills each run except the last, unless the run ends first. Reads the whole output after each run
+    and adds its duplicate events to `doubled`, so that a duplicate counts again in later readings.
 
     Raises:
         RuntimeError: the last run, which is not killed, fails.

@@ -1,1 +1,1 @@
-"""Benchmarks: in one run, each table compares kproto with a peer or with other code of its own."""
+"""Benchmarks: each table compares kproto with a peer, or two uses of kproto, in one run."""

@@ -3,12 +3,12 @@
     python -m tools.bench.client [--records 1000000] [--repeat 3] [--rows TEXT] [--clients NAMES]
 
 Uses one broker, topics of one partition unless a row names another number, and 100-byte values.
-Each measurement has its own process, and begins after the first acknowledgement, after a twentieth
-of the records is read, or, for single and concurrent sends, after unmeasured sends; separate rows
-measure the start-up. Each figure includes the CPU time of the client's process (all threads) per
-record. A turn measures each client once; every other turn has the reverse order. A table has the
-medians of the turns, and of the ratios within a turn. Compare ratios between machines, not absolute
-rates.
+Each measurement has its own process. Only separate rows measure the start-up. The others begin
+after it: producing after the first acknowledgement, reading after a twentieth of the records,
+single sends after 200 sends, concurrent sends after one round. Each figure includes the CPU time of
+the client's process (all threads) per record. A turn measures each client once; every other turn
+has the reverse order. A table has the medians of the turns, and of the ratios within a turn.
+Compare ratios between machines, not absolute rates.
 """
 
 from __future__ import annotations

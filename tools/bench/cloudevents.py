@@ -74,7 +74,7 @@ class LibraryFunction(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A comparison: the functions of both sides, and the target ratio."""
+    """A comparison: the functions of kproto and of the SDK, and the target ratio."""
 
     name: str
     ours: LibraryFunction

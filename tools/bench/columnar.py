@@ -82,7 +82,7 @@ def event_records(count: int) -> Iterator[NewRecord]:
 
 
 def null_records(count: int) -> Iterator[NewRecord]:
-    """Yields records; null are every second key, every third value and every fourth `trace`."""
+    """Yields records: every second key, every third value and every fourth `trace` is null."""
     rng = random.Random(3)
     for number in range(count):
         key = None if number % 2 else b"%08d" % number

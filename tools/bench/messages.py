@@ -109,7 +109,7 @@ def cases() -> list[Case]:
 
 
 def _read_lists(metadata: Any) -> None:
-    """Accesses the lists that kproto decodes lazily; the names are the same in all libraries."""
+    """Reads the lists that kproto decodes lazily; all libraries have the same names for them."""
     for topic in metadata.topics:
         for partition in topic.partitions:
             partition.replica_nodes  # noqa: B018

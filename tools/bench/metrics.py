@@ -1,4 +1,4 @@
-"""Measures the client's metrics: the same work with its observer, and with an empty observer.
+"""Measures what the client's metrics cost: the same work with `Observer` and `NullObserver`.
 
     python -m tools.bench.metrics [--records N] [--pairs N]
 

@@ -91,7 +91,7 @@ def crc_cases() -> list[Case]:
 
 
 def decode_cases(header_count: int) -> list[Case]:
-    """Returns the cases of decoding a batch; no library verifies the checksum."""
+    """Returns the comparisons of decoding a batch; no library verifies the checksum."""
     from aiokafka.record import default_records as aiokafka
     from kafka.record.default_records import DefaultRecordBatch
 
@@ -119,7 +119,7 @@ def decode_cases(header_count: int) -> list[Case]:
 
 
 def encode_case(header_count: int) -> Case:
-    """Returns the case of encoding a batch.
+    """Returns the comparison of encoding a batch.
 
     `set_checksums` replaces the checksum functions of kproto and kafka-python only; aiokafka uses
     its own.
@@ -157,7 +157,7 @@ def encode_case(header_count: int) -> Case:
 
 
 def end_to_end_cases(header_count: int) -> list[Case]:
-    """Returns the cases of decoding and encoding with checksums; see `set_checksums`."""
+    """Returns the comparisons of decoding and encoding a batch, both with the batch's checksum."""
     from kafka.record.default_records import DefaultRecordBatch
 
     from kproto.records import encode_batch, read_batches, read_records

@@ -170,7 +170,7 @@ def running() -> Iterator[BrokerListeners]:
 
 
 async def opened(broker: BrokerListeners, sasl: Any, count: int, *, tls: bool) -> float:
-    """Returns the CPU seconds per connection, after opening `count` in a row."""
+    """Opens `count` connections one after the other; returns the CPU seconds per connection."""
     address, contexts = broker.at(tls=tls)
     settings = ClientSettings(sasl=sasl)
     began = time.process_time()
@@ -181,7 +181,10 @@ async def opened(broker: BrokerListeners, sasl: Any, count: int, *, tls: bool) -
 
 
 async def authentication(broker: BrokerListeners, rounds: int, count: int) -> bool:
-    """Prints the first table; returns False if a mechanism exceeds its limit."""
+    """Prints the table of the CPU time that each SASL mechanism adds to a connection.
+
+    Returns False if a mechanism adds more than `WANTED_MS`.
+    """
     print("| adds to a connection, ms of CPU | in the clear | with TLS |\n|---|---|---|")
     reached = True
     for name, sasl in MECHANISMS.items():
@@ -309,7 +312,10 @@ async def _size_of_answer(
 
 
 async def added(work: Work, broker: BrokerListeners, request: Request[Any], count: int) -> float:
-    """Returns the CPU seconds that TLS adds to `count` requests by `work`, such as `ours`."""
+    """Returns the CPU seconds that TLS adds to `count` requests.
+
+    `work` is the function that sends the requests: `ours`, `streams` or `one_buffer`.
+    """
     clear = await work(broker, request, count, tls=False)
     return await work(broker, request, count, tls=True) - clear
 

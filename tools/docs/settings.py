@@ -49,7 +49,7 @@ class Setting:
 
 
 def settings_table(of: str) -> str:
-    """Returns the table of `client`, `producer`, `consumer`, `group`, `run` or `broker`."""
+    """Returns the settings table `of`: client, producer, consumer, group, run or broker."""
     return table(
         HEADS,
         (

@@ -74,7 +74,10 @@ class RunningNode:
 
     @property
     def voters(self) -> str:
-        """Returns a text that is equal for all nodes of a cluster: its controllers."""
+        """Returns the node's setting of controllers, which is equal for all nodes of a cluster.
+
+        Returns the bootstrap address if the node lacks the setting.
+        """
         lines = (self.folder / "server.properties").read_text(encoding="utf-8").splitlines()
         return next((line for line in lines if line.startswith(VOTERS)), self.bootstrap)
 

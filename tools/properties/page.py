@@ -71,7 +71,7 @@ def with_table(page: str) -> str:
 
 
 def table() -> str:
-    """Returns the table, and a sentence with the number of accepted names without effect."""
+    """Returns the table, then a sentence with the number of accepted names that have no effect."""
     lists = tomllib.loads(NAMES.read_text(encoding="utf-8"))
     java, librdkafka = set(lists["java"]["names"]), set(lists["librdkafka"]["names"])
     rows = "".join(_line(row, java, librdkafka) for row in ROWS)

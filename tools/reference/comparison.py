@@ -126,7 +126,10 @@ def compare(
 
 
 class _Comparison:
-    """Compares the samples of one pair; `read` caches kproto's encoded bytes by JSON text."""
+    """Compares kproto's samples with the class of one release, for one message version.
+
+    `read` caches the bytes that kproto encodes, by JSON text.
+    """
 
     def __init__(
         self, pair: ReleaseMessageVersion, judge: KafkaJavaProgram, read: dict[str, str]

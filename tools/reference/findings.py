@@ -30,7 +30,7 @@ KEPT: Final = 3
 def compare_all(
     *, processes: int | None = None, progress: Progress | None = None
 ) -> dict[ReleaseMessageVersion, ComparisonResult]:
-    """Compares the samples of every form with the classes of each release that has it."""
+    """Compares kproto with Kafka's class, on samples of each message version of each release."""
     found: dict[ReleaseMessageVersion, ComparisonResult] = {}
     tasks = list(forms().items())
     for done, part in enumerate(in_parallel(_compare, tasks, processes=processes), 1):
@@ -66,9 +66,11 @@ class _FuzzTaskResult(NamedTuple):
 
 @dataclass(slots=True)
 class FuzzResult:
-    """The results of `fuzz`: the number of mutations by pair, and by agreement (`cases`).
+    """The results of `fuzz`.
 
-    `disagreements` has up to KEPT disagreements of each pair; `disagreed` counts all of them.
+    `by_pair` has the number of mutations by message version. `cases` has the number of mutations by
+    agreement or documented deviation. `disagreements` has up to KEPT disagreements of each message
+    version; `disagreed` is the number of all disagreements.
     """
 
     seed: int

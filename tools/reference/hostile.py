@@ -127,9 +127,9 @@ def _case(pair: ReleaseMessageVersion, data: bytes, answer: Answer) -> Case:
 
 
 def _deviation(form: KprotoMessageVersion, data: bytes, taken: int) -> DeviationFromKafka | None:
-    """Returns the first documented deviation in `data`; None if there is none.
+    """Returns the first documented deviation that the lenient reader finds in `data`, or None.
 
-    Also returns None if the lenient reader does not read exactly `taken` bytes, as Kafka did.
+    Kafka's class read `taken` bytes. Returns None if the lenient reader reads another number.
     """
     try:
         end, found = read_leniently(layout(union()[form.name], form.version), data)

@@ -49,7 +49,7 @@ class KprotoMessageVersion(NamedTuple):
 
 
 class ReleaseMessageVersion(NamedTuple):
-    """A message and version, as a release names and numbers them; `form` has kproto's."""
+    """A message and version of a release; `form` is the same message and version in kproto."""
 
     release: str
     name: str
@@ -79,12 +79,15 @@ def pairs(release: str) -> tuple[ReleaseMessageVersion, ...]:
 
 
 def all_pairs() -> tuple[ReleaseMessageVersion, ...]:
-    """Returns the pairs of all releases."""
+    """Returns a `ReleaseMessageVersion` for each version of each message of each release."""
     return tuple(pair for release in RELEASES for pair in pairs(release))
 
 
 def forms() -> dict[KprotoMessageVersion, tuple[ReleaseMessageVersion, ...]]:
-    """Returns all forms, sorted by name and version, each with its pairs."""
+    """Returns each `KprotoMessageVersion` with the `ReleaseMessageVersion`s that have it as `form`.
+
+    Sorts by name and version.
+    """
     found: dict[KprotoMessageVersion, list[ReleaseMessageVersion]] = {}
     for pair in all_pairs():
         found.setdefault(pair.form, []).append(pair)

@@ -132,7 +132,7 @@ def describe(data: bytes) -> BatchesDescription:
 
 
 def judge(ours: BatchesDescription, theirs: BatchesDescription) -> tuple[Verdict, str]:
-    """Returns the verdict on one buffer; for STRICTER also the reason from the table, else ""."""
+    """Returns the verdict on one buffer, and the reason for `Verdict.STRICTER`, else ""."""
     common = min(len(ours.batches), len(theirs.batches))
     if ours.batches[:common] != theirs.batches[:common]:
         return Verdict.DISAGREEMENT, ""

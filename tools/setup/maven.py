@@ -49,8 +49,8 @@ def fetch_jars(
     """Returns the folder `jars` in `folder` with every jar of a pom; fetches it if it is missing.
 
     `pom` is a template; `filled` has the values of its `$words`. `sign` is a pattern of a file
-    name: the fetch is successful if such a file exists. `name` names the jars in error messages,
-    and `otherwise` is the alternative to installing Maven in these messages.
+    name: the fetch is successful if such a file exists. Error messages call the jars `name`. If
+    Maven is missing, the message ends "install it, or" and `otherwise`.
 
     Safe if several processes call it at once. Raises `MavenError`.
     """

@@ -98,9 +98,10 @@ def commits_of(written: Iterable[GroupRecord], topic: str) -> Iterator[Commit]:
 def conversions_of(written: Iterable[GroupRecord], until: float = float("inf")) -> Conversions:
     """Counts the changes of the group's protocol, up to the time `until`.
 
-    A classic group has one record that lists its members; a group of the consumer protocol has
-    records of other types. A conversion replaces one type by the other. A new classic group starts
-    without members: if it starts with members, it was converted.
+    The record that describes the group has a different key type in each protocol, so a new key type
+    means that the protocol changed. A change converted members if the classic record lists members:
+    the last one before a change to the consumer protocol, or the first one after a change to the
+    classic protocol. Otherwise the change is counted in `while_empty`.
     """
     found = Conversions()
     kind: type | None = None

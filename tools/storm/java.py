@@ -84,7 +84,10 @@ def command(
 
 
 def lines_of(line: str) -> Iterator[str]:
-    """Yields log lines (see `members.lines`) for one line of output; none for other events."""
+    """Yields the log lines (see `members.lines`) for one line of VerifiableConsumer's output.
+
+    Yields none if the line is not an event that a member logs.
+    """
     if not line.startswith("{"):
         return
     said: dict[str, Any] = json.loads(line)

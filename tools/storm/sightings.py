@@ -104,11 +104,11 @@ class Member:
         return any(since <= at <= until for at in self.harmed)
 
     def could_not_commit(self, partition: int, seen_at: float) -> bool:
-        """Returns True if the broker left the member behind before the commit of a record was due.
+        """Returns True if the broker left the member behind before it had to commit a record.
 
-        The member saw the record at `seen_at`. After it was left behind, its commits fail (see the
-        module). A member logs a revocation before its last commit, so this commit fails, too, if
-        the member is left behind shortly after the revocation and before its next assignment.
+        The member saw the record at `seen_at`. If the broker then leaves the member behind, the
+        commit fails (see the module). This must happen while the member has the partition, or
+        shortly after it logs the revocation, because the last commit follows this log line.
         """
         return any(
             since <= seen_at <= until

@@ -39,7 +39,7 @@ class Results:
         self._turns[row].append({})
 
     def middle(self, row: str, client: str) -> TimePerRecord | None:
-        """Returns the medians of a client's times over all turns of a row; None if it has none."""
+        """Returns the medians of a client's times over all turns of a row; None if not measured."""
         found = [turn[client] for turn in self._turns[row] if client in turn]
         if not found:
             return None

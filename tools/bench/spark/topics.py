@@ -49,8 +49,8 @@ async def publish(
 ) -> None:
     """Creates a topic with the events 0 to `events` - 1.
 
-    Sends every `twice_every`th event twice, and adds a record without an id to every
-    `broken_every`th; 0 means none.
+    Sends every `twice_every`th event twice. Sends a record without an id after every
+    `broken_every`th event. 0 means none.
     """
 
     def records(number: int) -> list[ProducerRecord]:

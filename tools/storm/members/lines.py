@@ -1,4 +1,6 @@
-"""Writes the log lines of a member. A line is written before its action takes effect.
+"""Writes the log lines of a member.
+
+A member logs an assignment, a revocation and a record before it acts on them.
 
 A line is a word, the time in seconds, and the details: partitions separated by commas, or a
 partition and an offset. Each line is one write to the file, so that a kill loses no line.
