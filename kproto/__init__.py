@@ -99,6 +99,7 @@ if TYPE_CHECKING:
         MissingCodecError,
         ProtocolError,
         RequestTimeoutError,
+        UnreadableRecordError,
         UnsupportedVersionError,
     )
     from .wire.uuid import ZERO_UUID, Uuid
@@ -184,6 +185,7 @@ __all__ = [
     "UnknownMemberIdError",
     "UnknownTopicIdError",
     "UnknownTopicOrPartitionError",
+    "UnreadableRecordError",
     "UnsupportedVersionError",
     "Uuid",
     "__version__",

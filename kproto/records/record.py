@@ -174,6 +174,12 @@ class Record:
     def headers(self, headers: Iterable[Header]) -> None:
         self._headers = list(headers)
 
+    @property
+    def encoded_headers(self) -> bytes | None:
+        """Returns the encoded headers; None if the headers were decoded, or were set."""
+        block = self._headers
+        return block if isinstance(block, bytes) else None
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Record):
             return NotImplemented

@@ -7,7 +7,7 @@ where possible its position and what the user can do.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 __all__ = [
     "AuthenticationError",
@@ -21,6 +21,7 @@ __all__ = [
     "MissingCodecError",
     "ProtocolError",
     "RequestTimeoutError",
+    "UnreadableRecordError",
     "UnsupportedVersionError",
 ]
 
@@ -106,6 +107,43 @@ class CorruptBatchError(DecodeError):
         text = reason if base_offset is None else f"{reason} (batch base offset {base_offset})"
         super().__init__(text, offset=offset)
         self.reason = reason
+
+
+#: The bytes of an UnreadableRecordError: a record of magic 2 with the length before it; all records
+#: of a decompressed batch from the unreadable one on; or a batch as the broker stores it.
+UnreadableContent: TypeAlias = Literal["record", "records", "batch"]
+
+
+class UnreadableRecordError(CorruptBatchError):
+    """A record that a broker has stored cannot be decoded; Java: RecordDeserializationException.
+
+    `topic`, `partition` and `record_offset` name the record. A consumer raises the error once, and
+    continues at `next_offset`; both offsets are those of the log. `raw` has the stored bytes, and
+    `content` says which: "record", the encoded record; "records", all records of its decompressed
+    batch from this record on, because the bounds of the records are unknown; or "batch", the whole
+    batch, because it cannot be decompressed.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        topic: str,
+        partition: int,
+        record_offset: int,
+        next_offset: int,
+        raw: bytes,
+        content: UnreadableContent,
+        offset: int | None = None,
+        base_offset: int | None = None,
+    ) -> None:
+        self.record_offset = record_offset
+        self.next_offset = next_offset
+        self.raw = raw
+        self.content = content
+        super().__init__(reason, offset=offset, base_offset=base_offset)
+        self.topic, self.partition = topic, partition
+        self.args = (f"{topic}[{partition}] at offset {record_offset}: {self}",)
 
 
 class ConfigurationError(KprotoError, ValueError):

@@ -43,7 +43,8 @@ class Consumer(RecordStream):
 
     After a lost connection or a retriable error code, requests are retried for `api_timeout_ms`;
     then the last error is raised. Raises BrokerResponseError for other error codes. Raises
-    CorruptBatchError for bytes that are no records, after the records before them.
+    CorruptBatchError for bytes that are no records, after the records before them; for an
+    unreadable record UnreadableRecordError, once: the next call continues after it.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Protocol, TypeAlias, TypeVar
 
-from ...wire.errors import ConfigurationError
+from ...wire.errors import ConfigurationError, UnreadableRecordError
 from ..fetch.effects import FetchEffect
 from ..fetch.partition_state import TopicPartitionState
 from ..fetch.subscription_state import SubscriptionState
@@ -174,7 +174,12 @@ class RecordProcessing:
         if not receiver.accepts_records:
             receiver.on_poll_refused()
             return None
-        fetched = buffer.take_records(receiver.max_list_bytes)
+        try:
+            fetched = buffer.take_records(receiver.max_list_bytes)
+        except UnreadableRecordError as error:
+            state = buffer.last_taken
+            receiver.accept_unreadable(state, state.assignment_epoch, state.tp, error)
+            return True
         if fetched is None:
             return None
         state = buffer.last_taken

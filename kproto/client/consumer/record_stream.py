@@ -9,6 +9,7 @@ cancellation would end.
 from __future__ import annotations
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from functools import partial
@@ -23,6 +24,7 @@ from ...wire.errors import (
     KprotoError,
     MissingCodecError,
     RequestTimeoutError,
+    UnreadableRecordError,
 )
 from ..core.yielding import LoopYielder
 from ..fetch.broken_batches import locate_broken_batch
@@ -35,6 +37,7 @@ from ..fetch.in_flight_fetches import InFlightFetches
 from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
+from ..observing.log_lines import log
 from .poll_status import PollStatus
 
 __all__ = [
@@ -289,8 +292,8 @@ class RecordStream(ABC):
             fetched = await self._poll_until_available(take, ends_at)
             if fetched is None:
                 await self._stop()
-        except PollTimeoutError:
-            raise  # the fetches in flight continue
+        except (PollTimeoutError, UnreadableRecordError):
+            raise  # the fetches in flight continue, and the next poll takes their records
         except RequestTimeoutError as timeout:
             await self._stop()
             # RequestTimeoutError is a TimeoutError: callers of `asyncio.wait_for` would take it for
@@ -373,13 +376,18 @@ class RecordStream(ABC):
     def _take_or_rewind(self, take: Callable[[], T | None]) -> T | None:
         """Returns the result of `take`; None if the buffer is empty.
 
-        If a batch cannot be decoded, moves the position back to this batch, drops later batches of
-        its partition, and raises the error. Responses to fetches in flight are then ignored,
-        because these fetches start at another position. The next fetch starts at the batch that
-        cannot be decoded, so the error is raised again.
+        If a record is unreadable, logs and raises the error; the next call continues after it.
+
+        If a codec is missing, moves the position back to the batch, drops later batches of its
+        partition, and raises the error. Responses to fetches in flight are then ignored, because
+        these fetches start at another position. The next fetch starts at the batch that cannot be
+        decoded, so the error is raised again.
         """
         try:
             return take()
+        except UnreadableRecordError as error:
+            log(logging.WARNING, "the consumer cannot read %s", error)
+            raise
         except (CorruptBatchError, MissingCodecError) as error:
             state = self._subscriptions.rewind_broken()
             locate_broken_batch(error, state)

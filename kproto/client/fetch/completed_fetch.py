@@ -3,21 +3,29 @@
 The checksum of each buffered batch is verified when the response is processed. The batch is
 decompressed and decoded only when it is polled: so memory and CPU caches hold the records of one
 poll, not of a whole fetch. Control batches are never returned. The next position is the offset
-after the last batch, even if compaction has removed its last records; it is at most `end`. If the
-first batch cannot be decoded, it stays, and `take_records` and `take_values` raise its error. Plain
-data: no connection and no event loop.
+after the last batch, even if compaction has removed its last records; it is at most `end`. An
+unreadable record raises UnreadableRecordError once. If a codec is missing, the batch stays, and
+`take_records` and `take_values` raise MissingCodecError. Plain data: no connection and no event
+loop.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
 from typing import Final, NamedTuple
 
 from ...messages.fetch_response import PartitionData
 from ...records import BatchReader, Record, RecordBatch, checked_next_offset, read_batches
+from ...records.magic2.unreadable_records import UnreadableRecordsReader
 from ...stored.aborted_transactions import AbortedTransactions
-from ...wire.errors import CorruptBatchError, MissingCodecError, ProtocolError
+from ...wire.errors import (
+    CorruptBatchError,
+    MissingCodecError,
+    ProtocolError,
+    UnreadableRecordError,
+)
 from ..commits.processed_bitmap import ProcessedBitmap
 from .partition_state import TopicPartitionState
 
@@ -107,9 +115,10 @@ class CompletedFetch:
     """The batches of one fetch of the partition of `state`, in order.
 
     Each `take` method removes the batches or records that it returns; it returns None if none is
-    left. If the first batch cannot be decoded, `take_records` and `take_values` raise
-    CorruptBatchError or MissingCodecError, and the batch stays. Read `from_offset` and `position`
-    only while a batch is left. The batches hold `size_in_bytes` of the response until all of them
+    left. If the next record is unreadable, `take_records` and `take_values` raise
+    UnreadableRecordError, and the next call returns the records after it. If its codec is missing,
+    they raise MissingCodecError, and the batch stays. Read `from_offset` and `position` only while
+    a batch is left. The batches hold `size_in_bytes` of the response until all of them
     are taken.
     """
 
@@ -118,6 +127,7 @@ class CompletedFetch:
         "_end",
         "_max_decompressed_bytes",
         "_reader",
+        "_unreadable",
         "high_watermark",
         "size_in_bytes",
         "state",
@@ -138,7 +148,9 @@ class CompletedFetch:
         self._end = state.end
         self._batches = deque(batches)
         self._max_decompressed_bytes = max_decompressed_bytes
-        self._reader: BatchReader | None = None  # reads a first batch that was returned in part
+        self._unreadable: UnreadBatch | None = None  # of the last UnreadableRecordError
+        # Reads a first batch that was returned in part, or that has unreadable records.
+        self._reader: BatchReader | UnreadableRecordsReader | None = None
 
     def __bool__(self) -> bool:
         return bool(self._batches)
@@ -188,11 +200,13 @@ class CompletedFetch:
             unread = self._batches[0]
             try:
                 found = self._next_records(unread, most)
-            except (CorruptBatchError, MissingCodecError):
+            except UnreadableRecordError:
+                raise
+            except (CorruptBatchError, MissingCodecError) as error:
                 self._reader = None
                 if records:
                     break
-                raise
+                found = self._readable_records(unread, most, error)
             if records:
                 records += found
             else:
@@ -207,15 +221,23 @@ class CompletedFetch:
         """Returns the values of the next batch, or of several small batches."""
         values: list[bytes | None] = []
         next_offset = 0
-        self._reader = None
+        if not isinstance(self._reader, UnreadableRecordsReader):
+            self._reader = None
         while self._fits(len(values), _LIST_RECORDS):
             unread = self._batches[0]
+            if self._reader is not None:
+                values = [record.value for record in self._next_records(unread, _LIST_RECORDS)]
+                next_offset = self._offset_after(unread.batch)
+                continue
             try:
                 found = self._values_of(unread)
-            except (CorruptBatchError, MissingCodecError):
+            except (CorruptBatchError, MissingCodecError) as error:
                 if values:
                     break
-                raise
+                records = self._readable_records(unread, _LIST_RECORDS, error)
+                values = [record.value for record in records]
+                next_offset = self._offset_after(unread.batch)
+                continue
             if values:
                 values += found
             else:
@@ -250,6 +272,11 @@ class CompletedFetch:
             begins = max(unread.from_offset, from_offset)
             self._batches.appendleft(unread._replace(from_offset=begins))
 
+    def put_back_unreadable(self, error: UnreadableRecordError) -> None:
+        """Makes the next take raise `error` again; the last take must have raised it."""
+        assert self._unreadable is not None, "its batch raised the error"
+        self.put_back([self._unreadable], error.record_offset)
+
     def _fits(self, count: int, most: int) -> bool:
         """Returns True if the next batch may be added to `count` records of a list of `most`."""
         if not self._batches:
@@ -277,13 +304,61 @@ class CompletedFetch:
                 topic=self.state.topic,
                 partition=self.state.partition,
             )
-        records = self._trim_to_end(batch, self._reader.read(most))
-        if not self._reader.remaining:
+        try:
+            records = self._trim_to_end(batch, self._reader.read(most))
+        except UnreadableRecordError as error:
+            self._unreadable = unread
+            self._continue_at(self._reader, error.next_offset)
+            raise
+        self._continue_at(self._reader, records[-1].offset + 1 if records else unread.from_offset)
+        return self._unprocessed(batch, records)
+
+    def _continue_at(self, reader: BatchReader | UnreadableRecordsReader, offset: int) -> None:
+        """Removes the first batch if `reader` has read it; otherwise `offset` is read next."""
+        if not reader.remaining:
             self._reader = None
             self._batches.popleft()
-        elif records:
-            self._batches[0] = UnreadBatch(records[-1].offset + 1, batch)
-        return self._unprocessed(batch, records)
+        else:
+            self._batches[0] = UnreadBatch(offset, self._batches[0].batch)
+
+    def _offset_after(self, batch: RecordBatch) -> int:
+        """Returns the next offset to read after a part of `batch`, or after all of it."""
+        if self._batches and self._batches[0].batch is batch:
+            return self._batches[0].from_offset
+        return self._next_offset(batch)
+
+    def _readable_records(
+        self, unread: UnreadBatch, most: int, error: CorruptBatchError | MissingCodecError
+    ) -> list[Record]:
+        """Returns the next records of the first batch, in which `error` has been found.
+
+        Raises UnreadableRecordError if the next record is unreadable; raises `error` if its codec
+        is missing.
+        """
+        if isinstance(error, MissingCodecError):
+            raise error
+        reader = UnreadableRecordsReader(
+            unread.batch,
+            partial(self._is_wanted, unread),
+            max_decompressed_bytes=self._max_decompressed_bytes,
+            topic=self.state.topic,
+            partition=self.state.partition,
+        )
+        if not reader.remaining:
+            self._batches.popleft()
+            return []
+        self._reader = reader
+        return self._next_records(unread, most)
+
+    def _is_wanted(self, unread: UnreadBatch, offset: int) -> bool:
+        """Returns False for offsets before the start, at or after the end, or already processed."""
+        from_offset, batch = unread
+        if offset < from_offset or (self._end is not None and offset >= self._end):
+            return False
+        bitmap = self.state.processed_bitmap
+        if bitmap is None or not self._is_in(bitmap, batch):
+            return True
+        return not bitmap.is_processed(offset)
 
     def _records_of(self, unread: UnreadBatch) -> list[Record]:
         """Returns the records of a batch from its `from_offset` on.

@@ -16,7 +16,7 @@ from operator import length_hint
 from typing import TypeAlias, TypeVar
 
 from ...records import Record
-from ...wire.errors import CorruptBatchError, MissingCodecError
+from ...wire.errors import CorruptBatchError, MissingCodecError, UnreadableRecordError
 from ..metadata.cluster import TopicPartition
 from .completed_fetch import (
     CompletedFetch,
@@ -44,7 +44,8 @@ class FetchBuffer:
     `batch_size.size` records, and `take_record` continues it. `take_records`, `take_values` and
     `take_batch` return the next list or batch, and `take_polled` the lists of several partitions;
     None if no record is ready. All of these methods except `take_batch` raise the errors of
-    `CompletedFetch`; after an error, `ready[0]` is the fetch that raised it.
+    `CompletedFetch`. After MissingCodecError, `ready[0]` is the fetch that raised it. After
+    UnreadableRecordError, the record is in flight.
 
     Paused partitions keep `max_decompressed_bytes` of batches that were returned in part; other
     batches are decompressed again after the pause.
@@ -60,6 +61,7 @@ class FetchBuffer:
         "_polls",
         "_source",
         "_source_batches",
+        "_unreadable_in",
         "_unreturned",
         "batch_size",
         "max_decompressed_bytes",
@@ -91,6 +93,7 @@ class FetchBuffer:
         self._in_flight: dict[TopicPartitionState, InFlightRange] = {}
         self._by_record: TopicPartitionState | None = None  # its list is iterated by record
         self._polls = 0
+        self._unreadable_in: CompletedFetch | None = None  # of the last UnreadableRecordError
 
     # Memory
 
@@ -266,17 +269,19 @@ class FetchBuffer:
     def take_polled(self, most: int) -> dict[TopicPartition, list[Record]] | None:
         """Returns up to `most` buffered records, in lists by partition; None if none is ready.
 
-        If a batch cannot be decoded after other records, returns these records; the next call
-        raises the error.
+        If a record is unreadable after other records, returns the others; the next call raises the
+        error.
         """
         found: dict[TopicPartition, list[Record]] = {}
         in_flight: dict[TopicPartitionState, InFlightRange] = {}
         while most > 0:
             try:
                 fetched = self.take_records()
-            except (CorruptBatchError, MissingCodecError):
+            except (CorruptBatchError, MissingCodecError) as error:
                 if not found:
                     raise
+                if isinstance(error, UnreadableRecordError):
+                    self._put_back_unreadable(error)
                 break
             if fetched is None:
                 break
@@ -294,6 +299,14 @@ class FetchBuffer:
             return None
         self._set_in_flight(in_flight)
         return found
+
+    def _put_back_unreadable(self, error: UnreadableRecordError) -> None:
+        """Makes the next `take` raise `error` again; the last `take` must have raised it."""
+        fetch = self._unreadable_in
+        assert fetch is not None, "it raised the error"
+        if not fetch:
+            self.ready.appendleft(fetch)
+        fetch.put_back_unreadable(error)
 
     def _keep_after(self, fetched: FetchedRecords, count: int) -> None:
         """Keeps the records of the last taken list after the first `count` for the next `take`."""
@@ -360,7 +373,16 @@ class FetchBuffer:
         while self.ready:
             fetch = self.ready[0]
             position = fetch.position
-            found = take(fetch)
+            try:
+                found = take(fetch)
+            except UnreadableRecordError as error:
+                if not fetch:
+                    self.ready.popleft()
+                self._last_taken = fetch.state, position
+                in_flight = InFlightRange(fetch.state, position, error.next_offset)
+                self._set_in_flight({fetch.state: in_flight})
+                self._unreadable_in = fetch
+                raise
             if not fetch:
                 self.ready.popleft()
             if found is not None:

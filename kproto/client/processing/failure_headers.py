@@ -21,6 +21,7 @@ __all__ = [
     "error_text",
     "failure_of",
     "forwarded_headers",
+    "has_readable_headers",
     "origin_of",
 ]
 
@@ -46,6 +47,9 @@ FAILURE_HEADERS: Final = (
     _MESSAGE,
     _DUE,
 )
+
+#: The header of a dead letter whose own headers could not be decoded: their encoded bytes.
+_UNREADABLE_HEADERS: Final = "kproto.unreadable.headers"
 
 #: The most bytes of an error message in a header: the record must still fit into max.message.bytes
 #: of its topic.
@@ -134,10 +138,16 @@ def due_time(record: Record, delay_ms: int, now_ms: int) -> RetryDueTime:
 def origin_of(record: Record) -> Failure:
     """Returns the failure of a record that `run` forwarded.
 
-    For any other record returns a failure without attempts, whose origin is the record itself.
-    Raises CorruptBatchError if the headers of the record cannot be read.
+    For any other record returns a failure without attempts, whose origin is the record itself. If
+    its headers cannot be decoded, the failure has their encoded bytes as a header.
     """
-    failure = failure_of(record)
+    headers: tuple[Header, ...]
+    try:
+        failure = failure_of(record)
+        headers = tuple(record.headers)
+    except CorruptBatchError:
+        failure = None
+        headers = ((_UNREADABLE_HEADERS, record.encoded_headers),)
     if failure is not None:
         return failure
     return Failure(
@@ -150,17 +160,33 @@ def origin_of(record: Record) -> Failure:
         "",
         "",
         None,
-        tuple(record.headers),
+        headers,
     )
 
 
+def has_readable_headers(record: Record) -> bool:
+    """Returns True if the headers of a record can be decoded."""
+    try:
+        _ = record.headers
+    except CorruptBatchError:
+        return False
+    return True
+
+
 def forwarded_headers(
-    origin: Failure, error: BaseException, group: str, attempts: int, due_ms: int | None
+    origin: Failure,
+    error: BaseException,
+    group: str,
+    attempts: int,
+    due_ms: int | None,
+    *,
+    with_message: bool = True,
 ) -> list[Header]:
     """Returns the headers of a forwarded record: the original headers, and the failure headers.
 
     The record failed with `error`; `attempts` counts all attempts so far. `due_ms` is the time of
-    the next attempt, in ms since 1970; None for a dead letter.
+    the next attempt, in ms since 1970; None for a dead letter. `with_message=False` leaves the text
+    of the error empty, which makes the record smaller.
     """
     kind = type(error)
     added: dict[str, object] = {
@@ -171,7 +197,7 @@ def forwarded_headers(
         _GROUP: group,
         _ATTEMPTS: attempts,
         _TYPE: f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."),
-        _MESSAGE: error_text(error),
+        _MESSAGE: error_text(error) if with_message else "",
         _DUE: due_ms,
     }
     return [

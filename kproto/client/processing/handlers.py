@@ -5,12 +5,26 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ...records import Record
-from ...wire.errors import ConfigurationError
+from ...wire.errors import ConfigurationError, UnreadableRecordError
 
-__all__ = ["NotAsyncError", "RecordHandler", "Stop", "UndecodableError", "record_handler"]
+__all__ = [
+    "UNREADABLE_HEADER",
+    "NotAsyncError",
+    "RecordHandler",
+    "Stop",
+    "UndecodableError",
+    "UnreadableValue",
+    "raise_unreadable",
+    "record_handler",
+    "unreadable_record",
+]
+
+#: The header of a dead letter whose value has the stored bytes of an unreadable record: "record",
+#: "records" or "batch", as `UnreadableRecordError.content`.
+UNREADABLE_HEADER: Final = "kproto.unreadable"
 
 RecordHandler: TypeAlias = Callable[[Record], Awaitable[object]]
 
@@ -30,6 +44,35 @@ class Stop(Exception):  # noqa: N818 - as StopIteration it is no error
 
 class UndecodableError(Exception):
     """Raised if `decode` raises an exception other than `Stop`; that exception is the cause."""
+
+
+class UnreadableValue(bytes):
+    """The stored bytes of an unreadable record, as the value of the record that takes its place."""
+
+    error: UnreadableRecordError
+
+
+def unreadable_record(error: UnreadableRecordError) -> Record:
+    """Returns a record to be processed in place of an unreadable one, with its bytes as value.
+
+    It has no key, and a header that names the content of the value.
+    """
+    value = UnreadableValue(error.raw)
+    value.error = error
+    return Record(
+        error.record_offset,
+        value=value,
+        headers=[(UNREADABLE_HEADER, error.content.encode())],
+        topic=error.topic or "",
+        partition=-1 if error.partition is None else error.partition,
+    )
+
+
+async def raise_unreadable(handle: RecordHandler, record: Record) -> None:
+    """Calls `handle`, but raises the UnreadableRecordError of a record of `unreadable_record`."""
+    if isinstance(record.value, UnreadableValue):
+        raise record.value.error
+    await handle(record)
 
 
 def record_handler(

@@ -20,15 +20,23 @@ from typing import Final
 from ...clock import Clock, Timer
 from ...records import Record
 from ...tasks import start_task
+from ...wire.errors import UnreadableRecordError
 from ..core.tasks import is_in_task, until_ended
 from ..core.yielding import LoopYielder
 from ..fetch.in_flight_records import AdaptiveBatchSize
 from ..metadata.cluster import TopicPartition
 from ..observing.log_lines import log
-from .failure_headers import add_record_note, due_time, error_text, forwarded_headers, origin_of
+from .failure_headers import add_record_note, due_time, error_text, has_readable_headers
 from .failure_log import log_failure, log_unraised
 from .failure_policy import Forward, Retry, find_stop, next_step
-from .handlers import NotAsyncError, RecordHandler, UndecodableError
+from .forwarding import send_forwarded
+from .handlers import (
+    NotAsyncError,
+    RecordHandler,
+    UndecodableError,
+    raise_unreadable,
+    unreadable_record,
+)
 from .ports import AckSink, ConsumerPort, RecordSink
 from .run_summary import RunSummary
 from .settings import RunSettings
@@ -75,6 +83,7 @@ class ProcessingPool:
         self._clock = clock
         self.settings = settings
         self._handle = handle
+        self._has_unreadable = False
         self._forward_producer = forward_producer
         self._group_id = group_id
         self._other_groups: set[str] = set()
@@ -265,6 +274,21 @@ class ProcessingPool:
         if not shard.has_backpressure and self._tracker.needs_backpressure(shard):
             shard.has_backpressure = True
             self._consumer.apply_backpressure(tp)
+
+    def accept_unreadable(
+        self,
+        state: object,
+        assignment_epoch: object,
+        tp: TopicPartition,
+        error: UnreadableRecordError,
+    ) -> None:
+        """Queues an unreadable record: it becomes a dead letter, or `run` raises `error`."""
+        if not self._has_unreadable:
+            self._has_unreadable = True
+            self._handle = partial(raise_unreadable, self._handle)
+            for worker in self._workers:  # they use the handler of the begin of their batch
+                worker.stop_early()
+        self.accept_records(state, assignment_epoch, tp, [unreadable_record(error)])
 
     def _warn_of_other_groups(self, topic: str, groups: set[str]) -> None:
         others = groups - {"", self._group_id} - self._other_groups
@@ -571,8 +595,10 @@ class ProcessingPool:
     async def _apply_policy(
         self, worker: PoolWorker, shard: Shard, record: Record, error: BaseException
     ) -> None:
-        is_decoded = not isinstance(error, UndecodableError)
-        if not is_decoded and error.__cause__ is not None:
+        is_decoded = not isinstance(
+            error, UndecodableError | UnreadableRecordError
+        ) and has_readable_headers(record)
+        if isinstance(error, UndecodableError) and error.__cause__ is not None:
             error = error.__cause__
         attempts = shard.count_failure(record)
         chance = random.random()  # noqa: S311 - jitter, no secret
@@ -609,10 +635,15 @@ class ProcessingPool:
         assert producer is not None, "there are topics to send to"
         due_ms = None if step.delay_ms is None else self._clock.now_ms() + step.delay_ms
         try:
-            origin = origin_of(record)
-            attempts += origin.attempts
-            headers = forwarded_headers(origin, error, self._group_id, attempts, due_ms)
-            await producer.send(step.topic, record.value, key=record.key, headers=headers)
+            await send_forwarded(
+                producer,
+                step.topic,
+                record,
+                error,
+                group_id=self._group_id,
+                attempts=attempts,
+                due_ms=due_ms,
+            )
         except asyncio.CancelledError:
             if worker.is_cancelled:
                 shard.abandon(record)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from ...records import Record
+from ...wire.errors import UnreadableRecordError
 from ..metadata.cluster import TopicPartition
 
 __all__ = ["AckSink", "ConsumerPort", "RecordReceiver", "RecordSink"]
@@ -45,6 +46,16 @@ class RecordReceiver(Protocol):
     def accept_records(
         self, state: object, assignment_epoch: object, tp: TopicPartition, records: list[Record]
     ) -> None: ...
+
+    def accept_unreadable(
+        self,
+        state: object,
+        assignment_epoch: object,
+        tp: TopicPartition,
+        error: UnreadableRecordError,
+    ) -> None:
+        """Queues an unreadable record, whose handler then fails with `error`."""
+        ...
 
 
 class ConsumerPort(Protocol):

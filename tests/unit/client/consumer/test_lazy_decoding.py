@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gzip
 import pickle
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -11,7 +12,14 @@ from typing import Any
 
 import pytest
 
-from kproto import Client, Consumer, CorruptBatchError, FetchedBatch, FetchedValues
+from kproto import (
+    Client,
+    Consumer,
+    CorruptBatchError,
+    FetchedBatch,
+    FetchedValues,
+    UnreadableRecordError,
+)
 from kproto.broker import Broker
 from kproto.client.fetch.completed_fetch import _LIST_RECORDS
 from kproto.messages.fetch_response import AbortedTransaction
@@ -308,28 +316,40 @@ def _value(number: int) -> bytes:
     return _varint(len(value)) + value
 
 
-async def until_fault(consumer: Consumer, kind: str) -> list[bytes | None]:
-    """Reads until an unreadable record raises; returns the values before the error."""
+async def until_unreadable(
+    consumer: Consumer, kind: str
+) -> tuple[list[bytes | None], UnreadableRecordError]:
+    """Reads until an unreadable record raises; returns the values before the error, and the error.
+
+    The error must name its record.
+    """
     found: list[bytes | None] = []
 
     async def take() -> None:
         async for fetched in iteration(consumer, kind):
             found.extend(values_of(fetched))
 
-    with pytest.raises(
-        CorruptBatchError, match=r"record \d+, header count: negative header count"
-    ) as raised:
+    with pytest.raises(UnreadableRecordError) as raised:
         await take()
-    assert str(raised.value).count("t[0] at offset ") == 1
+    error = raised.value
+    assert (error.topic, error.partition) == ("t", 0)
+    assert f"t[0] at offset {error.record_offset}: " in str(error)
+    return found, error
+
+
+async def until_fault(consumer: Consumer, kind: str) -> list[bytes | None]:
+    """Reads until the unreadable record of `unreadable` raises; returns the values before it."""
+    found, error = await until_unreadable(consumer, kind)
+    assert "header count: negative header count" in str(error)
+    assert (error.next_offset, error.content) == (error.record_offset + 1, "record")
     return found
 
 
 @pytest.mark.parametrize("kind", OPENING)
 @pytest.mark.parametrize("max_partition_fetch_bytes", [200, 1_000_000])
-async def test_unreadable_records_raise_after_the_good_ones(
+async def test_unreadable_record_raises_once_between_the_others(
     kind: str, max_partition_fetch_bytes: int
 ) -> None:
-    """Each poll raises the error; once the log is repaired, no record is lost or repeated."""
     async with cluster(t=1) as (log, client):
         for at in range(0, 12, 3):
             log.append(batch(at, numbers(at, at + 3)))
@@ -337,61 +357,158 @@ async def test_unreadable_records_raise_after_the_good_ones(
         async with client.consumer(
             "t", stop_at_end=True, max_partition_fetch_bytes=max_partition_fetch_bytes
         ) as consumer:
-            assert await until_fault(consumer, kind) == numbers(0, 6)
-            for _ in range(2):
-                assert consumer.positions == {("t", 0): 6}
+            found: list[bytes | None] = []
+            while len(found) < 8:
+                found += await until_fault(consumer, kind)
+            assert found == numbers(0, 8)
+            assert consumer.positions == {("t", 0): 9}
+            assert await all_values(consumer, kind) == numbers(9, 12)
+
+
+@pytest.mark.parametrize("kind", OPENING)
+async def test_batch_of_unreadable_records_raises_for_each_of_them(kind: str) -> None:
+    record = record_bytes(header_block=b"\x01", offset_delta=b"\x00")
+    async with cluster(t=1) as (log, client):
+        log.append(batch(0, [b"0"]))
+        log.append(batch_bytes(record * 3, record_count=3, last_offset_delta=2, base_offset=1))
+        log.append(batch(4, [b"4"]))
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            assert await until_fault(consumer, kind) == [b"0"]
+            for position in (3, 4):
                 assert await until_fault(consumer, kind) == []
-            log.batches["t", 0][2] = batch(6, numbers(6, 9))
-            assert await all_values(consumer, kind) == numbers(6, 12)
+                assert consumer.positions == {("t", 0): position}
+            assert await all_values(consumer, kind) == [b"4"]
 
 
-@pytest.mark.parametrize("kind", ["records", "record_lists"])
-async def test_fault_inside_a_large_batch_keeps_earlier_records(kind: str) -> None:
-    """Reading resumes after the records of the batch that were already returned."""
+@pytest.mark.parametrize("kind", OPENING)
+async def test_unreadable_record_inside_a_large_batch_raises_once(kind: str) -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"0"]))
         log.append(batch(1, numbers(1, 1300)))
         log.append(batch(1300, [b"1300"]))
         log.batches["t", 0][1] = unreadable(1, good=1298)
         async with client.consumer("t", stop_at_end=True) as consumer:
-            found = await until_fault(consumer, kind)
-            assert found == numbers(0, len(found))
-            assert len(found) > 1000
-            assert consumer.positions == {("t", 0): len(found)}
-            assert await until_fault(consumer, kind) == []
-            assert consumer.positions == {("t", 0): len(found)}
-            log.batches["t", 0][1] = batch(1, numbers(1, 1300))
-            assert found + await all_values(consumer, kind) == numbers(0, 1301)
+            assert await until_fault(consumer, kind) == numbers(0, 1299)
+            assert await all_values(consumer, kind) == [b"1300"]
 
 
 @pytest.mark.parametrize("kind", OPENING)
-async def test_fault_in_one_partition_loses_no_record_of_another(kind: str) -> None:
+async def test_records_of_another_kind_of_iteration_continue_after_an_unreadable_one(
+    kind: str,
+) -> None:
+    async with cluster(t=1) as (log, client):
+        log.append(unreadable(0, good=3))
+        log.append(batch(4, numbers(4, 6)))
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            records = aiter(consumer)
+            assert (await anext(records)).value == b"0"
+            assert await until_fault(consumer, kind) == numbers(1, 3)
+            assert await all_values(consumer, "raw") == numbers(4, 6)
+
+
+@pytest.mark.parametrize("kind", OPENING)
+async def test_record_with_a_wrong_length_is_unreadable_and_no_other(kind: str) -> None:
+    """Brokers store such a record in a compressed batch."""
+    records = [record_bytes(offset_delta=_varint(at), value=_value(at)) for at in range(5)]
+    broken = b"\x7e" + records[2][1:]
+    payload = b"".join([*records[:2], broken, *records[3:]])
+    async with cluster(t=1) as (log, client):
+        log.append(
+            batch_bytes(gzip.compress(payload), record_count=5, last_offset_delta=4, attributes=1)
+        )
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            found, error = await until_unreadable(consumer, kind)
+            assert found == numbers(0, 2)
+            assert (error.record_offset, error.next_offset, error.content) == (2, 3, "record")
+            assert error.raw == broken
+            assert await all_values(consumer, kind) == numbers(3, 5)
+
+
+@pytest.mark.parametrize("kind", OPENING)
+@pytest.mark.parametrize("compression", [0, 1])
+async def test_records_with_unknown_bounds_are_one_unreadable_record(
+    kind: str, compression: int
+) -> None:
+    """The length and the header count of the third record are wrong."""
+    records = [record_bytes(offset_delta=_varint(at), value=_value(at)) for at in range(5)]
+    broken = b"\x7e" + records[2][1:-1] + b"\x01"
+    payload = b"".join([*records[:2], broken, *records[3:]])
+    stored = gzip.compress(payload) if compression else payload
+    async with cluster(t=1) as (log, client):
+        log.append(batch_bytes(stored, record_count=5, last_offset_delta=4, attributes=compression))
+        log.append(batch(5, [b"5"]))
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            found, error = await until_unreadable(consumer, kind)
+            assert found == numbers(0, 2)
+            assert (error.record_offset, error.next_offset, error.content) == (2, 5, "records")
+            assert error.raw == broken + b"".join(records[3:])
+            assert await all_values(consumer, kind) == [b"5"]
+
+
+@pytest.mark.parametrize("kind", OPENING)
+async def test_batch_that_cannot_be_decompressed_is_one_unreadable_record(kind: str) -> None:
+    async with cluster(t=1) as (log, client):
+        log.append(batch(0, [b"0"]))
+        broken = batch_bytes(
+            b"noise", attributes=1, record_count=3, last_offset_delta=2, base_offset=1
+        )
+        log.append(broken)
+        log.append(batch(4, [b"4"]))
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            found, error = await until_unreadable(consumer, kind)
+            assert found == [b"0"]
+            assert "gzip" in str(error)
+            assert (error.record_offset, error.next_offset, error.content) == (1, 4, "batch")
+            assert error.raw == broken
+            for twin in (copy.copy(error), pickle.loads(pickle.dumps(error))):
+                assert (twin.record_offset, twin.raw, str(twin)) == (1, broken, str(error))
+            assert await all_values(consumer, kind) == [b"4"]
+
+
+@pytest.mark.parametrize("kind", OPENING)
+async def test_unreadable_record_loses_no_record_of_another_partition(kind: str) -> None:
     async with cluster(t=2) as (log, client):
         log.append(batch(0, numbers(0, 3)))
         log.append(unreadable(3, good=1))
         log.append(batch(5, [b"behind"]))
         for at in range(0, 4, 2):
             log.append(batch(at, [b"a%d" % at, b"a%d" % (at + 1)]), partition=1)
-        async with client.consumer("t", max_wait_ms=5) as consumer:
-            found: list[bytes | None] = []
-            for _ in range(3):
-                found += await until_fault(consumer, kind)
-                assert consumer.positions["t", 0] == 3
-            log.append(batch(4, [b"more"]), partition=1)
-            log.batches["t", 0][1] = batch(3, numbers(3, 5))
-            async for fetched in iteration(consumer, kind):
-                found += values_of(fetched)
-                if consumer.positions == {("t", 0): 6, ("t", 1): 5}:
-                    break
-            mine = [value for value in found if value is not None and value[:1] != b"a"]
-            assert [value for value in mine if value != b"more"] == [*numbers(0, 5), b"behind"]
-            assert sorted(value for value in found if value is not None and value[:1] == b"a") == [
-                b"a0",
-                b"a1",
-                b"a2",
-                b"a3",
-            ]
-            assert found.count(b"more") == 1
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            found = await until_fault(consumer, kind)
+            found += await all_values(consumer, kind)
+            others = [value for value in found if value is not None and value[:1] == b"a"]
+            assert others == [b"a0", b"a1", b"a2", b"a3"]
+            mine = [value for value in found if value not in others]
+            assert mine == [*numbers(0, 4), b"behind"]
+
+
+async def test_poll_raises_for_an_unreadable_record_after_the_records_before_it() -> None:
+    """No record is lost, also if the partition is polled in several calls."""
+    async with cluster(t=2) as (log, client):
+        log.append(batch(0, numbers(0, 3)))
+        log.append(unreadable(3, good=1))
+        log.append(batch(5, [b"5"]))
+        log.append(unreadable(0, good=1), partition=1)
+        async with client.consumer("t", stop_at_end=True, max_wait_ms=5) as consumer:
+            found: dict[tuple[str, int], list[bytes | None]] = {("t", 0): [], ("t", 1): []}
+            errors = []
+            while any(
+                position < end
+                for position, end in zip(
+                    (consumer.positions.get(("t", 0), 0), consumer.positions.get(("t", 1), 0)),
+                    (6, 2),
+                    strict=True,
+                )
+            ):
+                try:
+                    polled = await consumer.poll(1_000)
+                except UnreadableRecordError as error:
+                    errors.append((error.partition, error.record_offset))
+                    continue
+                for tp, records in polled.items():
+                    found[tp] += [record.value for record in records]
+            assert found == {("t", 0): [*numbers(0, 4), b"5"], ("t", 1): [b"0"]}
+            assert sorted(errors, key=str) == [(0, 4), (1, 1)]
 
 
 async def test_raw_batches_include_unreadable_batches() -> None:
@@ -400,9 +517,8 @@ async def test_raw_batches_include_unreadable_batches() -> None:
         log.append(unreadable(1, good=0))
         log.append(batch(2, [b"b"]))
         async with client.consumer("t", stop_at_end=True) as consumer:
-            assert await until_fault(consumer, "records") == [b"a"]
             offsets = [fetched.batch.base_offset async for fetched in consumer.raw_batches()]
-            assert offsets == [1, 2]
+            assert offsets == [0, 1, 2]
 
 
 async def test_missing_codec_raises_until_it_is_installed(

@@ -1,0 +1,55 @@
+"""Sends a failed record to a retry topic or to the dead letter topic.
+
+Failure headers may make the record larger than the topic accepts. It is then sent without the text
+of the error; if it is still too large, without failure headers.
+"""
+
+from __future__ import annotations
+
+from ...protocol.broker_errors import RecordTooLargeError
+from ...records import Record
+from .failure_headers import forwarded_headers, origin_of
+from .failure_log import log_failure
+from .ports import RecordSink
+
+__all__ = ["send_forwarded"]
+
+
+async def send_forwarded(
+    producer: RecordSink,
+    topic: str,
+    record: Record,
+    error: BaseException,
+    *,
+    group_id: str,
+    attempts: int,
+    due_ms: int | None,
+) -> None:
+    """Sends a record that failed with `error` to `topic`, with failure headers.
+
+    `attempts` counts the attempts of this `run`; `due_ms` is the time of the next attempt in ms
+    since 1970, None for a dead letter. Raises the errors of the producer.
+    """
+    origin = origin_of(record)
+    attempts += origin.attempts
+    fault: BaseException | None = None
+    for what, headers in (
+        ("", forwarded_headers(origin, error, group_id, attempts, due_ms)),
+        (
+            " without the text of its error",
+            forwarded_headers(origin, error, group_id, attempts, due_ms, with_message=False),
+        ),
+        (" without failure headers", origin.headers),
+    ):
+        try:
+            await producer.send(topic, record.value, key=record.key, headers=headers)
+        except Exception as refused:
+            if not isinstance(getattr(refused, "cause", None), RecordTooLargeError):
+                raise
+            fault = refused
+            continue
+        if what:
+            log_failure(record, error, f"was too large for {topic}, and was sent{what}")
+        return
+    assert fault is not None, "the last attempt failed"
+    raise fault

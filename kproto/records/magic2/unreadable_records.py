@@ -1,0 +1,342 @@
+"""Reads a batch that has unreadable records: returns the others, and an error for each of these.
+
+A broker verifies the records of a compressed batch only in part, so it may store records that no
+client can decode. The fast loops of `record_decoding` raise for the whole batch; a consumer then
+reads the batch with `UnreadableRecordsReader`, which is slow.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from ...wire.errors import CorruptBatchError, MissingCodecError, UnreadableRecordError
+from .. import log_format
+from ..codecs.compression import MAX_DECOMPRESSED_BYTES, codec_for_id
+from ..codecs.lz4_frame import first_frame
+from ..record import decode_headers_of
+from ..varints import read_varint, read_varlong, zigzag
+from . import batch_header
+from .record_decoding import RecordReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...wire.errors import UnreadableContent
+    from ..record import Record
+    from .record_batch import RecordBatch
+
+__all__ = ["UnreadableRecordsReader", "check_as_broker", "content_ends", "split_batch"]
+
+_LZ4: Final = 3
+_MAGIC_OF_BATCHES: Final = 2
+
+
+class UnreadableRecordsReader:
+    """Decodes the records of a batch, some at a time, and raises an error for each unreadable one.
+
+    Returns only records for whose offset `is_wanted` returns True, and raises only their errors.
+    Raises MissingCodecError if the codec is not installed.
+    """
+
+    __slots__ = ("_items", "_next", "decompressed_bytes")
+
+    def __init__(
+        self,
+        batch: RecordBatch,
+        is_wanted: Callable[[int], bool],
+        *,
+        max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+        topic: str = "",
+        partition: int = -1,
+    ) -> None:
+        items = split_batch(
+            batch,
+            max_decompressed_bytes=max_decompressed_bytes,
+            topic=topic,
+            partition=partition,
+        )
+        self._items = [item for item in items if is_wanted(_offset_of(item))]
+        self._next = 0
+        #: The size of the records in bytes.
+        self.decompressed_bytes = sum(map(_size_of, self._items))
+
+    @property
+    def remaining(self) -> int:
+        """Returns how many records, readable or not, have not been read yet."""
+        return len(self._items) - self._next
+
+    def read(self, most: int) -> list[Record]:
+        """Returns the next `most` records at most, up to the next unreadable one.
+
+        Raises UnreadableRecordError if the next record is unreadable; the next call reads on after
+        it.
+        """
+        records: list[Record] = []
+        for item in islice(self._items, self._next, self._next + most):
+            if isinstance(item, UnreadableRecordError):
+                if not records:
+                    self._next += 1
+                    raise item
+                break
+            records.append(item)
+        self._next += len(records)
+        return records
+
+
+def _offset_of(item: Record | UnreadableRecordError) -> int:
+    return item.record_offset if isinstance(item, UnreadableRecordError) else item.offset
+
+
+def _size_of(item: Record | UnreadableRecordError) -> int:
+    if isinstance(item, UnreadableRecordError):
+        return len(item.raw)
+    return len(item.key or b"") + len(item.value or b"")
+
+
+def split_batch(
+    batch: RecordBatch,
+    *,
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+    topic: str = "",
+    partition: int = -1,
+) -> list[Record | UnreadableRecordError]:
+    """Returns the records of a batch in order, with an error in place of each unreadable record.
+
+    If neither the lengths of the records nor those of their fields fill the batch, the bounds of
+    the records are unknown: one error then has all records from the first unreadable one on. If the
+    batch cannot be decompressed, or is a message set (magic 0 or 1), the error has the whole batch.
+    As in Kafka, only the first frame of lz4 data counts. Raises MissingCodecError.
+    """
+    return _Split(batch, max_decompressed_bytes, topic, partition).items()
+
+
+def content_ends(data: bytes, count: int) -> list[int] | None:
+    """Returns the ends of `count` records by the lengths of their fields, as a broker finds them.
+
+    The records are decompressed. The lengths of the records themselves are ignored: a broker does
+    not verify them in a compressed batch (Java: PartialDefaultRecord). Returns None if the records
+    do not fill `data`.
+    """
+    ends: list[int] = []
+    pos = 0
+    try:
+        for _ in range(count):
+            _, pos = read_varint(data, pos)
+            _, pos = read_varlong(data, pos + 1)
+            _, pos = read_varint(data, pos)
+            for _ in ("key", "value"):
+                pos = _after_field(data, pos)
+            headers, pos = read_varint(data, pos)
+            if headers & 1:
+                return None
+            for _ in range(headers >> 1):
+                name, _ = read_varint(data, pos)
+                if name & 1:
+                    return None
+                pos = _after_field(data, _after_field(data, pos))
+            if pos > len(data):
+                return None
+            ends.append(pos)
+    except (IndexError, ValueError):
+        return None
+    return ends if pos == len(data) else None
+
+
+def _after_field(data: bytes, pos: int) -> int:
+    """Returns the position after the length at `pos` and its bytes."""
+    length, pos = read_varint(data, pos)
+    return pos if length & 1 else pos + (length >> 1)
+
+
+def check_as_broker(batch: RecordBatch) -> None:
+    """Raises CorruptBatchError for records of magic 2 that Kafka's brokers refuse.
+
+    A broker verifies records as a client does; in a compressed batch it verifies only that the
+    fields of the records fill the batch (Java: LogValidator). Raises MissingCodecError.
+    """
+    try:
+        batch.records(eager_headers=True)
+    except CorruptBatchError:
+        split = _Split(batch, MAX_DECOMPRESSED_BYTES, "", -1)
+        codec_id = batch.attributes & log_format.COMPRESSION_CODEC_MASK
+        if not codec_id or not split.is_filled_by_fields():
+            raise
+
+
+class _Split:
+    """Splits one batch for `split_batch`."""
+
+    def __init__(
+        self, batch: RecordBatch, max_decompressed_bytes: int, topic: str, partition: int
+    ) -> None:
+        self._batch = batch
+        self._max_decompressed_bytes = max_decompressed_bytes
+        self._topic = topic
+        self._partition = partition
+        self._data = b""
+        log_append_time = batch.timestamp_type == log_format.LOG_APPEND_TIME
+        self._log_append_time = batch.max_timestamp if log_append_time else None
+
+    def items(self) -> list[Record | UnreadableRecordError]:
+        batch = self._batch
+        if batch.magic != _MAGIC_OF_BATCHES:
+            try:
+                return list(
+                    batch.records(
+                        max_decompressed_bytes=self._max_decompressed_bytes,
+                        topic=self._topic,
+                        partition=self._partition,
+                    )
+                )
+            except CorruptBatchError as error:
+                return [self._whole(error.reason)]
+        try:
+            self._data = self._decompressed()
+        except MissingCodecError:
+            raise
+        except ValueError as error:
+            return [self._whole(str(error))]
+        ends = self._record_ends()
+        if ends is None:
+            ends = content_ends(self._data, batch.record_count)
+        items: list[Record | UnreadableRecordError] = []
+        offset = batch.base_offset
+        start = 0
+        for index, end in enumerate(ends or self._readable_ends()):
+            try:
+                record = self._record(start, end)
+            except ValueError as error:
+                reason = str(error).replace("record 0", f"record {index}", 1)
+                offset = self._offset_at(start, end, offset)
+                raw = self._data[start:end]
+                items.append(self._error(reason, offset, offset + 1, raw, "record"))
+            else:
+                offset = record.offset
+                items.append(record)
+            offset += 1
+            start = end
+        if ends is None:
+            items.append(self._rest(start, offset, len(items)))
+        elif items and isinstance(items[-1], UnreadableRecordError):
+            items[-1].next_offset = max(items[-1].next_offset, batch.next_offset)
+        return items
+
+    def is_filled_by_fields(self) -> bool:
+        """Returns True if the fields of the records fill the batch, whatever their lengths are."""
+        try:
+            data = self._decompressed()
+        except ValueError:
+            return False
+        return content_ends(data, self._batch.record_count) is not None
+
+    def _decompressed(self) -> bytes:
+        batch = self._batch
+        start = batch.position + batch_header.HEADER_BYTES
+        data = batch._data[start : batch.position + batch.size_in_bytes]
+        codec = codec_for_id(batch.attributes & log_format.COMPRESSION_CODEC_MASK)
+        if codec.id == _LZ4:
+            data = first_frame(data)
+        if codec.id and (data or batch.record_count):
+            data = codec.decompress(data, self._max_decompressed_bytes)
+        return data
+
+    def _record_ends(self) -> list[int] | None:
+        """Returns the ends of the records by their lengths; None if they do not fill the batch."""
+        data = self._data
+        ends: list[int] = []
+        pos = 0
+        try:
+            for _ in range(self._batch.record_count):
+                length, pos = read_varint(data, pos)
+                if length & 1:
+                    return None
+                pos += length >> 1
+                if pos > len(data):
+                    return None
+                ends.append(pos)
+        except (IndexError, ValueError):
+            return None
+        return ends if pos == len(data) else None
+
+    def _readable_ends(self) -> list[int]:
+        """Returns the ends of the records before the first unreadable one."""
+        data = self._data
+        ends: list[int] = []
+        pos = 0
+        # The last record cannot be valid: there are bytes after it, or a record is missing.
+        for _ in range(self._batch.record_count - 1):
+            start = pos
+            try:
+                length, pos = read_varint(data, pos)
+                pos += length >> 1
+                if length & 1 or pos > len(data):
+                    break
+                self._record(start, pos)
+            except (IndexError, ValueError):
+                break
+            ends.append(pos)
+        return ends
+
+    def _record(self, start: int, end: int) -> Record:
+        """Returns the record at `start`. Raises ValueError if it is corrupt."""
+        batch = self._batch
+        reader = RecordReader(
+            self._data,
+            start,
+            end,
+            1,
+            batch.base_offset,
+            batch.base_timestamp,
+            self._log_append_time,
+            self._topic,
+            self._partition,
+            batch.position,
+        )
+        records = reader.read(1)
+        decode_headers_of(records)
+        return records[0]
+
+    def _offset_at(self, start: int, end: int, least: int) -> int:
+        """Returns the offset in a corrupt record; `least` if it cannot be read or is too low."""
+        try:
+            _, pos = read_varint(self._data, start)
+            _, pos = read_varlong(self._data, pos + 1)
+            delta, pos = read_varint(self._data, pos)
+        except (IndexError, ValueError):
+            return least
+        offset = self._batch.base_offset + zigzag(delta)
+        return offset if pos <= end and least <= offset <= self._batch.last_offset else least
+
+    def _rest(self, start: int, offset: int, index: int) -> UnreadableRecordError:
+        """Returns the error for all records from `start` on."""
+        try:
+            self._record(start, len(self._data))
+            reason = f"the batch ends after {index + 1} of {self._batch.record_count} records"
+        except (IndexError, ValueError) as error:
+            reason = str(error).replace("record 0", f"record {index}", 1)
+        raw = self._data[start:]
+        next_offset = max(self._batch.next_offset, offset + 1)
+        if not raw:
+            return self._error(reason, offset, next_offset, self._batch.raw, "batch")
+        return self._error(reason, offset, next_offset, raw, "records")
+
+    def _whole(self, reason: str) -> UnreadableRecordError:
+        batch = self._batch
+        next_offset = max(batch.next_offset, batch.base_offset + 1)
+        return self._error(reason, batch.base_offset, next_offset, batch.raw, "batch")
+
+    def _error(
+        self, reason: str, offset: int, next_offset: int, raw: bytes, content: UnreadableContent
+    ) -> UnreadableRecordError:
+        return UnreadableRecordError(
+            reason,
+            topic=self._topic,
+            partition=self._partition,
+            record_offset=offset,
+            next_offset=next_offset,
+            raw=raw,
+            content=content,
+            offset=self._batch.position,
+            base_offset=self._batch.base_offset,
+        )

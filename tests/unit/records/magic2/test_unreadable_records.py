@@ -1,0 +1,205 @@
+"""Tests that the readable records of a batch are found beside the unreadable ones."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kproto.records import CODECS, Record, RecordBatch, encode_batch, encode_message_set
+from kproto.records.legacy.message_set import LegacyBatch
+from kproto.records.magic2.unreadable_records import (
+    UnreadableRecordsReader,
+    check_as_broker,
+    split_batch,
+)
+from kproto.records.varints import encode_varint
+from kproto.wire.errors import CorruptBatchError, UnreadableRecordError
+from tests.unit.records.batches import T, batch_bytes, new_records, record_bytes
+
+Item = Record | UnreadableRecordError
+
+
+def numbered(at: int, **parts: bytes | int) -> bytes:
+    return record_bytes(offset_delta=encode_varint(at), **parts)  # type: ignore[arg-type]
+
+
+def batch_of(payload: bytes, count: int, *, codec: int = 0, base_offset: int = 10) -> RecordBatch:
+    data = batch_bytes(
+        CODECS[codec].compress(payload, CODECS[codec].default_level),
+        attributes=codec,
+        record_count=count,
+        last_offset_delta=count - 1,
+        base_offset=base_offset,
+    )
+    return RecordBatch(data)
+
+
+def shown(items: list[Item]) -> list[object]:
+    """Returns the offset of each record, and (offset, next offset, content) of each error."""
+    return [
+        (item.record_offset, item.next_offset, item.content)
+        if isinstance(item, UnreadableRecordError)
+        else item.offset
+        for item in items
+    ]
+
+
+GOOD = [numbered(at) for at in range(4)]
+
+ODD: dict[str, tuple[bytes, int, list[object]]] = {
+    "header count": (
+        GOOD[0] + numbered(1, header_block=b"\x01") + GOOD[2],
+        3,
+        [10, (11, 12, "record"), 12],
+    ),
+    "null header name": (
+        GOOD[0] + numbered(1, header_block=b"\x02\x01\x00") + numbered(2, header_block=b"\x01"),
+        3,
+        [10, (11, 12, "record"), (12, 13, "record")],
+    ),
+    "two in a row": (
+        numbered(0, header_block=b"\x01") + numbered(1, header_block=b"\x01") + GOOD[2],
+        3,
+        [(10, 11, "record"), (11, 12, "record"), 12],
+    ),
+    "length too small": (
+        GOOD[0] + numbered(1, length=2) + GOOD[2],
+        3,
+        [10, (11, 12, "record"), 12],
+    ),
+    "length too large": (
+        GOOD[0] + numbered(1, length=60) + GOOD[2],
+        3,
+        [10, (11, 12, "record"), 12],
+    ),
+    "length negative": (numbered(0, length=-1) + GOOD[1], 2, [(10, 11, "record"), 11]),
+    "offset too low": (
+        GOOD[0] + GOOD[1] + numbered(0, header_block=b"\x01") + GOOD[3],
+        4,
+        [10, 11, (12, 13, "record"), 13],
+    ),
+    "no bounds": (
+        GOOD[0] + numbered(1, length=60, header_block=b"\x01") + GOOD[2] + GOOD[3],
+        4,
+        [10, (11, 14, "records")],
+    ),
+    "bytes after the last": (GOOD[0] + GOOD[1] + b"\0", 2, [10, (11, 12, "records")]),
+    "a record is missing": (GOOD[0] + GOOD[1], 3, [10, 11, (12, 13, "batch")]),
+    "the last is unreadable": (
+        GOOD[0] + numbered(1, header_block=b"\x01"),
+        2,
+        [10, (11, 12, "record")],
+    ),
+}
+
+
+@pytest.mark.parametrize("codec", [0, 1])
+@pytest.mark.parametrize("kind", ODD)
+def test_unreadable_records_are_found_among_the_others(kind: str, codec: int) -> None:
+    payload, count, expected = ODD[kind]
+    batch = batch_of(payload, count, codec=codec)
+    items = split_batch(batch, topic="t", partition=3)
+    assert shown(items) == expected
+    for item in items:
+        if isinstance(item, UnreadableRecordError):
+            assert item.raw == batch.raw if item.content == "batch" else item.raw in payload
+            assert str(item).startswith(f"t[3] at offset {item.record_offset}: ")
+        else:
+            assert (item.topic, item.partition, item.value) == ("t", 3, b"v")
+
+
+def test_last_error_covers_offsets_without_records() -> None:
+    """Compaction has removed the records at the end of the batch."""
+    data = batch_bytes(numbered(0, header_block=b"\x01"), last_offset_delta=8)
+    assert shown(split_batch(RecordBatch(data))) == [(0, 9, "record")]
+
+
+@pytest.mark.parametrize("codec", CODECS[1:], ids=lambda codec: codec.name)
+def test_batch_that_cannot_be_decompressed_is_one_error(codec: object) -> None:
+    data = batch_bytes(
+        b"\xff" * 9,
+        attributes=CODECS.index(codec),
+        record_count=3,
+        last_offset_delta=2,
+    )
+    (error,) = split_batch(RecordBatch(data))
+    assert isinstance(error, UnreadableRecordError)
+    assert (shown([error]), error.raw) == ([(0, 3, "batch")], data)
+
+
+def test_second_lz4_frame_is_ignored() -> None:
+    """Kafka's Lz4BlockInputStream reads only the first frame."""
+    frame = CODECS[3].compress(GOOD[0], 1)
+    batch = RecordBatch(batch_bytes(frame + frame, attributes=3))
+    with pytest.raises(CorruptBatchError):
+        batch.records()
+    assert shown(split_batch(batch)) == [0]
+
+
+def test_broken_message_set_is_one_error() -> None:
+    data = bytearray(encode_message_set([(b"k", b"v", (), T)] * 2, magic=1, compression="gzip"))
+    data[-12] ^= 0xFF
+    batch = LegacyBatch(bytes(data))
+    (error,) = split_batch(batch, topic="t", partition=0)
+    assert isinstance(error, UnreadableRecordError)
+    assert shown([error]) == [(batch.base_offset, batch.next_offset, "batch")]
+
+
+@given(new_records)
+def test_valid_batches_have_no_unreadable_record(records: list[object]) -> None:
+    batch = RecordBatch(encode_batch(records, compression="gzip", base_offset=5))  # type: ignore[arg-type]
+    assert split_batch(batch) == batch.records()
+
+
+@given(st.binary(max_size=80), st.integers(0, 12), st.booleans(), st.integers(0, 40))
+def test_reader_returns_every_offset_once_for_any_bytes(
+    noise: bytes, count: int, prefixed: bool, from_offset: int
+) -> None:
+    payload = GOOD[0] + GOOD[1] + noise if prefixed else noise
+    batch = RecordBatch(
+        batch_bytes(payload, record_count=count, last_offset_delta=max(count - 1, 0))
+    )
+    items = split_batch(batch)
+    reader = UnreadableRecordsReader(batch, lambda offset: offset >= from_offset)
+    found: list[Item] = []
+    while reader.remaining:
+        try:
+            found += reader.read(3)
+        except UnreadableRecordError as error:
+            found.append(error)
+    wanted = [
+        item
+        for item in items
+        if (item.record_offset if isinstance(item, UnreadableRecordError) else item.offset)
+        >= from_offset
+    ]
+    assert shown(found) == shown(wanted)
+    errors = [item for item in items if isinstance(item, UnreadableRecordError)]
+    assert all(error.next_offset > error.record_offset for error in errors)
+    try:
+        records = batch.records(eager_headers=True)
+    except CorruptBatchError:
+        assert errors
+    else:
+        assert items == records
+
+
+@pytest.mark.parametrize("codec", [0, 1])
+@pytest.mark.parametrize("kind", ODD)
+def test_brokers_verify_compressed_records_only_in_part(kind: str, codec: int) -> None:
+    payload, count, _ = ODD[kind]
+    batch = batch_of(payload, count, codec=codec, base_offset=0)
+    if codec and kind.startswith("length"):
+        check_as_broker(batch)
+    else:
+        with pytest.raises(CorruptBatchError):
+            check_as_broker(batch)
+
+
+def test_brokers_refuse_data_that_cannot_be_decompressed() -> None:
+    data = gzip.compress(GOOD[0])[:-1]
+    with pytest.raises(CorruptBatchError):
+        check_as_broker(RecordBatch(batch_bytes(data, attributes=1)))
