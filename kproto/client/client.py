@@ -21,6 +21,7 @@ from ..wire.errors import ConfigurationError
 from ..wire.uuid import Uuid
 from .admin.topics import (
     NewTopic,
+    checked_topic,
     create_topics_request,
     delete_topics_request,
     raise_for_created,
@@ -30,7 +31,7 @@ from .commits.group_offsets import commit_group_offsets
 from .consumer.consumer import Consumer, Start
 from .consumer.group_consumer import GroupConsumer
 from .consumer.rebalance_listener import RebalanceCallback, RebalanceCallbacks
-from .consumer.user_offsets import checked_offsets
+from .consumer.user_offsets import checked_mapping, checked_offsets, checked_tp
 from .core.open_parts import OpenParts
 from .fetch.fetch_options import DEFAULT_FETCH_OPTIONS, FETCH_BYTES, FetchOptions
 from .fetch.fetch_requests import FetchedPartition
@@ -264,7 +265,12 @@ class Client:
 
         Returns the topics, with their error codes. The request creates no topics, except at brokers
         before Kafka 0.11. It refreshes the brokers, too: with an empty list, only the brokers.
+        Raises ConfigurationError if `topics` is no iterable of names, such as a single name.
         """
+        if topics is not None:
+            if isinstance(topics, str | bytes | Mapping) or not isinstance(topics, Iterable):
+                raise ConfigurationError(f"topics is {topics!r:.80}; pass a list of names")
+            topics = [checked_topic(name) for name in topics]
         return await self._view.refresh(topics)
 
     async def topic(self, name: str) -> TopicInfo:
@@ -272,8 +278,9 @@ class Client:
 
         Raises BrokerResponseError if the topic does not exist. An unknown topic is requested again
         for `metadata_wait_ms`, because it may just have been created. Lost connections are retried
-        for `api_timeout_ms`.
+        for `api_timeout_ms`. Raises ConfigurationError if `name` is no str.
         """
+        checked_topic(name)
         return await self._view.retrying(lambda: self._view.topic(name), responses=False)
 
     async def retrying(self, operation: Callable[[], Awaitable[T]]) -> T:
@@ -327,7 +334,8 @@ class Client:
         `read_committed` the last stable offset. Retries for `api_timeout_ms`. Raises
         BrokerResponseError.
         """
-        return await list_offsets(self._view, partitions, read_committed=read_committed)
+        wanted = {checked_tp(tp): its for tp, its in checked_mapping("offsets", partitions).items()}
+        return await list_offsets(self._view, wanted, read_committed=read_committed)
 
     async def commit_offsets(
         self,

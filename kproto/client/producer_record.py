@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from ..wire.errors import EncodeError
@@ -13,6 +13,7 @@ __all__ = [
     "ProducerRecord",
     "SupportsKafkaRecord",
     "as_record",
+    "check_many",
     "record_of_event",
 ]
 
@@ -36,6 +37,29 @@ class ProducerRecord(NamedTuple):
 def as_record(value: bytes | ProducerRecord | None) -> ProducerRecord:
     """Returns an element of `send_many` as a record."""
     return value if isinstance(value, ProducerRecord) else ProducerRecord(value)
+
+
+def check_many(name: str, values: object, *, one: str, of_one: str) -> None:
+    """Raises TypeError if `values` is no iterable of records or events.
+
+    `name` is the argument, `one` its element, and `of_one` the method that sends a single one. A
+    mapping, a str and bytes are refused although they can be iterated: their keys, characters and
+    numbers are no records.
+    """
+    hint = f"pass a list of {one}s, or use {of_one} for one {one}"
+    is_single = isinstance(values, ProducerRecord) or hasattr(values, "to_kafka_record")
+    if is_single:
+        raise TypeError(f"{name} is one {one}: {hint}")
+    if isinstance(values, Mapping):
+        raise TypeError(f"{name} is a mapping, whose keys are no {one}s: {hint}")
+    if isinstance(values, str | bytes | bytearray | memoryview):
+        raise TypeError(f"{name} is a single {type(values).__name__}: {hint}")
+    if isinstance(values, AsyncIterable):
+        raise TypeError(
+            f"{name} is an async iterator: collect its {one}s in a list, or await {of_one} for each"
+        )
+    if not isinstance(values, Iterable):
+        raise TypeError(f"{name} is of type {type(values).__name__}: {hint}")
 
 
 class EncodedRecords(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -180,10 +180,16 @@ def parse_bootstrap(servers: str | Sequence[str]) -> list[Address]:
     The default port is 9092. Raises ConfigurationError if an address is invalid, or if there is
     none.
     """
-    if isinstance(servers, str):
-        parts = servers.split(",")
-    elif isinstance(servers, Iterable):
-        parts = list(servers)
+    given: object = servers
+    if isinstance(given, Mapping):
+        raise ConfigurationError(
+            "the bootstrap servers are a mapping; write 'host:port', or pass properties to "
+            "Client.from_properties"
+        )
+    if isinstance(given, str):
+        parts = given.split(",")
+    elif isinstance(given, Iterable) and not isinstance(given, bytes | bytearray):
+        parts = list(given)
     else:
         raise ConfigurationError(f"{servers!r} is no address of a broker; write 'host:port'")
     for part in parts:

@@ -18,6 +18,7 @@ from ...wire.errors import ConfigurationError
 
 __all__ = [
     "NewTopic",
+    "checked_topic",
     "create_topics_request",
     "delete_topics_request",
     "raise_for_created",
@@ -48,9 +49,15 @@ def create_topics_request(
 
     Raises ConfigurationError if one is neither a name nor a NewTopic.
     """
-    for topic in topics:
+    given: Sequence[object] = topics
+    for topic in given:
         if not isinstance(topic, str | NewTopic):
-            raise ConfigurationError(f"{topic!r} is neither the name of a topic nor a NewTopic")
+            hint = ""
+            if isinstance(topic, list | set | frozenset | dict):
+                hint = "; pass several topics one after the other"
+            raise ConfigurationError(
+                f"{topic!r:.80} is neither the name of a topic nor a NewTopic{hint}"
+            )
     wanted = [NewTopic(topic) if isinstance(topic, str) else topic for topic in topics]
     return CreateTopicsRequest(
         topics=[
@@ -77,10 +84,25 @@ def raise_for_created(response: CreateTopicsResponse) -> None:
         raise_for_code(topic.error_code, f"creating topic {topic.name!r}{detail}")
 
 
+def checked_topic(name: object) -> str:
+    """Returns `name`. Raises ConfigurationError if it is no str."""
+    if isinstance(name, str):
+        return name
+    hint = ""
+    if isinstance(name, list | tuple | set | frozenset | dict):
+        hint = "; pass several names one after the other"
+    raise ConfigurationError(f"{name!r:.80} is no name of a topic, which is a str{hint}")
+
+
 def delete_topics_request(
     names: Sequence[str], timeout_ms: int, version: int
 ) -> DeleteTopicsRequest:
-    """Returns the request that deletes topics by name, with the fields of `version`."""
+    """Returns the request that deletes topics by name, with the fields of `version`.
+
+    Raises ConfigurationError if one of `names` is no str.
+    """
+    for name in names:
+        checked_topic(name)
     if version >= _DELETE_BY_STRUCT:
         topics = [DeleteTopicState(name=name) for name in names]
         return DeleteTopicsRequest(topics=topics, timeout_ms=timeout_ms)

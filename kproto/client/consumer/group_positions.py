@@ -13,7 +13,7 @@ from ..fetch.start_options import LAST_OFFSET
 from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
-from .user_offsets import checked_tp
+from .user_offsets import checked_mapping, checked_tp
 
 __all__ = ["PositionAndLagLookup"]
 
@@ -93,7 +93,7 @@ class PositionAndLagLookup:
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int | None]:
         """Returns the first offset at or after each time; see `GroupConsumer.offsets_for_times`."""
-        for tp, time_ms in times.items():
+        for tp, time_ms in checked_mapping("times", times).items():
             check_whole_number(f"the time of {tp!r}", time_ms, 0, LAST_OFFSET)
         times = {checked_tp(tp): time_ms for tp, time_ms in times.items()}
         found = await self._list_offsets(times) if times else {}

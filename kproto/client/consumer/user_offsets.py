@@ -16,7 +16,14 @@ from ..fetch.start_options import LAST_OFFSET
 from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition, format_partitions
 
-__all__ = ["ReturnedRecords", "checked_offsets", "checked_tp", "explicit_commit", "next_offsets_of"]
+__all__ = [
+    "ReturnedRecords",
+    "checked_mapping",
+    "checked_offsets",
+    "checked_tp",
+    "explicit_commit",
+    "next_offsets_of",
+]
 
 #: The items that iterations yield, and the records that `poll` returns.
 ReturnedRecords: TypeAlias = (
@@ -29,13 +36,29 @@ def checked_tp(tp: object) -> TopicPartition:
     match tp:
         case (str(topic), int(partition)):
             return topic, partition
-    raise ConfigurationError(f"{tp!r} is no partition; it is written as (topic, number)")
+    hint = ""
+    if isinstance(tp, list | set | frozenset | dict):
+        hint = "; pass several partitions one after the other, not as a collection"
+    raise ConfigurationError(f"{tp!r} is no partition; it is written as (topic, number){hint}")
+
+
+def checked_mapping(what: str, given: object) -> Mapping[Any, Any]:
+    """Returns `given`. Raises ConfigurationError if it is no mapping by partition.
+
+    `what` names its values, such as "offsets".
+    """
+    if not isinstance(given, Mapping):
+        raise ConfigurationError(
+            f"the {what} are {given!r:.80}; they are a mapping by partition, such as "
+            "{('orders', 0): …}"
+        )
+    return given
 
 
 def checked_offsets(offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     """Returns a copy of `offsets`. Raises ConfigurationError for invalid partitions and offsets."""
     found: dict[TopicPartition, int] = {}
-    for tp, offset in offsets.items():
+    for tp, offset in checked_mapping("offsets", offsets).items():
         check_whole_number(f"the offset of {tp!r}", offset, 0, LAST_OFFSET)
         found[checked_tp(tp)] = offset
     return found

@@ -115,6 +115,13 @@ def check_start(start: object) -> None:
         _check_time(start)
     elif isinstance(start, Mapping):
         for tp, offset in start.items():
+            match tp:
+                case (str(), int()):
+                    pass
+                case _:
+                    raise ConfigurationError(
+                        f"start has the key {tp!r}, which is no partition as (topic, number)"
+                    )
             check_whole_number(f"start[{tp!r}]", offset, 0, LAST_OFFSET)
     elif not isinstance(start, str) or start not in ("earliest", "latest"):
         raise ConfigurationError(
@@ -139,11 +146,26 @@ def checked_topics(
 
     Raises ConfigurationError if an element is something else, or if `topics` is empty.
     """
-    if not isinstance(topics, Iterable):
-        raise ConfigurationError(f"{topics!r} is neither a topic nor partitions")
+    given: Any = topics
+    match given:
+        case bytes() | bytearray():
+            raise ConfigurationError(f"{topics!r} is bytes; the name of a topic is a str")
+        case Mapping():
+            raise ConfigurationError(
+                f"{topics!r:.80} is a mapping; pass a topic, a list of topics, or partitions as "
+                "[(topic, number)]; offsets to start at are those of start"
+            )
+        case (str(topic), int(partition)):
+            raise ConfigurationError(
+                f"{topics!r} is a single partition; pass a list: [({topic!r}, {partition})]"
+            )
+        case _ if not isinstance(given, Iterable):
+            raise ConfigurationError(f"{topics!r} is neither a topic nor partitions")
     wanted: list[str | TopicPartition] = []
-    for tp in [topics] if isinstance(topics, str) else topics:
+    for tp in [given] if isinstance(given, str) else given:
         match tp:
+            case "" | ("", _):
+                raise ConfigurationError(f"{tp!r}: the name of a topic is not empty")
             case str():
                 wanted.append(tp)
             case (str(topic), int(partition)):

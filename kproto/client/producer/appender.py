@@ -9,7 +9,7 @@ records.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -409,6 +409,11 @@ def _checked_timestamp(timestamp: object) -> int:
 
 def _checked_headers(headers: Headers) -> Headers:
     """Returns `headers` as a tuple. Raises EncodeError for a name or value of a wrong type."""
+    if isinstance(headers, Mapping):
+        raise EncodeError(
+            "headers of a record are pairs of str and bytes or None, and not a mapping: pass "
+            "list(headers.items())"
+        )
     try:
         found = tuple((name, value) for name, value in headers)
         for name, value in found:

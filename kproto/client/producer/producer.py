@@ -12,13 +12,14 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from ...wire.checks import check_whole_number
-from ...wire.errors import ConfigurationError, EncodeError, RequestTimeoutError
+from ...wire.errors import ConfigurationError, RequestTimeoutError
 from ..metadata.cluster_view import ClusterView
 from ..producer_record import (
     EncodedRecords,
     Headers,
     ProducerRecord,
     SupportsKafkaRecord,
+    check_many,
     record_of_event,
 )
 from .accumulator import RecordAccumulator
@@ -333,11 +334,11 @@ class Producer:
         If an event of a list or another collection cannot be converted, no record is sent. An
         iterator is read while records are sent, so the events before the invalid one are sent.
 
+        Raises TypeError if `events` is no iterable of events, such as a mapping or a single event.
         Raises the error of an event that cannot be converted, as `send_event` does, and the errors
         of `send_many`.
         """
-        if hasattr(events, "to_kafka_record"):
-            raise EncodeError("events is one event: pass a list of events, or use send_event")
+        check_many("events", events, one="event", of_one="send_event")
         records = (
             ProducerRecord(value, key, headers, timestamp, partition)
             for key, value, headers in (record_of_event(each, mode, options) for each in events)
@@ -355,13 +356,13 @@ class Producer:
         before that element, and waits for their acks. If the call is cancelled, appended records
         may still be sent.
 
+        Raises TypeError if `values` is no iterable of records, such as a mapping, a str or bytes.
         Raises the errors of `send`. A DeliveryError has every record that was read from `values`
         and not acked; an EncodeError names the index of the element. Once a record has failed, or
         the producer is closed, no further elements are read. Then the error also has the remaining
         records of a list; an iterator keeps them.
         """
-        if isinstance(values, ProducerRecord):
-            raise EncodeError("values is one record: pass a list of records, or use send")
+        check_many("values", values, one="record", of_one="send")
         acks = Acks()
         try:
             await self._appender.append_many(topic, values, acks)

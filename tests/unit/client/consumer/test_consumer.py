@@ -130,7 +130,7 @@ async def test_lists_have_their_partition_and_high_watermark() -> None:
     ("what", "words"),
     [
         ([], "needs a topic"),
-        (("t", 0), "0 is neither a topic nor a partition"),
+        (("t", 0), "is a single partition; pass a list"),
         ([("t",)], "neither a topic nor"),
         ([5], "5 is neither"),
         ([("t", "0")], "neither"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -108,13 +108,41 @@ async def test_invalid_partition_number_is_refused(wrong: Any) -> None:
         assert broker.count(ProduceRequest) == 0
 
 
-async def test_single_record_is_refused_by_send_many() -> None:
+async def async_values() -> AsyncIterator[bytes]:
+    yield b"v"
+
+
+NO_RECORDS: list[tuple[Any, str]] = [
+    (ProducerRecord(b"v", b"k"), "values is one record: pass a list of records, or use send"),
+    ({b"k": b"v"}, "values is a mapping, whose keys are no records: pass a list of records"),
+    ("text", "values is a single str: pass a list of records, or use send for one record"),
+    (b"bytes", "values is a single bytes"),
+    (bytearray(b"bytes"), "values is a single bytearray"),
+    (memoryview(b"bytes"), "values is a single memoryview"),
+    (5, "values is of type int"),
+    (None, "values is of type NoneType"),
+    (async_values(), "values is an async iterator: collect its records in a list"),
+]
+
+
+@pytest.mark.parametrize(("values", "match"), NO_RECORDS)
+async def test_values_that_are_no_records_are_refused_by_send_many(values: Any, match: str) -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         async with client.producer() as producer:
-            record: Any = ProducerRecord(b"v", b"k")
-            with pytest.raises(EncodeError, match="values is one record"):
-                await producer.send_many("t", record)
+            with pytest.raises(TypeError, match=match):
+                await producer.send_many("t", values)
+            with pytest.raises(TypeError, match="event"):
+                await producer.send_events("t", values)
         assert broker.count(MetadataRequest) <= 1
+
+
+async def test_mapping_as_headers_is_refused() -> None:
+    async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
+        producer = client.producer()
+        headers: Any = {"a": b"b"}
+        async with producer:
+            with pytest.raises(EncodeError, match=r"pass list\(headers\.items\(\)\)"):
+                await producer.send("t", b"v", headers=headers)
 
 
 async def test_batch_expired_before_the_connection_opens_is_not_sent_empty() -> None:

@@ -104,7 +104,7 @@ async def test_events_are_sent_in_one_call() -> None:
         stored = Stored(broker)
         orders = [Order(bytes([each])) for each in range(5)]
         async with client.producer() as producer:
-            with pytest.raises(EncodeError, match="pass a list of events, or use send_event"):
+            with pytest.raises(TypeError, match="pass a list of events, or use send_event"):
                 await producer.send_events("t", orders[0])  # type: ignore[arg-type]
             acks = await producer.send_events("t", orders, timestamp=1234, partition=1)
             more = await producer.send_events("t", iter(orders[:2]), mode="binary", key=b"k")
