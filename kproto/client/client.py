@@ -55,7 +55,7 @@ from .metadata.cluster_view import ClusterView
 from .metadata.request_router import BrokerAnswer
 from .network.connection import BrokerConnection
 from .producer.producer import Producer
-from .producer.settings import CompressionName, ProducerSettings
+from .producer.settings import CompressionName, ProducerSettings, RequiredAcks
 from .settings import ClientSettings, parse_bootstrap
 
 if TYPE_CHECKING:
@@ -395,6 +395,7 @@ class Client:
         linger_ms: int | None = None,
         max_in_flight: int | None = None,
         idempotent: bool | None = None,
+        acks: RequiredAcks | None = None,
         **kafka_names: Unpack[ProducerNames],
     ) -> Producer:
         """Creates a producer, to be used with `async with`; see `Producer`.
@@ -414,6 +415,7 @@ class Client:
             "linger_ms": linger_ms,
             "max_in_flight": max_in_flight,
             "idempotent": idempotent,
+            "acks": acks,
         }
         arguments = resolve_aliases("Client.producer", arguments, kafka_names, PRODUCER_NAMES)
         settings = ProducerSettings(**{**self._producer_defaults, **arguments})

@@ -131,10 +131,7 @@ def read_values(
             ]
         )
         assert given is not None
-        if _has_no_effect(row, given):
-            unused += present
-        else:
-            by_part.setdefault(row.part, {})[row.name] = given
+        by_part.setdefault(row.part, {})[row.name] = given
 
     settings = _plain(by_part.get("settings", {}))
     if protocol.endswith("SSL") and "tls" not in set_by_caller:
@@ -142,7 +139,6 @@ def read_values(
     if protocol.startswith("SASL") and "sasl" not in set_by_caller:
         settings["sasl"] = sasl_from_properties(by_part.get("sasl", {}))
     producer = _plain(by_part.get("producer", {}))
-    producer.pop("acks", None)  # always all
     if producer.get("max_in_flight", 0) > _IDEMPOTENT_IN_FLIGHT:
         producer.setdefault("idempotent", False)
     consumer = _plain(by_part.get("consumer", {}))
@@ -268,11 +264,6 @@ def _text(values: Mapping[str, Any], name: str) -> str:
     if isinstance(value, Iterable) and all(isinstance(each, str) for each in value):
         return ",".join(value)
     raise ConfigurationError(f"{name} is a {type(value).__name__}; it must be text")
-
-
-def _has_no_effect(row: PropertyMapping, given: ConfiguredProperty) -> bool:
-    """Returns True if the value is an `acks` other than all, because kproto always uses all."""
-    return row.name == "acks" and bool(given.value != "all")
 
 
 def _plain(given: ConfiguredByRow) -> dict[str, Any]:

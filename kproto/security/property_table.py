@@ -134,8 +134,8 @@ ROWS: Final = (
         "producer",
         "acks",
         ("acks", "request.required.acks"),
-        choice({"all": "all", "-1": "all", "0": "fewer", "1": "fewer"}),
-        "always `all`; 0 and 1 are logged",
+        choice({"all": "all", "-1": "all", "0": 0, "1": 1}),
+        "with 0 or 1 the producer is not idempotent",
     ),
     PropertyMapping(
         "consumer",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import kproto
-from kproto.messages import ProduceRequest, ProduceResponse
+from kproto.messages import MetadataRequest, ProduceRequest, ProduceResponse
 from kproto.protocol.error_codes import code_of
 from kproto.records import RecordBatch, read_batches
 from kproto.testing.clock import ManualClock
@@ -34,6 +34,19 @@ async def stored(client: kproto.Client, topic: str, partition: int = 0) -> list[
         found += [batch for batch in read_batches(fetched.records) if batch.base_offset >= position]
         position = found[-1].next_offset
     return found
+
+
+async def until_ready(client: kproto.Client, topic: str) -> None:
+    """Waits until the leader of a new topic stores records."""
+    async with client.producer() as producer:
+        await producer.send(topic, b"ready", partition=0)
+
+
+async def until_end(client: kproto.Client, topic: str, end: int) -> None:
+    """Waits until the log of partition 0 ends at `end`."""
+    tp = (topic, 0)
+    while (await client.list_offsets({tp: "latest"}))[tp] < end:
+        pass
 
 
 def values(batches: list[RecordBatch]) -> list[bytes | None]:
@@ -199,6 +212,46 @@ async def test_without_idempotence_a_lost_acknowledgement_stores_twice(
         middleman.spoil(ProduceResponse, drop)
         await producer.send(topic, b"twice", partition=0)
     assert values(await stored(client, topic)) == [b"0", b"twice", b"twice"]
+
+
+async def test_acks_of_the_leader_have_offsets(client: kproto.Client, topic: str) -> None:
+    async with client.producer(acks=1) as producer:
+        assert (await producer.send(topic, b"0", partition=0)).offset == 0
+        records = [kproto.ProducerRecord(b"%d" % at, partition=0) for at in range(1, 100)]
+        acks = await producer.send_many(topic, records)
+    assert [ack.offset for ack in acks] == list(range(1, 100))
+    batches = await stored(client, topic)
+    assert values(batches) == [b"%d" % at for at in range(100)]
+    assert {batch.producer_id for batch in batches} == {-1}
+
+
+async def test_records_without_acks_are_stored(client: kproto.Client, topic: str) -> None:
+    """The producer has closed, and the broker may still read the last bytes."""
+    expected = [b"%d" % at for at in range(1_000)]
+    await until_ready(client, topic)
+    async with client.producer(acks=0, batch_bytes=1_000) as producer:
+        ack = await producer.send(topic, b"first", partition=0)
+        assert (ack.partition, ack.offset) == (0, -1)
+        records = [kproto.ProducerRecord(each, partition=0) for each in expected]
+        assert {each.offset for each in await producer.send_many(topic, records)} == {-1}
+    await until_end(client, topic, 1_002)
+    assert values(await stored(client, topic)) == [b"ready", b"first", *expected]
+
+
+async def test_broker_closes_the_connection_after_a_refused_record_without_acks(
+    client: kproto.Client, topic: str
+) -> None:
+    """Kafka has no other way to report the error; the producer then connects again."""
+    await until_ready(client, topic)
+    leader = (await client.topic(topic)).partitions[0].leader
+    connection = await client.connection(leader)
+    async with client.producer(acks=0, batch_bytes=10_000_000) as producer:
+        await producer.send(topic, bytes(3_000_000), partition=0)  # over max.message.bytes
+        with pytest.raises(kproto.BrokerConnectionError):
+            await connection.request(MetadataRequest(topics=[]))
+        await producer.send(topic, b"next", partition=0)
+    await until_end(client, topic, 2)
+    assert values(await stored(client, topic)) == [b"ready", b"next"]
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def _here(row: PropertyMapping) -> str:
         return f"`Tls({TLS[row.name]})`"
     if row.part == "sasl":
         return SASL.get(row.name, "")
-    return "" if row.name == "acks" else PARTS.get(row.part, "").format(row.name)
+    return PARTS.get(row.part, "").format(row.name)
 
 
 if __name__ == "__main__":

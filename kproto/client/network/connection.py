@@ -396,6 +396,32 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._write_queue.write(data, now)
         self._watch.sent_only(type(request), used, len(data), now)
 
+    def try_send_only(self, request: Request[R], *, version: int) -> bool:
+        """Writes a request that brokers do not answer now; returns False if it would have to wait.
+
+        Raises the errors that `send_only` raises before it writes.
+        """
+        now = self.clock.monotonic()
+        if not self._write_queue.can_write_now:
+            return False
+        self._raise_if_failed()
+        if self._is_idle(now):
+            return False
+        _, data = self._protocol.send(request, version)
+        self._write_queue.write_now(data, now)
+        self._watch.sent_only(type(request), version, len(data), now)
+        return True
+
+    @property
+    def has_unsent_bytes(self) -> bool:
+        """True if the socket has not taken all written bytes yet."""
+        return self._write_queue.has_unsent_bytes
+
+    async def drain(self) -> None:
+        """Waits until the socket has taken all written bytes. Raises the connection's error."""
+        await self._write_queue.drain()
+        self._raise_if_failed()
+
     async def _until_writable(
         self, request: type[Message], version: int, limit_ms: int, what: str
     ) -> None:

@@ -121,6 +121,26 @@ class WriteQueue:
         finally:
             self._queued_calls -= 1
 
+    @property
+    def has_unsent_bytes(self) -> bool:
+        """True if the socket has not taken all bytes yet."""
+        transport = self._transport
+        return transport is not None and (
+            bool(self._outgoing) or transport.get_write_buffer_size() > 0
+        )
+
+    async def drain(self) -> None:
+        """Waits until the socket has taken all bytes, or until the queue has ended."""
+        self._flush()
+        transport = self._transport
+        if transport is None or not self.has_unsent_bytes:
+            return
+        transport.set_write_buffer_limits(high=0)  # asyncio pauses writes until no byte is left
+        try:
+            await self._writable.wait()
+        finally:
+            transport.set_write_buffer_limits()
+
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[None]:
         """Delays other callers of `wait_until_writable` until the end of the block."""

@@ -29,7 +29,7 @@ from .batch import Ack, BatchDelivery, Delivery
 from .errors import DeliveryError
 from .old_brokers import resolve_idempotence
 from .sender import Sender
-from .settings import REMEMBERED_BATCHES, ProducerSettings
+from .settings import ACKS_ALL, REMEMBERED_BATCHES, ProducerSettings
 
 __all__ = ["Producer"]
 
@@ -37,7 +37,7 @@ logger = logging.getLogger("kproto.client")
 
 
 class Producer:
-    """Sends records, and waits for their acks by all in-sync replicas.
+    """Sends records, and waits for their acks by all in-sync replicas, or as `acks` says.
 
     `Client.producer` creates it; `settings` are its settings. Raises ConfigurationError for a
     setting that contradicts those of its client, or that its brokers do not support.
@@ -48,10 +48,8 @@ class Producer:
         view: ClusterView,
         settings: ProducerSettings,
     ) -> None:
-        is_optional = settings.idempotent is None
-        idempotent = resolve_idempotence(
-            view.settings.broker_version, settings.compression, settings.idempotent
-        )
+        wanted = settings.idempotent if settings.required_acks == ACKS_ALL else False
+        idempotent = resolve_idempotence(view.settings.broker_version, settings.compression, wanted)
         if idempotent and settings.max_in_flight > REMEMBERED_BATCHES:
             raise ConfigurationError(
                 f"max_in_flight is {settings.max_in_flight}; with idempotence it is "
@@ -82,7 +80,8 @@ class Producer:
             view,
             self._accumulator,
             compression=settings.compression,
-            optional_idempotence=is_optional,
+            optional_idempotence=wanted is None,
+            acks=settings.required_acks,
         )
         self._appender = RecordAppender(
             view, self._accumulator, self._sender, buffer_bytes=settings.buffer_bytes

@@ -16,6 +16,7 @@ from ...wire.writing import write_bytes, write_compact_bytes
 from ..metadata.cluster import LeaderHint, TopicPartition
 from ..release import MAGIC_OF_BATCHES
 from .batch import ProducerBatch
+from .settings import ACKS_ALL
 
 __all__ = [
     "ProduceRequestTemplate",
@@ -27,9 +28,6 @@ __all__ = [
     "produce_error",
     "produce_request",
 ]
-
-#: All in-sync replicas must store a batch: only then is an acknowledged record safe.
-ACKS_ALL: Final = -1
 
 #: From this version on, Produce names topics by id alone (KIP-516).
 _BY_TOPIC_ID: Final = 13
@@ -62,7 +60,7 @@ def encode_batch(batch: ProducerBatch, compression: str, magic: int = MAGIC_OF_B
 
 
 def produce_request(
-    batches: Sequence[ProducerBatch], ids: dict[str, Uuid], timeout_ms: int
+    batches: Sequence[ProducerBatch], ids: dict[str, Uuid], timeout_ms: int, acks: int = ACKS_ALL
 ) -> ProduceRequest:
     """Returns the request for `batches` of different partitions; `ids` maps topic names to ids."""
     topics: dict[str, list[PartitionProduceData]] = {}
@@ -73,11 +71,7 @@ def produce_request(
         TopicProduceData(name=name, topic_id=ids.get(name, ZERO_UUID), partition_data=partitions)
         for name, partitions in topics.items()
     ]
-    return _produce_request(topic_data, timeout_ms)
-
-
-def _produce_request(topic_data: list[TopicProduceData], timeout_ms: int) -> ProduceRequest:
-    return ProduceRequest(acks=ACKS_ALL, timeout_ms=timeout_ms, topic_data=topic_data)
+    return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=topic_data)
 
 
 class ProduceRequestTemplate:
@@ -90,13 +84,20 @@ class ProduceRequestTemplate:
     __slots__ = ("_prefix", "_suffix", "_write", "ids", "topic_id", "version")
 
     def __init__(
-        self, topic: str, partition: int, topic_id: Uuid, timeout_ms: int, version: int
+        self,
+        topic: str,
+        partition: int,
+        topic_id: Uuid,
+        timeout_ms: int,
+        version: int,
+        acks: int = ACKS_ALL,
     ) -> None:
         def encoded(records: bytes | None) -> bytes:
             data = PartitionProduceData(index=partition, records=records)
-            return _produce_request(
-                [TopicProduceData(name=topic, topic_id=topic_id, partition_data=[data])], timeout_ms
-            ).encode(version)
+            topic_data = [TopicProduceData(name=topic, topic_id=topic_id, partition_data=[data])]
+            return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=topic_data).encode(
+                version
+            )
 
         self.version = version
         self.topic_id = topic_id

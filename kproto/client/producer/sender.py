@@ -41,7 +41,7 @@ from .requests import (
     produce_error,
     produce_request,
 )
-from .settings import CompressionName
+from .settings import ACKS_ALL, CompressionName
 
 __all__ = ["Sender"]
 
@@ -58,12 +58,17 @@ class Sender:
         *,
         compression: CompressionName,
         optional_idempotence: bool = False,
+        acks: int = ACKS_ALL,
     ) -> None:
         self._optional_idempotence = optional_idempotence
         self.completed = asyncio.Event()
         self._view = view
         self._accumulator = accumulator
         self._compression = compression
+        self._acks = acks
+        #: With acks=0, the connection of the last Produce request to each node. If it was lost, the
+        #: broker may have closed it because of an error, which it cannot report otherwise.
+        self._unacked_connections: dict[int, BrokerConnection] = {}
         # The broker's timeout is shorter than the client's, so that its error response arrives.
         self._timeout_ms = view.settings.request_timeout_ms * 3 // 4
         self._single_requests: dict[TopicPartition, ProduceRequestTemplate] = {}
@@ -140,6 +145,8 @@ class Sender:
         if not self._accumulator.active_queues:
             return _NEVER
         now = self._view.clock.monotonic()
+        if self._unacked_connections:
+            self._invalidate_lost_leaders(now)
         if now >= self._next_expiry:
             self._accumulator.expire_batches(now)
         plan = self._accumulator.plan(now, self._view.leader_since, self._in_flight.__getitem__)
@@ -236,6 +243,8 @@ class Sender:
         now = view.clock.monotonic()
         if not accumulator.can_send_now(batch, now):
             return False
+        if self._unacked_connections:
+            self._invalidate_lost_leaders(now)
         node = view.leader_since(batch.topic, batch.partition, queue.leader_stale_since)
         if node is None or self._in_flight[node]:
             return False
@@ -267,6 +276,8 @@ class Sender:
                 self._spawn(self._produce(node, batches))
             else:
                 self._report_sent(batches)
+                if not self._acks:
+                    self._on_sent(connection, node, batches)
         except BaseException as fault:
             self._on_request_done(node, batches, fault)
             if not isinstance(fault, Exception):
@@ -288,6 +299,9 @@ class Sender:
     def _try_send(
         self, connection: BrokerConnection, node: int, batches: dict[TopicPartition, ProducerBatch]
     ) -> bool:
+        if not self._acks:
+            request, _, version = self._request(connection, batches)
+            return connection.try_send_only(request, version=version)
         if len(batches) == 1:
             (batch,) = batches.values()
             single = self._single_request(connection, batch)
@@ -320,7 +334,7 @@ class Sender:
         version = connection.version_of(ProduceRequest, highest_produce_version((topic_id,)))
         known = self._single_requests.get(tp)
         if known is None or known.topic_id is not topic_id or known.version != version:
-            known = ProduceRequestTemplate(*tp, topic_id, self._timeout_ms, version)
+            known = ProduceRequestTemplate(*tp, topic_id, self._timeout_ms, version, self._acks)
             self._single_requests[tp] = known
         return known
 
@@ -356,8 +370,13 @@ class Sender:
                 return
             request, ids, version = self._request(connection, batches)
             self._report_sent(batches)
-            response = await connection.request(request, version=version)
-            self._handle_response(connection, batches, ids, response)
+            if self._acks:
+                response = await connection.request(request, version=version)
+                self._handle_response(connection, batches, ids, response)
+            else:
+                await connection.send_only(request, version=version)
+                await connection.drain()
+                self._complete_sent(connection, node, batches)
         except BaseException as error:
             fault = error
             if not isinstance(error, Exception):
@@ -379,7 +398,58 @@ class Sender:
         topics = self._view.cluster.topics
         ids = {name: topics[name].topic_id if name in topics else ZERO_UUID for name, _ in batches}
         version = connection.version_of(ProduceRequest, highest_produce_version(ids.values()))
-        return produce_request(list(batches.values()), ids, self._timeout_ms), ids, version
+        request = produce_request(list(batches.values()), ids, self._timeout_ms, self._acks)
+        return request, ids, version
+
+    # Produce requests without a response (acks=0)
+
+    def _on_sent(
+        self, connection: BrokerConnection, node: int, batches: dict[TopicPartition, ProducerBatch]
+    ) -> None:
+        """Completes batches that were written, or starts a task that waits for the socket."""
+        if connection.has_unsent_bytes:
+            self._in_send_tasks[node] += 1
+            self._spawn(self._until_sent(connection, node, batches))
+        else:
+            self._complete_sent(connection, node, batches)
+            self._on_request_done(node, batches, None)
+
+    async def _until_sent(
+        self, connection: BrokerConnection, node: int, batches: dict[TopicPartition, ProducerBatch]
+    ) -> None:
+        """Completes batches when the socket has taken their bytes."""
+        fault: BaseException | None = None
+        try:
+            await connection.drain()
+            self._complete_sent(connection, node, batches)
+        except BaseException as error:
+            fault = error
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self._in_send_tasks[node] -= 1
+            self._on_request_done(node, batches, fault)
+
+    def _complete_sent(
+        self, connection: BrokerConnection, node: int, batches: dict[TopicPartition, ProducerBatch]
+    ) -> None:
+        """Completes batches without an offset, because no response follows."""
+        self._unacked_connections[node] = connection
+        for batch in batches.values():
+            self._accumulator.on_ack(batch)
+        batches.clear()
+
+    def _invalidate_lost_leaders(self, now: float) -> None:
+        """Requests metadata for the partitions whose records were sent on a lost connection.
+
+        Kafka's own client refreshes metadata after each disconnect, too.
+        """
+        for node, connection in list(self._unacked_connections.items()):
+            if not connection.usable:
+                del self._unacked_connections[node]
+                for queue in self._accumulator.queues.values():
+                    if queue.node == node:
+                        queue.leader_stale_since = now
 
     def _handle_response(
         self,

@@ -9,12 +9,28 @@ from ...records import codec_for_name
 from ...wire.checks import check_least
 from ...wire.errors import ConfigurationError
 
-__all__ = ["REMEMBERED_BATCHES", "UNDELIVERED_BYTES", "CompressionName", "ProducerSettings"]
+__all__ = [
+    "ACKS_ALL",
+    "REMEMBERED_BATCHES",
+    "UNDELIVERED_BYTES",
+    "CompressionName",
+    "ProducerSettings",
+    "RequiredAcks",
+]
 
 CompressionName: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
+#: The replicas whose acks a producer awaits: all in-sync replicas ("all" or -1), the leader (1), or
+#: none (0).
+RequiredAcks: TypeAlias = Literal["all", -1, 0, 1]
+
+_REQUIRED_ACKS: Final = {"all": -1, "-1": -1, "1": 1, "0": 0}
+
 #: The number of batches that a broker remembers of a producer, to detect duplicates (KIP-98).
 REMEMBERED_BATCHES: Final = 5
+
+#: The number in a Produce request for acks by all in-sync replicas.
+ACKS_ALL: Final = -1
 
 #: The default of `undelivered_bytes`.
 UNDELIVERED_BYTES: Final = 33_554_432
@@ -56,9 +72,15 @@ class ProducerSettings:
     #: with idempotence, because brokers remember only 5 batches of a producer. Without idempotence
     #: at most one batch of each partition is in flight.
     max_in_flight: int = REMEMBERED_BATCHES
-    #: True if retries must store no record twice (enable.idempotence). None means True, except for
-    #: brokers before Kafka 0.11, which have no producer ids.
+    #: True if retries must store no record twice (enable.idempotence); requires `acks` all. None
+    #: means True, unless `acks` is 0 or 1, or the brokers are older than Kafka 0.11 and have no
+    #: producer ids.
     idempotent: bool | None = None
+    #: The replicas that must have a record before it is acked (acks). "all" or -1: all in-sync
+    #: replicas. 1: the leader alone, so an acked record is lost if the leader fails before a
+    #: follower has it. 0: none; the broker sends no response, so records are lost without an error
+    #: if the broker refuses them or the connection is lost, and acks have offset -1.
+    acks: RequiredAcks = "all"
 
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
@@ -66,5 +88,17 @@ class ProducerSettings:
             raise ConfigurationError(
                 f"idempotent is {self.idempotent!r:.80}; it is True, False or None"
             )
+        if isinstance(self.acks, bool) or str(self.acks) not in _REQUIRED_ACKS:
+            raise ConfigurationError(f"acks is {self.acks!r:.80}; it is 'all', -1, 1 or 0")
+        if self.idempotent and self.required_acks != ACKS_ALL:
+            raise ConfigurationError(
+                f"acks is {self.acks}, and idempotent is True: an idempotent producer needs acks "
+                "from all in-sync replicas. Set acks='all', or leave out idempotent"
+            )
         codec = codec_for_name(self.compression)
         codec.compress(b"", codec.default_level)  # a missing package is an error now, not later
+
+    @property
+    def required_acks(self) -> int:
+        """`acks` as the number in a Produce request: -1 for all."""
+        return _REQUIRED_ACKS[str(self.acks)]

@@ -448,6 +448,13 @@ async def sending_only_on_a_connection(scene: Scene) -> Awaitable[object]:
     return connection.send_only(ProduceRequest(acks=0, timeout_ms=1000), version=9)
 
 
+@row("BrokerConnection.drain")
+async def draining_a_connection(scene: Scene) -> Awaitable[object]:
+    connection = await scene.client.connection(1)
+    await connection.send_only(ProduceRequest(acks=0, timeout_ms=1000), version=9)
+    return connection.drain()
+
+
 @row("BrokerConnection.close")
 async def closing_a_connection(scene: Scene) -> Awaitable[object]:
     connection = await scene.client.connection(1)

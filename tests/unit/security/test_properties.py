@@ -96,6 +96,7 @@ def test_settings_of_the_three() -> None:
             "batch_bytes": 10,
             "buffer_bytes": 11,
             "max_in_flight": 3,
+            "acks": "all",
             "idempotent": True,
         },
         {
@@ -161,6 +162,9 @@ def test_assignors_go_by_their_names_and_by_kafkas_classes() -> None:
             {"max_in_flight": 6, "idempotent": True},
         ),
         ({"max.in.flight": 5}, {"max_in_flight": 5}),
+        ({"acks": "1"}, {"acks": 1}),
+        ({"request.required.acks": "0"}, {"acks": 0}),
+        ({"acks": "-1"}, {"acks": "all"}),
     ],
 )
 def test_idempotence_gives_way_as_with_kafkas_client(
@@ -174,7 +178,7 @@ def test_properties_without_effect_are_logged_in_one_line(caplog: pytest.LogCapt
         {
             "interceptor.classes": "hunter2",
             "key.serializer": object,
-            "acks": "1",
+            "metrics.recording.level": "1",
             "schema.registry.basic.auth.user.info": "a:hunter2",
             "basic.auth.user.info": "a:hunter2",
             "bearer.auth.token": "hunter2",
@@ -190,7 +194,8 @@ def test_properties_without_effect_are_logged_in_one_line(caplog: pytest.LogCapt
             "kproto.security",
             logging.WARNING,
             (
-                "properties: no effect here: interceptor.classes, key.serializer, acks,"
+                "properties: no effect here: interceptor.classes, key.serializer,"
+                " metrics.recording.level,"
                 " schema.registry.basic.auth.user.info, basic.auth.user.info, bearer.auth.token,"
                 " ssl.protocol; security.protocol disables ssl.key.password, sasl.password"
             ),

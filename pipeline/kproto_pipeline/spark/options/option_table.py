@@ -367,6 +367,8 @@ def parse_write_options(text: Mapping[str, str]) -> WriteOptions:
     text = {name: value for name, value in text.items() if name.lower() not in _OF_SPARK}
     given, properties = _names(text, OptionScope.SINK)
     fields = _fields(_parsed(given, OptionScope.SINK), OptionScope.SINK)
+    if properties.pop("acks", "all").strip() not in ("all", "-1"):
+        logger.warning("kafka.acks has no effect: the sink waits for acks by all in-sync replicas")
     return WriteOptions(client=client_options(properties), **fields)
 
 

@@ -83,7 +83,7 @@ class TaskProducer:
 
     async def _send_all(self, client: Client) -> None:
         # Batches are complete, so lingering would only delay them.
-        async with client.producer(linger_ms=0) as producer:
+        async with client.producer(linger_ms=0, acks="all") as producer:
             in_flight: list[tuple[BatchDelivery, EncodedBatch]] = []
             while (batch := await self._queue.get()) is not None:
                 in_flight.append((await _send(producer, batch), batch))

@@ -51,6 +51,18 @@ def test_kafka_options_are_passed_to_the_producer() -> None:
     }
 
 
+@pytest.mark.parametrize(("acks", "warnings"), [("1", 1), ("0", 1), ("all", 0), (" -1", 0)])
+def test_the_sink_always_waits_for_all_in_sync_replicas(
+    acks: str, warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = parse_write_options({**GIVEN, "kafka.acks": acks})
+    assert options.client.client()._producer_defaults == {}
+    logged = [each.message for each in caplog.records]
+    assert logged == [
+        "kafka.acks has no effect: the sink waits for acks by all in-sync replicas"
+    ] * (warnings)
+
+
 def test_options_of_spark_are_ignored() -> None:
     spark = {"checkpointLocation": "/c", "path": "p", "queryName": "q"}
     assert parse_write_options({**GIVEN, **spark}) == parse_write_options(GIVEN)
