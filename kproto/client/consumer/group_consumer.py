@@ -10,7 +10,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, overload
 
@@ -114,6 +114,7 @@ class GroupConsumer(RecordStream):
         self._is_in_block = False
         self._has_left = False
         self._close_task: asyncio.Task[None] | None = None  # after a garbage-collected iteration
+        self._close_lock = asyncio.Lock()
         is_shared = self._subscription is not None
         subscriptions = SubscriptionState(
             view.settings,
@@ -244,7 +245,9 @@ class GroupConsumer(RecordStream):
         With `auto_commit` it commits processed offsets first; a record in flight does not count as
         processed. `leave` overrides the setting `leave`: by default a dynamic member leaves, so
         that the group rebalances at once, and a static member stays, so that it can rejoin within
-        its session. Raises an error, such as that of a callback, if no poll has raised it yet.
+        its session. After a cancelled call, another call, or the close of the client, completes
+        the close: it commits, and leaves the group, if the first call has not. Raises an error,
+        such as that of a callback, if no poll has raised it yet.
         """
         if leave is not None and not isinstance(leave, bool):
             raise ConfigurationError(f"leave is {leave!r:.80}; it is True, False or None")
@@ -260,11 +263,27 @@ class GroupConsumer(RecordStream):
         self._processing.check_no_handler()
 
     async def _close(self, leave: bool | None, limit_ms: int) -> None:
+        """Closes the consumer; completes the steps of a close that was cancelled.
+
+        If another task closes the consumer, first waits for that close, up to `limit_ms`. If the
+        call is cancelled during this wait, the other close continues.
+        """
         self._check_may_close()
         await self._processing.stop()
         self._effects.close()
-        view = self._view
-        until = view.clock.monotonic() + limit_ms / 1000
+        clock = self._view.clock
+        until = clock.monotonic() + limit_ms / 1000
+        is_alone = False
+        with suppress(TimeoutError):
+            async with clock.timeout(limit_ms / 1000):
+                is_alone = await self._close_lock.acquire()
+        try:
+            await self._close_steps(leave, until)
+        finally:
+            if is_alone:
+                self._close_lock.release()
+
+    async def _close_steps(self, leave: bool | None, until: float) -> None:
         try:
             await self._auto_commit.stop()
             await self._listener.close(until)

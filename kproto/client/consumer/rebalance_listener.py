@@ -174,9 +174,10 @@ class RebalanceListenerInvoker:
     async def close(self, until: float) -> None:
         """Revokes all partitions as `revoke` does, but without waiting for records in flight.
 
-        Later calls of `assign` do nothing. If another callback still runs at `until`, in seconds of
-        the clock, `on_revoked` is not called and no offset is committed. The member cancels that
-        callback when it leaves.
+        Later calls of `assign` do nothing. After a cancelled call, the next call completes it: it
+        commits the offsets, and calls `on_revoked` if that has not returned. If another callback
+        still runs at `until`, in seconds of the clock, `on_revoked` is not called and no offset is
+        committed. The member cancels that callback when it leaves.
         """
         self._is_closing = True
         self._poll_event.set()
@@ -196,6 +197,8 @@ class RebalanceListenerInvoker:
             return
         try:
             await self._report_losses()
+            # A cancelled close has not completed its revocation: this one does.
+            revoked = self._subscriptions.revocations.committable() | revoked
             await self._finish_revocation(revoked, until)
         finally:
             self._lock.release()

@@ -78,11 +78,15 @@ class OpenParts:
     async def _until_closed(
         self, closing: Coroutine[Any, Any, list[BaseException]]
     ) -> list[BaseException]:
+        # A cancelled close of a part may hold the last other reference to the part.
+        parts = [*self._producers, *self._consumers]
         try:
             return await closing
         except asyncio.CancelledError:
             await until_ended([start_task(self._close(self._flush_ms, is_after_error=True))])
             raise
+        finally:
+            del parts
 
     async def _close(self, timeout_ms: int | None, *, is_after_error: bool) -> list[BaseException]:
         """Closes producers and consumers; the parts that other tasks close are awaited, too.

@@ -89,6 +89,7 @@ class Producer:
         # While records are incomplete, tasks and timers of the sender keep the producer alive, so
         # that its client can close it.
         self._sender.owner = self
+        self._close_lock = asyncio.Lock()
         #: The records by topic that failed when the producer was closed and no call could raise
         #: their error: its block ended with an exception, or `close` was cancelled.
         self.undelivered: dict[str, list[ProducerRecord]] = {}
@@ -138,23 +139,32 @@ class Producer:
         metadata or memory, have `delivery_timeout_ms` to append them. Records that are not appended
         or acked after `timeout_ms`, or when the close is cancelled, fail: their own calls raise
         DeliveryError. `close` raises DeliveryError as `flush` does. If an `async with` block ends
-        with an exception, `timeout_ms` is `error_flush_ms`.
+        with an exception, `timeout_ms` is `error_flush_ms`. If another task closes the producer,
+        the call waits for that close, up to `timeout_ms`, and continues it if it was cancelled. A
+        call that is cancelled during this wait does not affect the other close.
         """
         _check_timeout(timeout_ms)
         self._view.loop_guard.check()
         self._appender.is_closed = True
-        limit_ms = self._view.settings.delivery_timeout_ms
-        if timeout_ms is not None:
-            limit_ms = min(limit_ms, timeout_ms)
         clock = self._view.clock
-        started_at = clock.monotonic()
+        ends_at = None if timeout_ms is None else clock.monotonic() + timeout_ms / 1000
+        is_alone = await self._within_timeout(timeout_ms, self._close_lock.acquire())
+        try:
+            await self._close_by(ends_at)
+        finally:
+            if is_alone:
+                self._close_lock.release()
+
+    async def _close_by(self, ends_at: float | None) -> None:
+        """Sends all records until `ends_at`, in seconds of the clock, then fails the others."""
+        limit_ms = self._view.settings.delivery_timeout_ms
         try:
             # If the time is over, the calls whose records are incomplete raise the error.
-            await self._within_timeout(limit_ms, self._until_calls_done())
+            left_ms = self._left_ms(ends_at)
+            calls_ms = limit_ms if left_ms is None else min(limit_ms, left_ms)
+            await self._within_timeout(calls_ms, self._until_calls_done())
             self._appender.append_queues.close()
-            if timeout_ms is not None:
-                timeout_ms = max(0, timeout_ms - round((clock.monotonic() - started_at) * 1000))
-            await self._within_timeout(timeout_ms, self._until_batches_completed())
+            await self._within_timeout(self._left_ms(ends_at), self._until_batches_completed())
         except BaseException:
             self._appender.append_queues.close()
             await self._sender.close()
@@ -162,6 +172,11 @@ class Producer:
             raise
         await self._sender.close()
         self._raise_unretrieved()
+
+    def _left_ms(self, ends_at: float | None) -> int | None:
+        if ends_at is None:
+            return None
+        return max(0, round((ends_at - self._view.clock.monotonic()) * 1000))
 
     async def flush(self, *, timeout_ms: int | None = None) -> None:
         """Waits until every record of all calls so far is acked or has failed.
@@ -188,7 +203,7 @@ class Producer:
         """Waits as `flush` does, but raises no error: `close` raises it."""
         await self._within_timeout(timeout_ms, self._until_all_completed())
 
-    async def _within_timeout(self, timeout_ms: int | None, waiting: Awaitable[None]) -> bool:
+    async def _within_timeout(self, timeout_ms: int | None, waiting: Awaitable[object]) -> bool:
         """Waits for at most `timeout_ms`; returns True if `waiting` has ended."""
         if timeout_ms is None:
             await waiting

@@ -397,6 +397,19 @@ def all_records(scene: Scene) -> Awaitable[object]:
     return read()
 
 
+@row("Consumer.poll")
+def polling(scene: Scene) -> Awaitable[object]:
+    consumer = scene.consume()
+    scene.iterate(aiter(consumer))
+
+    async def read() -> None:
+        while scene.found < 4:
+            polled = await consumer.poll(60_000, max_records=2)
+            scene.found += sum(map(len, polled.values()))
+
+    return read()
+
+
 for _kind, _iterate in {
     "RecordIteration": aiter,
     "RecordListIteration": kproto.Consumer.record_lists,

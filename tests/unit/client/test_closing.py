@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 import kproto
-from kproto.broker import Broker, SilentConnection
+from kproto.broker import Broker, SilentConnection, Slow
 from kproto.messages import DescribeGroupsRequest, OffsetCommitRequest, ProduceRequest
 
 SETTINGS = kproto.ClientSettings(error_flush_ms=200)
@@ -246,6 +246,45 @@ async def test_client_waits_for_a_producer_that_is_closing() -> None:
             await asyncio.sleep(0)
         await closing
         assert len(values(broker)) == 5
+
+
+async def test_cancelled_close_of_a_producer_does_not_disturb_a_close_of_another_task() -> None:
+    async with Broker() as broker:
+        broker.create_topic("t")
+        async with kproto.Client(broker.bootstrap) as client:
+            producer = client.producer()
+            await producer.send("t", b"1")
+            broker.control(Slow(100), request=ProduceRequest)
+            delivery = await producer.enqueue("t", b"2")
+            closing = asyncio.create_task(producer.close())
+            await asyncio.sleep(0)
+            other = asyncio.create_task(producer.close())
+            await asyncio.sleep(0)
+            other.cancel()
+            await asyncio.wait([other])
+            assert other.cancelled()
+            assert not closing.done()
+            await closing
+            assert (await delivery).offset == 1
+
+
+async def test_close_of_a_producer_ends_a_longer_close_of_another_task() -> None:
+    """Both calls end when the timeout of the second one is over."""
+    async with Broker() as broker:
+        broker.create_topic("t")
+        async with kproto.Client(broker.bootstrap) as client:
+            producer = client.producer()
+            await producer.send("t", b"stored")
+            broker.control(SilentConnection(), request=ProduceRequest)
+            delivery = await producer.enqueue("t", b"lost")
+            closing = asyncio.create_task(producer.close())
+            await asyncio.sleep(0)
+            outcomes = await asyncio.gather(
+                producer.close(timeout_ms=20), closing, return_exceptions=True
+            )
+            assert [type(each) for each in outcomes if each] == [kproto.DeliveryError]
+            with pytest.raises(kproto.DeliveryError):
+                await delivery
 
 
 async def test_close_takes_its_time_only_once() -> None:

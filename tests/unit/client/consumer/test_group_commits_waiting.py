@@ -192,6 +192,67 @@ async def test_second_close_does_not_wait_for_a_generation(
         assert "an earlier close() was cancelled" in caplog.text
 
 
+async def test_second_close_repeats_an_interrupted_commit_and_callback() -> None:
+    called: list[str] = []
+    may_return = asyncio.Event()
+
+    async def on_revoked(partitions: Any) -> None:
+        called.append("begins")
+        await may_return.wait()
+        called.append("ends")
+
+    async with group(TEN) as it:
+        consumer = await it.consumer(on_revoked=on_revoked).__aenter__()
+        await it.owner.assign([P0])
+        await take(aiter(consumer), 4)
+        for number in (1, 2, 3):
+            closing = asyncio.create_task(consumer.close())
+            if number == 1:
+                await it.broker.until(lambda: called == ["begins"])
+            elif number == 2:
+                it.coordinator.answers.clear()
+                may_return.set()
+                await it.broker.until(lambda: len(it.coordinator.commits) == 1)
+            else:
+                it.coordinator.answers.set()
+                await closing
+                break
+            closing.cancel()
+            await asyncio.wait([closing])
+        assert called == ["begins", "begins", "ends"]
+        assert it.coordinator.committed == [{P0: 3}, {P0: 3}]
+        assert [each for each in it.member.calls if each != "close"] == ["start", ("leave", True)]
+
+
+@pytest.mark.parametrize("how", ["consumer", "client"])
+async def test_cancelled_close_does_not_disturb_a_close_of_another_task(
+    how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The close of the client waits for that of the program, and then has nothing left to do."""
+    async with group(TEN) as it:
+        consumer = await it.consumer().__aenter__()
+        it.client._parts.add_consumer(consumer)
+        await it.owner.assign([P0])
+        await take(aiter(consumer), 4)
+        it.coordinator.answers.clear()
+        closing = asyncio.create_task(consumer.close())
+        await it.broker.until(lambda: len(it.coordinator.commits) == 1)
+        other = asyncio.create_task((consumer if how == "consumer" else it.client).close())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        other.cancel()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert it.member.calls == ["start"]
+        it.coordinator.answers.set()
+        await closing
+        await asyncio.wait([other])
+        assert other.cancelled()
+        assert it.coordinator.committed == [{P0: 3}]
+        assert it.member.calls.count(("leave", True)) == 1
+    assert "were not committed" not in caplog.text
+
+
 async def test_close_waits_for_a_commit_of_the_user() -> None:
     async with group(TEN) as it:
         async with it.consumer(**NO_AUTO_COMMIT) as consumer:
