@@ -91,7 +91,7 @@ def sized(case: KafkaMessage, size: int) -> bytes:
 
 
 def cases(size: int) -> Iterator[EncodedMessage]:
-    """Yields every case with about `size` bytes."""
+    """Yields each message of KAFKAS and of `worst_classes`, encoded in about `size` bytes."""
     for case in KAFKAS:
         cls, version = type(case.of(0)), case.version
         yield EncodedMessage(f"{case.name} v{version}", cls, version, sized(case, size))

@@ -301,7 +301,10 @@ def measure(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, li
 
 
 def run(rounds: int, wanted_cases: list[str]) -> dict[str, dict[str, float]]:
-    """Measures the matching cases, prints a line for each, and returns the figures."""
+    """Measures the cases, prints a line for each, and returns the figures.
+
+    Unless `wanted_cases` is empty, skips a case whose title contains none of them.
+    """
     figures = {}
     print(f"{'case':38} {'':6} {'kproto µs':>10} {'x kafka-python':>15} {'target':>7} {'x kio':>7}")
     for case in cases():

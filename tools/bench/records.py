@@ -4,10 +4,10 @@
 
 Runs itself in the peers' environment. The libraries alternate, so that a busy machine slows them
 alike, and the fastest round of each library counts. Prints three tables: CRC-32C compared with
-kafka-python's pure-Python fallback; decoding and encoding of 1,000 records without the checksums of
-kproto and kafka-python; decoding and encoding with checksums in pure Python. The second table also
-has columns for aiokafka's Python code and C extension; compare `tools.bench.compiled` with the C
-extension.
+kafka-python's pure-Python fallback; decoding and encoding of 1,000 records without checksums;
+decoding and encoding with checksums in pure Python. The second table also has columns for
+aiokafka's Python code and C extension, whose encoders compute the checksum. Compare
+`tools.bench.compiled` with the C extension.
 """
 
 from __future__ import annotations

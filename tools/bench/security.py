@@ -126,7 +126,7 @@ def _ranges() -> Iterator[ApiVersion]:
 
 
 async def serve() -> None:
-    """Prints the ports and the CA as JSON; listens with and without TLS until its input ends."""
+    """Prints the ports and the CA as JSON; listens with and without TLS until stdin ends."""
     import ssl
 
     for bits in ("256", "512"):
@@ -159,7 +159,7 @@ class BrokerListeners(NamedTuple):
 
 @contextlib.contextmanager
 def running() -> Iterator[BrokerListeners]:
-    """Yields the broker, which runs in a separate process."""
+    """Runs the broker in a separate process; yields its listeners."""
     with served_by("tools.bench.security") as line:
         told = json.loads(line)
         clear, secured = (Address("127.0.0.1", port) for port in told["ports"])

@@ -70,7 +70,7 @@ def message_of(worst: WorstStruct, size: int) -> bytes:
 
 @contextmanager
 def worst_classes() -> Iterator[dict[WorstStruct, type[Message]]]:
-    """Yields the generated class of each message."""
+    """Generates a message class for each struct in WORST; yields the classes by struct."""
     with TemporaryDirectory() as folder:
         out = Path(folder) / _PACKAGE
         specs = [MessageSpec.from_json(_definition(worst)) for worst in WORST]

@@ -42,7 +42,7 @@ class Plan:
     """The plan of a run. `harms` are its faults, in the order in which they happen.
 
     The seed chooses the handlers' behavior, the keys, the member that each fault affects, and the
-    share of committed records at which the fault happens. `limit_s` limits the run.
+    share of committed records at which each fault happens. `limit_s` limits the run.
     """
 
     records: int = 200_000

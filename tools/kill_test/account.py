@@ -1,4 +1,4 @@
-"""Records acknowledgements, and the records that a reader saw. Works on plain data."""
+"""Stores which records were acknowledged, and which records a reader saw. Works on plain data."""
 
 from __future__ import annotations
 

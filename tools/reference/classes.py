@@ -23,9 +23,10 @@ class ReferenceUnavailableError(RuntimeError):
 
 
 def class_path(release: str, folder: Path = SOURCES) -> str:
-    """Returns the class path of the program in `folder` for `release`; compiles it if missing.
+    """Returns the class path of the Java program in `folder`, with the jars of `release`.
 
-    Safe if several processes call it at once. Raises ReferenceUnavailableError.
+    Compiles the program unless the cache has it. Safe if several processes call it at once. Raises
+    ReferenceUnavailableError.
     """
     try:
         jars = resolve_jars(release)

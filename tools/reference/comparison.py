@@ -87,7 +87,7 @@ class Difference(NamedTuple):
 
 
 class ComparisonResult(NamedTuple):
-    """The result for one pair: the number of samples, and the differences."""
+    """The result for a message version of a release: the number of samples, and the differences."""
 
     pair: ReleaseMessageVersion
     instances: int
@@ -111,7 +111,7 @@ def compare(
     pairs: Sequence[ReleaseMessageVersion],
     judges: Mapping[str, KafkaJavaProgram],
 ) -> list[ComparisonResult]:
-    """Compares the samples of `form` with the classes of each release that has it.
+    """Compares the samples of `form` with Kafka's class in each release of `pairs`.
 
     For each sample, Kafka's class must do three things: decode kproto's bytes and encode the same
     bytes; write the same JSON as kproto; and encode both its own and kproto's JSON to kproto's

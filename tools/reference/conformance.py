@@ -141,7 +141,11 @@ def _mutations(fuzzed: FuzzResult) -> str:
 
 
 def fuzz_table(fuzzed: FuzzResult) -> str:
-    """Returns a table of the mutations by agreement or deviation of kproto and Kafka's classes."""
+    """Returns a table with the number of mutations for each `Agreement` and `DeviationFromKafka`.
+
+    The last row has the number of mutations on which kproto and Kafka's classes disagree without a
+    listed reason.
+    """
     rows = [(case.value, f"{fuzzed.cases[case]:,}") for case in (*Agreement, *DeviationFromKafka)]
     rows.append(("they disagree without a listed reason", f"{fuzzed.disagreed:,}"))
     return _table(("Case", "Mutations"), rows)

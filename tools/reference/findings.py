@@ -1,7 +1,8 @@
-"""Runs the two large comparisons with Kafka's classes in parallel, over all pairs.
+"""Runs the two large comparisons with Kafka's classes, in parallel processes.
 
-`compare_all` compares the samples of every pair; `fuzz` compares a given number of mutated
-encodings. Both return plain data, which tests check and `conformance` prints.
+`compare_all` compares the samples of every message version of every release; `fuzz` compares a
+given number of mutated encodings. Both return plain data, which tests check and `conformance`
+prints.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _compare(
 
 
 class _FuzzTask(NamedTuple):
-    """The number of mutations to compare for one pair."""
+    """The number of mutations to compare for one message version of a release, and the seed."""
 
     pair: ReleaseMessageVersion
     mutations: int

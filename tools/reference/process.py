@@ -34,14 +34,14 @@ __all__ = [
 
 
 class JavaProgramOperation(IntEnum):
-    """The operations of the Java program, by their numbers in it.
+    """The operations of the Java program, with the numbers that the program uses.
 
     REWRITE decodes a message and encodes it again. TO_JSON decodes bytes and writes JSON. FROM_JSON
     reads JSON and encodes bytes. READ_RECORDS decodes record batches and message sets, and
-    describes them in JSON; BUILD_RECORDS builds one from its description. DECIDE_RIGHTS runs
-    KRaft's authorizer (`rights`), MEASURE the measurements of quotas (`quotas`), ASSIGN the
-    client-side assignors (`assignors`), and MEMBER_DATA the codec of the data that members exchange
-    (`member_data`).
+    describes them in JSON; BUILD_RECORDS builds a batch or message set from such a description.
+    DECIDE_RIGHTS runs KRaft's authorizer (`rights`), MEASURE the measurements of quotas (`quotas`),
+    ASSIGN the client-side assignors (`assignors`), and MEMBER_DATA the codec of the data that
+    members exchange (`member_data`).
     """
 
     REWRITE = 0
@@ -109,7 +109,10 @@ _SIZE: Final = struct.Struct(">i")
 
 
 def question(operation: JavaProgramOperation, message: str, version: int, content: bytes) -> bytes:
-    """Returns an encoded question; `message` is a name in the release's own definitions."""
+    """Returns an encoded question for the Java program about one message version.
+
+    `message` and `version` are those of the release whose jars the program uses.
+    """
     name = message.encode("ascii")
     size = 4 + len(name) + len(content)
     head = struct.pack(f">iBB{len(name)}sh", size, operation, len(name), name, version)

@@ -1,8 +1,8 @@
 """Compares how Kafka's classes and kproto decode record batches and message sets.
 
-Defines the description of a decoded buffer, which both sides return, and the verdict on one buffer.
-If kproto refuses bytes that Kafka's classes accept, STRICTER must list the reason. kproto may never
-accept bytes that Kafka's classes refuse.
+`read` describes what Kafka's classes decode from a buffer, `describe` what kproto decodes, and
+`judge` compares both descriptions. If kproto refuses bytes that Kafka's classes accept, STRICTER
+must list the reason. kproto may never accept bytes that Kafka's classes refuse.
 """
 
 from __future__ import annotations

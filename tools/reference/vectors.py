@@ -64,7 +64,7 @@ def lines() -> dict[str, list[str]]:
 
 
 def write() -> str:
-    """Regenerates the files; returns a summary in one line."""
+    """Regenerates the files in tests/vectors; returns a summary in one line."""
     count = size = 0
     for old in FOLDER.glob("*.jsonl"):
         old.unlink()
@@ -77,7 +77,7 @@ def write() -> str:
 
 
 def read() -> list[Vector]:
-    """Returns the vectors in the files."""
+    """Returns the vectors that the files in tests/vectors contain."""
     found = []
     for path in sorted(FOLDER.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -93,7 +93,7 @@ def read() -> list[Vector]:
 
 
 def pair_of(vector: Vector) -> ReleaseMessageVersion:
-    """Returns the pair of the newest release that has the vector's message."""
+    """Returns the vector's message version, as the newest release that has it names it."""
     release = max(vector.releases)
     name, version = vector.releases[release]
     return ReleaseMessageVersion(release, name, version, vector.form)

@@ -36,9 +36,10 @@ class ReleaseApi:
     listeners: tuple[str, ...] = ()
 
     def to_json(self, known_as: str) -> dict[str, Any]:
-        """Returns the row of the table of releases, without the release and empty values.
+        """Returns the row of this API in the table of releases; leaves out empty values.
 
-        The row has `name` only if the name differs from `known_as`.
+        The caller adds the release to the row. The row has `name` only if the name differs from
+        `known_as`.
         """
         row: dict[str, Any] = {"versions": str(self.versions)}
         for key in ("placeholder", "flexible", "unstable", "deprecated"):

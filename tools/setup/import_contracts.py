@@ -35,7 +35,7 @@ class StandardLibraryOnly(Contract):
     allowed: Any = fields.ListField(subfield=fields.StringField(), required=False)
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
-        """Finds the imports of installed packages in `packages`, except the `allowed` imports."""
+        """Finds the imports in `packages` that break the contract."""
         del verbose
         packages = tuple(self.packages)
         exceptions = [_parsed(line) for line in self.allowed or ()]

@@ -107,7 +107,10 @@ def fetch_each(folder: Path, wanted: Sequence[str], *, otherwise: str) -> list[P
 
 
 def _run(goal: str, arguments: list[str], folder: Path, name: str, otherwise: str) -> str:
-    """Runs a goal of the dependency plugin, and returns Maven's output."""
+    """Runs a goal of Maven's dependency plugin, and returns the output.
+
+    `name` and `otherwise` are for error messages, as in `fetch_jars`. Raises MavenError.
+    """
     maven = shutil.which("mvn")
     if maven is None:
         raise MavenError(

@@ -24,8 +24,8 @@ _ATTEMPTS: Final = 100
 def ports_to_choose() -> range:
     """Returns the ports that the system never assigns by itself.
 
-    Between the choice of a port and the start of the program, the system could assign any other
-    port to another listener or connection.
+    If `free_ports` chose another port, the system could assign it to another listener or connection
+    before the program binds it.
     """
     given = _GIVEN
     with suppress(OSError, ValueError):

@@ -63,7 +63,7 @@ class Plan:
 
 @dataclass
 class Result:
-    """The result of a run."""
+    """The result of `spark_kill_test`."""
 
     plan: Plan
     sent: int
@@ -77,9 +77,10 @@ class Result:
 
     @property
     def is_right(self) -> bool:
-        """True if no record is lost or out of order, and all duplicates are explained.
+        """Returns True if no record is lost, foreign, out of order or wrongly duplicated.
 
-        Only the topic may have duplicates, and only of unfinished batches.
+        The Parquet files may have no duplicates. The target topic may have duplicates only of
+        batches that were unfinished at a kill.
         """
         return (
             self.parquet.is_complete

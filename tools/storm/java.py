@@ -31,7 +31,10 @@ _WORDS: Final = {"partitions_assigned": "assigned", "partitions_revoked": "revok
 
 
 def resolve_tools() -> Path:
-    """Returns the folder with the jars of Kafka's tools; fetches them. Raises MavenError."""
+    """Returns the folder with the jars of Kafka's tools; fetches it if it is missing.
+
+    Raises MavenError.
+    """
     return fetch_jars(
         CACHE.parent / "kafka-tools" / RELEASE,
         Path(__file__).with_name("pom.xml.template"),

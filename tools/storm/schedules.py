@@ -319,7 +319,7 @@ class _Schedule:
                         f"{self.contiguous[place]}"
                     )
 
-    def is_done(self, partition: int, offset: int) -> None:
+    def on_processed(self, partition: int, offset: int) -> None:
         """Counts a record as processed; a member calls this after it has processed the record."""
         done = self.done[partition]
         if offset in done:
@@ -426,7 +426,7 @@ class _Player:
                     await schedule.clock.sleep(slow_ms / 1000)
                 elif self._chance.random() < 0.3:
                     await schedule.clock.sleep(self._chance.random() / 5)
-                schedule.is_done(record.partition, record.offset)
+                schedule.on_processed(record.partition, record.offset)
         finally:
             stopping.cancel()
 

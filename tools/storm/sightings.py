@@ -241,7 +241,11 @@ class _Seen(NamedTuple):
 
 
 def _in_turns(member: Member, verdict: Verdict) -> Iterator[_Seen]:
-    """Yields a member's sightings; checks that offsets rise by one within each assignment."""
+    """Yields each sighting of a member, in the order of its log.
+
+    If the member is strict, counts in `verdict` each offset that does not follow the previous one
+    in the same assignment.
+    """
     starts: dict[int, list[float]] = {}
     for partition, since, _ in member.owned:
         starts.setdefault(partition, []).append(since)

@@ -1,4 +1,5 @@
-"""Has a module per client with the works of the client: the functions that are measured.
+"""Has a module for each client, with the functions that the bench measures.
 
-Works of different clients that do the same have the same name. `worker` runs one work.
+`WORKS` in a module has these functions by name. Functions of different clients that do the same
+have the same name. `worker` runs one function.
 """

@@ -36,7 +36,10 @@ ROUNDS: Final = 5
 
 
 class Task(NamedTuple):
-    """A measured task of a client; with `keyed` and `headers` records have keys and headers."""
+    """One measurement: `client` and `work`, the name of the client's function that is measured.
+
+    With `keyed` the records have keys, with `headers` they have headers.
+    """
 
     client: str
     work: str
@@ -55,7 +58,7 @@ class TimePerRecord(NamedTuple):
 
 
 class SkippedError(Exception):
-    """The client does not support the work; the message is the reason."""
+    """The client cannot run the function `Task.work`; the message is the reason."""
 
 
 class Meter:
@@ -110,7 +113,7 @@ def warm_records(records: int) -> int:
 async def read_records(records: AsyncIterator[Any], count: int) -> TimePerRecord:
     """Reads `count` records one by one, with key and value.
 
-    Measures only the records after the first ones, which count as start-up.
+    Does not measure the first records (see `WARM_SHARE`), which count as start-up.
     """
     left = await _warmed(records, count)
     seen = 0
@@ -174,7 +177,10 @@ def header_sets() -> list[list[tuple[str, bytes]]]:
 
 
 def records_of_chunk(task: Task) -> list[tuple[bytes | None, list[tuple[str, bytes]] | None]]:
-    """Returns (key, headers) of each record of a chunk; None replaces what the task lacks."""
+    """Returns (key, headers) of each record of a chunk.
+
+    The keys are None unless `task.keyed`; the headers are None unless `task.headers`.
+    """
     made = keys(CHUNK) if task.keyed else [None] * CHUNK
     sets = header_sets() if task.headers else [None]
     return [(key, sets[index % len(sets)]) for index, key in enumerate(made)]

@@ -1,4 +1,6 @@
-"""Runs the rounds of a client with a poll loop: two consumers, each in its own thread.
+"""Measures how fast a member of a client with a poll loop starts and takes over partitions.
+
+In a handover, two consumers run, each in its own thread.
 
 Imports the standard library only, because it runs in the peers' environment.
 """
@@ -76,9 +78,10 @@ def _handover(client: PollLoopFunctions, name: str) -> float:
 
 
 def run(client: PollLoopFunctions, group: str, rounds: int) -> None:
-    """Runs the rounds, and prints the seconds of each as JSON: lists `first` and `handover`.
+    """Measures a start and a handover in each round; prints the seconds as JSON.
 
-    The name of each round's group begins with `group`.
+    The JSON has the lists `first` (starts) and `handover`. Each measurement uses a new group, whose
+    name begins with `group`.
     """
     found: dict[str, list[float]] = {"first": [], "handover": []}
     for number in range(rounds):
