@@ -121,7 +121,10 @@ def read_structured(
 
 
 def unwritable_error(value: object, terms: BindingVocabulary) -> CloudEventError:
-    """Returns the error for an object that is neither an event nor a result of `from_…`."""
+    """Returns the error for an object that cannot be written as an event.
+
+    Such an object is neither a CloudEvent nor a result of `from_kafka` or `from_pulsar`.
+    """
     return CloudEventError(
         f"{type(value).__name__} cannot be written as an event: pass a CloudEvent or a result of "
         f"from_{terms.system.lower()}, or send the {terms.message} itself",

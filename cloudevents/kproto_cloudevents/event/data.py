@@ -323,7 +323,7 @@ def declares_text(content_type: str) -> bool:
 
 
 def _comparable(data: bytes | str | JsonText, content_type: str | None) -> Any:
-    """Returns the JSON value decoded so that `==` compares it as JSON."""
+    """Decodes JSON data for comparison: `==` is True only for values that are equal in JSON."""
     text = data.text if isinstance(data, JsonText) else data
     if isinstance(text, bytes):
         text = _decode_json(text, content_type)

@@ -97,11 +97,14 @@ def _event_of_known_shape(text: str, document: bytes) -> CloudEvent | None:
 
 
 def from_json_with_content_type(document: bytes, content_type: str | None) -> CloudEvent:
-    """Reads an event whose message names the media type of the data outside the document.
+    """Reads an event; a document without a datacontenttype gets the content type of its message.
 
-    If the document names no content type, `content_type` (a valid one, or None) becomes the
-    datacontenttype. The event then differs from the document and does not keep it. In this case the
-    member `data` with the value null means no data, unless `content_type` is JSON.
+    `content_type` is the content type of the message: a valid media type, or None. If it is None,
+    or if the document has a datacontenttype, reads the document as `from_json` does.
+
+    Otherwise `content_type` becomes the event's datacontenttype. A null member `data` then means
+    that the event has no data, unless `content_type` is JSON. The event does not keep the document,
+    because the document lacks the datacontenttype.
 
     Raises CloudEventError as `from_json` does.
     """
@@ -146,7 +149,7 @@ def from_json_batch(document: bytes | str) -> list[CloudEvent]:
 
     Raises CloudEventError if the text is not a JSON array of objects, for the first event that
     breaks a rule, and if the versions of the events differ. Raises UnknownVersionError for an
-    unknown specversion. The error for an event has its index.
+    unknown specversion. The error for an event names the event's index in the array.
     """
     text = _text(document)
     events = []

@@ -37,7 +37,7 @@ _DATA: Final = '"data":'
 
 
 class _Shape(NamedTuple):
-    """A shape that was learned, and the checks for documents of this shape."""
+    """A known shape: its regular expression, and the checks of the values in a document."""
 
     match: Callable[[str], re.Match[str] | None]
     #: The checks of the values, in order of the groups of the expression.

@@ -266,8 +266,8 @@ def read_attribute(
 ) -> str | None:
     """Returns one attribute from the headers; None if it is unset.
 
-    Raises CloudEventError if it is set and its name or value is invalid, or if it is the
-    datacontenttype and its two headers differ.
+    Raises CloudEventError if the attribute is set and its name or value is invalid. Also raises it
+    for the datacontenttype if the headers `ce_datacontenttype` and `content-type` differ.
     """
     header_specs = _HEADER_SPECS[version]
     header = _HEADER_OF[version].get(name) or PREFIX + name

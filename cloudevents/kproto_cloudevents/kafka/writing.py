@@ -61,10 +61,11 @@ def to_kafka(
     """Writes an event as a Kafka record.
 
     An event that was read from a record of the same content mode becomes that record again, byte
-    for byte; so do `OpaqueEvent` and `NotAnEvent`. A `LazyEvent` is first read as a whole. Any
-    other record has the event headers first, in the order of the attributes. Then come the headers
-    of the original record that are not the event's. In every record, the caller's `headers` come
-    last. The default `mode` is the mode in which the event was read, or binary if it was not read.
+    for byte. An `OpaqueEvent` or `NotAnEvent` also becomes its record again. A `LazyEvent` is first
+    read as a whole. Any other record has the event headers first, in the order of the attributes.
+    Then come the headers of the original record that are not the event's. In every record, the
+    caller's `headers` come last. The default `mode` is the mode in which the event was read, or
+    binary if it was not read.
 
     The key is `key`, or the result of `key_mapper` (`partition_key` uses the partitioning
     extension). If both are missing, or the mapper returns None, it is the key of the original
@@ -75,12 +76,12 @@ def to_kafka(
     (Kafka binding 3.3.3).
 
     `message_format` is the magic of the batch. 0 and 1 have no headers: an event must then be in
-    structured mode (Kafka binding 1.3) and JSON, without other headers, and its reader must pass
-    `mode="structured"`. An `OpaqueEvent` or `NotAnEvent` must then have no headers, except the
-    content type of a JSON event.
+    structured mode (Kafka binding 1.3) and JSON, without other headers, and a reader of the record
+    must pass `mode="structured"`. An `OpaqueEvent` or `NotAnEvent` must then have no headers,
+    except the content type of a JSON event.
 
     Raises CloudEventError if the event cannot be written as requested. In binary mode, raises it
-    also for data whose type is an event format or a batch, because readers would take the record
+    also if the datacontenttype is an event format or a batch, because readers would take the record
     for structured mode or a batch.
     """
     written: Sequence[Header]

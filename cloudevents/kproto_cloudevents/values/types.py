@@ -115,7 +115,10 @@ class Timestamp(str):
         return self._ordered(other, operator.ge)
 
     def _ordered(self, other: object, holds: Callable[[Any, Any], bool]) -> bool:
-        """Compares with a datetime as an instant, with a str as text."""
+        """Returns `holds(self, other)`; compares with a datetime as an instant, with a str as text.
+
+        Raises TypeError if `other` is a naive datetime.
+        """
         if not isinstance(other, datetime):
             return holds(str(self), other)
         if other.utcoffset() is None:
