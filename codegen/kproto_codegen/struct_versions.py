@@ -62,7 +62,7 @@ def first_gap(required: Versions, available: Sequence[Versions]) -> int | None:
 
 
 def _united(parts: Iterable[Versions]) -> list[Versions]:
-    """Returns the union of the ranges as ascending ranges; merges ranges without a gap."""
+    """Returns the union of the ranges, in ascending order; merges ranges that overlap or adjoin."""
     united: list[Versions] = []
     for part in sorted(filter(None, parts)):
         if united and part.lowest <= united[-1].highest + 1:

@@ -39,7 +39,7 @@ class StructCodeEmitter(ABC):
         self.numbers: list[tuple[str, str]] = []
 
     def struct(self, run: FieldRun, forms: tuple[Form, ...]) -> Code:
-        """Returns the code for the items of a run, each with its form in `forms` (see `plan`)."""
+        """Returns the code for the fields of `run`, each in its form in `forms` (see `plan`)."""
         for item, form in zip(run.items, forms, strict=True):
             if isinstance(form, TaggedFieldsForm):
                 self.end(form)
@@ -86,11 +86,11 @@ class StructCodeEmitter(ABC):
 
     @abstractmethod
     def number(self, field: FieldPlan, expr: str) -> None:
-        """Emits the code for a number or a bool, or collects the field until `flush`."""
+        """Emits the code for a number or bool, or collects the field, whose code `flush` emits."""
 
     @abstractmethod
     def uuid(self, field: FieldPlan, expr: str) -> None:
-        """Emits the code for a uuid, or collects the field until `flush`."""
+        """Emits the code for a uuid, or collects the field, whose code `flush` emits."""
 
     @abstractmethod
     def string(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
@@ -114,7 +114,10 @@ class StructCodeEmitter(ABC):
 
     @abstractmethod
     def tagged(self, field: FieldPlan, expr: str) -> None:
-        """Emits the code that a tagged field needs before the tagged fields are read or written."""
+        """Emits code for a field that the layout tags, such as code that sets the default.
+
+        `end` emits the code that reads or writes the tagged fields themselves.
+        """
 
     @abstractmethod
     def end(self, form: TaggedFieldsForm) -> None:

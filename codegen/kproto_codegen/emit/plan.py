@@ -223,7 +223,8 @@ class FieldPlan:
     def default_tests(self, value: str) -> tuple[Condition, Condition]:
         """Returns the condition that the expression `value` is the default, and its opposite.
 
-        None never counts as an empty default, because encoding would then lose a null.
+        If the default is not null, the condition is false for None: encoding would otherwise write
+        the default instead of null.
         """
         default = self.spec.default_value()
         if default is None:

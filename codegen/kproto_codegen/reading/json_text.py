@@ -35,7 +35,7 @@ class JsonNode:
 
     @property
     def kind(self) -> str:
-        """Describes the value as error text."""
+        """Describes the value for an error message, such as "an object" or "the number 1"."""
         match self.value:
             case dict():
                 return "an object"

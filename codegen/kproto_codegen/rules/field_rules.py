@@ -37,9 +37,9 @@ _NULLABLE_TYPES = frozenset({"string", "bytes", "records"})
 
 
 def field_versions_used(definition: Definition) -> Iterator[Finding]:
-    """Reports a field that no valid version has; accepts it, because Kafka has such a field.
+    """Reports a field that no valid version has, as accepted, because Kafka has such a field.
 
-    If the field defines a struct, `struct_in_a_version` refuses it.
+    Skips fields that define a struct: `struct_in_a_version` reports them as errors.
     """
     valid = definition.spec.valid_versions
     if not valid:

@@ -95,9 +95,10 @@ def check_definition(
 
 
 def _identity(finding: Finding) -> tuple[int | None, str]:
-    """Returns line and reason of a finding, by which `check_definition` compares findings.
+    """Returns the line and the reason of a finding.
 
-    The path may differ between a definition and its `guesses`.
+    `check_definition` uses them to recognize a finding of the definition among those of a guess.
+    The path is left out, because it may differ.
     """
     return finding.error.line, finding.error.reason
 

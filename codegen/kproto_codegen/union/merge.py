@@ -82,7 +82,7 @@ class _VersionSplit:
         return bool(self.below or self.above)
 
     def join(self, old: Versions, new: Versions) -> Versions:
-        """Joins the part of `old` in the older versions with the part of `new` in the newer ones.
+        """Returns the union of `old` and `new`, each limited to the versions of its definition.
 
         Raises _GapError if the result would have a gap.
         """
@@ -139,7 +139,10 @@ def _have_gap(old: Versions, new: Versions) -> bool:
 
 
 def _verify(merged: MessageSpec, old: MessageSpec, new: MessageSpec) -> None:
-    """Raises DefinitionError if a version of `merged` has other bytes than in its definition."""
+    """Raises DefinitionError if a version has another wire form in `merged` than in its source.
+
+    The source of a version is `new`, or `old` if `new` lacks the version.
+    """
     for version in merged.valid_versions:
         source = new if version in new.valid_versions else old
         if wire_form(layout(merged, version)) != wire_form(layout(source, version)):
@@ -315,7 +318,11 @@ class _Merger:
         self.struct_matches.setdefault(after, []).append(matches)
 
     def _restore_struct(self, old: FieldSpec) -> None:
-        """Adds the struct of `old`, a field of only the older definition, to the merged message."""
+        """Adds the struct that is the type of `old` to the merged message, with its inner structs.
+
+        `old` is a field that only the older definition has. If the newer definition has a struct
+        with the same name, matches the fields of both structs instead.
+        """
         name = old.element_type
         if name in PRIMITIVE_TYPES or name in self.struct_names:
             return

@@ -231,7 +231,7 @@ def _key_numbered(
 
 
 def _merge_renumbered(old: MessageSpec, newer: _NewerMessages) -> None:
-    """Adds each version of `old` to the former names of the coordinator key that it became.
+    """Adds former names to the coordinator keys that the versions of `old` became.
 
     Version N of `old` is version 0 of the key with api key N, because the int16 in front of the
     encoded key is the same. Raises DefinitionError if there is no such key.
