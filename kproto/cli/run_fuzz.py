@@ -186,7 +186,7 @@ def _plan(options: argparse.Namespace, package: ModuleType) -> CasePlan:
 def _kinds(text: str | None, known: dict[str, str]) -> tuple[str, ...]:
     if text is None:
         return tuple(known)
-    names = tuple(filter(None, text.split(",")))
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
     unknown = [kind for kind in names if kind not in known]
     if unknown or not names:
         raise ConfigurationError(f"--kinds is {text!r}: it must name some of {', '.join(known)}")
@@ -204,7 +204,9 @@ def _message_versions(
         )
     if options.versions is not None:
         try:
-            versions = {int(part) for part in options.versions.split(",")}
+            versions = {int(part) for part in options.versions.split(",") if part.strip()}
+            if not versions:
+                raise ValueError("no number")
         except ValueError:
             raise ConfigurationError(
                 f"--versions is {options.versions!r}: it must be numbers with commas between them"

@@ -5,6 +5,7 @@ Producers and consumers share the metadata and the connections of their client.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -54,9 +55,10 @@ from .metadata.cluster import Cluster, TopicInfo, TopicPartition
 from .metadata.cluster_view import ClusterView
 from .metadata.request_router import BrokerAnswer
 from .network.connection import BrokerConnection
+from .observing.log_lines import log
 from .producer.producer import Producer
 from .producer.settings import CompressionName, ProducerSettings, RequiredAcks
-from .settings import ClientSettings, parse_bootstrap
+from .settings import ClientSettings, contradicting_prefixes, parse_bootstrap
 
 if TYPE_CHECKING:
     from ..security.properties import PropertySource
@@ -84,10 +86,10 @@ class Client:
     """A client of one Kafka cluster, to be used with `async with`.
 
     `bootstrap` is `host:port`, several of these joined by commas, or a list of them; one reachable
-    broker of the cluster suffices. `tls`, `sasl`, `rack` and `broker_version` override the fields
-    of these names in `settings`: see `ClientSettings`, `Tls`, `Plain`, `ScramSha512` and
-    `OAuthBearer`. `clock` is for tests that control the time. Raises ConfigurationError if
-    `bootstrap` is no address.
+    broker of the cluster suffices. A prefix as in `SASL_SSL://host:port` has no effect. `tls`,
+    `sasl`, `rack` and `broker_version` override the fields of these names in `settings`: see
+    `ClientSettings`, `Tls`, `Plain`, `ScramSha512` and `OAuthBearer`. `clock` is for tests that
+    control the time. Raises ConfigurationError if `bootstrap` is no address.
     """
 
     def __init__(
@@ -110,6 +112,8 @@ class Client:
         given = {name: value for name, value in named.items() if value is not None}
         self.settings = replace(settings or ClientSettings(), **given)
         self._view = ClusterView(parse_bootstrap(bootstrap), self.settings, clock)
+        for text in contradicting_prefixes(bootstrap, self.settings):
+            log(logging.WARNING, "%s", text)
         self._parts = OpenParts(clock, self.settings.error_flush_ms)
         # Defaults from properties; arguments of a call override them.
         self._producer_defaults: Mapping[str, Any] = {}

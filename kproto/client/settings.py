@@ -12,10 +12,17 @@ from ..security.mechanisms import Sasl, check_sasl
 from ..security.tls import AnyTls, check_tls
 from ..wire.checks import check_least
 from ..wire.errors import ConfigurationError
+from ..wire.listener_prefix import prefix_contradiction, split_prefix
 from .observing.hooks import Hooks, check_hooks
 from .release import resolve_release
 
-__all__ = ["Address", "ClientSettings", "RecoveryStrategy", "parse_bootstrap"]
+__all__ = [
+    "Address",
+    "ClientSettings",
+    "RecoveryStrategy",
+    "contradicting_prefixes",
+    "parse_bootstrap",
+]
 
 #: The recovery if no known broker can be reached (KIP-899).
 RecoveryStrategy: TypeAlias = Literal["rebootstrap", "none"]
@@ -177,9 +184,27 @@ class Address:
 def parse_bootstrap(servers: str | Sequence[str]) -> list[Address]:
     """Parses `host:port,host:port`, or a list of `host:port`; IPv6 addresses are in brackets.
 
-    The default port is 9092. Raises ConfigurationError if an address is invalid, or if there is
-    none.
+    The default port is 9092. A prefix, as in `SASL_SSL://host:port`, is ignored as by Kafka's
+    clients. Raises ConfigurationError if an address is invalid, or if there is none.
     """
+    return [_parse_address(part) for part in _split_servers(servers)]
+
+
+def contradicting_prefixes(servers: str | Sequence[str], settings: ClientSettings) -> list[str]:
+    """Returns a text for each address whose prefix contradicts `tls` or `sasl` of the settings."""
+    found = []
+    for part in _split_servers(servers):
+        prefix, address = split_prefix(part)
+        fault = prefix_contradiction(
+            prefix, tls=settings.tls is not False, sasl=settings.sasl is not None
+        )
+        if fault:
+            found.append(f"{prefix}://{address}: the prefix has no effect, but {prefix} {fault}")
+    return found
+
+
+def _split_servers(servers: str | Sequence[str]) -> list[str]:
+    """Returns the addresses as texts without spaces around them; raises as `parse_bootstrap`."""
     given: object = servers
     if isinstance(given, Mapping):
         raise ConfigurationError(
@@ -195,18 +220,19 @@ def parse_bootstrap(servers: str | Sequence[str]) -> list[Address]:
     for part in parts:
         if not isinstance(part, str):
             raise ConfigurationError(f"{part!r} is no address of a broker; write 'host:port'")
-    addresses = [_parse_address(part.strip()) for part in parts if part.strip()]
-    if not addresses:
+    texts = [part.strip() for part in parts if part.strip()]
+    if not texts:
         raise ConfigurationError("no bootstrap server is given; write host:port")
-    return addresses
+    return texts
 
 
 def _parse_address(text: str) -> Address:
-    host, colon, port = text.rpartition(":")
-    if text.startswith("[") and text.endswith("]"):
-        host, colon, port = text, "", ""
+    _, address = split_prefix(text)
+    host, colon, port = address.rpartition(":")
+    if address.startswith("[") and address.endswith("]"):
+        host, colon, port = address, "", ""
     elif not colon:
-        host, port = text, ""
+        host, port = address, ""
     number = -1 if colon else _DEFAULT_PORT
     if len(port) <= _PORT_DIGITS and port.isascii() and port.isdigit():
         number = int(port)

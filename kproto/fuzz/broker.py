@@ -27,6 +27,7 @@ from ..protocol.headers import (
 )
 from ..security.tls import TlsContexts
 from ..wire.errors import BrokerConnectionError, ConfigurationError, DecodeError, KprotoError
+from ..wire.listener_prefix import split_prefix
 from .broker_connection import PLAINTEXT, ConnectionSecurity, InvalidFrameError, connect, read_frame
 from .case import MessageVersion
 from .frame_generation import CLIENT_ID, FRAME_KINDS, Frame, generate_frames
@@ -415,6 +416,7 @@ class _Target:
         *,
         allow_remote: bool,
     ) -> None:
+        _, address = split_prefix(address)
         host, colon, port = address.rpartition(":")
         if not colon or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
             raise ConfigurationError(f"--broker is {address!r}: it must be HOST:PORT")

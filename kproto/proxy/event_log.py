@@ -52,7 +52,11 @@ def parse_apis(texts: Iterable[str]) -> frozenset[int]:
     """
     known = {api_name(key).lower(): key for key in messages.API_KEYS}
     found = set()
-    for name in (part.strip() for text in texts for part in text.split(",")):
+    texts = list(texts)
+    names = [part.strip() for text in texts for part in text.split(",") if part.strip()]
+    if texts and not names:
+        raise ConfigurationError(f"no API is named in {', '.join(map(repr, texts))}")
+    for name in names:
         word = name.lower().removesuffix("request").removesuffix("response")
         if word in known:
             found.add(known[word])

@@ -10,6 +10,7 @@ from ..security.mechanisms import Sasl, check_sasl
 from ..security.tls import AnyTls, check_tls
 from ..wire.checks import check_least, check_whole_number
 from ..wire.errors import ConfigurationError
+from ..wire.listener_prefix import split_prefix
 
 __all__ = ["Address", "ProxySettings", "parse_address"]
 
@@ -40,11 +41,11 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str, *, least_port: int = 1) -> Address:
-    """Parses `host:port` or `[host]:port`.
+    """Parses `host:port` or `[host]:port`; ignores a prefix, as in `SASL_SSL://host:port`.
 
     Raises ConfigurationError for other text, and for a port below `least_port` or above 65,535.
     """
-    host, _, port = text.rpartition(":")
+    host, _, port = split_prefix(text)[1].rpartition(":")
     is_number = port.isascii() and port.isdigit() and len(port) <= len(str(_LAST_PORT))
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]

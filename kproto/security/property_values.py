@@ -40,7 +40,6 @@ _SHOWN: Final = 40
 
 _WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
 _PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
-_SCHEME: Final = re.compile(r"(?<![^,\s])(?:SASL_)?(?:PLAINTEXT|SSL)://", re.IGNORECASE)
 _PEM_LINE: Final = 64
 
 #: Precedes the duration in a value of auto.offset.reset.
@@ -123,11 +122,14 @@ def or_by_duration(other: PropertyType) -> PropertyType:
 
 
 def several(values: Mapping[str, Any]) -> PropertyType:
-    """Returns a parser of comma-separated keys of `values`; it returns a tuple of their values."""
+    """Returns a parser of comma-separated keys of `values`; it returns a tuple of their values.
+
+    Empty parts, as after a last comma, are dropped.
+    """
 
     def read(text: str) -> tuple[Any, ...]:
-        keys = [each.strip() for each in text.split(",")]
-        if not set(keys) <= values.keys():
+        keys = [each.strip() for each in text.split(",") if each.strip()]
+        if not keys or not set(keys) <= values.keys():
             raise ValueError
         return tuple(values[each] for each in keys)
 
@@ -138,10 +140,6 @@ def _text(text: str) -> str:
     if not text:
         raise ValueError
     return text
-
-
-def _addresses(text: str) -> str:
-    return _SCHEME.sub("", _text(text))
 
 
 def _file(text: str) -> Path:
@@ -183,9 +181,8 @@ SECRET: Final = PropertyType("text, and not empty", _text, is_secret=True)
 
 SWITCH: Final = choice({"true": True, "false": False}, any_case=True)
 
-#: `host:port,host:port`. A security protocol before a host, as in `SASL_SSL://host:port`, is
-#: dropped, because Kafka's clients ignore it.
-ADDRESSES: Final = PropertyType("text, and not empty", _addresses)
+#: `host:port,host:port`, as a `Client` takes it.
+ADDRESSES: Final = PropertyType("text, and not empty", _text)
 
 #: The path of a file, which need not exist yet.
 FILE: Final = PropertyType("the path of a file", _file)

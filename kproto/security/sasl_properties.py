@@ -275,7 +275,9 @@ def _extensions(given: ConfiguredByRow, options: Mapping[str, str]) -> dict[str,
     }
     there = given.get("extensions")
     if there is not None:
-        pairs = [pair.strip().partition("=") for pair in str(there.value).split(",")]
+        pairs = [
+            pair.strip().partition("=") for pair in str(there.value).split(",") if pair.strip()
+        ]
         if not all(key and equals and value for key, equals, value in pairs):
             raise ConfigurationError(f"{there.property} must be key=value,key=value")
         extensions = {key: value for key, _, value in pairs}

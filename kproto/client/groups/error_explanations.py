@@ -20,7 +20,9 @@ _EXPLANATIONS: Final[dict[str, str]] = {
     "GROUP_MAX_SIZE_REACHED": "the group has as many members as its broker allows (group.max.size, "
     "group.consumer.max.size)",
     "INCONSISTENT_GROUP_PROTOCOL": "the members of the group have no assignor in common with this "
-    "member, which has {assignors}; or it is no group of consumers",
+    "member, which has {assignors}: set assignors to one that the others have, such as "
+    "assignors=['roundrobin'] beside aiokafka, whose only default it is, or add one of this "
+    "member's to partition_assignment_strategy of the others; or it is no group of consumers",
     "INVALID_REGULAR_EXPRESSION": "the broker reads a TopicPattern as RE2; "
     "the client matches a pattern of re.compile",
     "TOPIC_AUTHORIZATION_FAILED": "the principal needs READ on all subscribed topics: {wanted}",

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kproto import Plain
 from kproto.client import Client, ClientSettings
 from kproto.client.settings import Address, parse_bootstrap
 from kproto.wire.errors import ConfigurationError
@@ -26,6 +27,8 @@ from kproto.wire.errors import ConfigurationError
         ("[::1]:1,localhost:2", [("::1", 1), ("localhost", 2)]),
         (["a:1", "b:2"], [("a", 1), ("b", 2)]),
         (("a:1",), [("a", 1)]),
+        ("PLAINTEXT://a:1,SASL_SSL://b,ssl://[::1]:3", [("a", 1), ("b", 9092), ("::1", 3)]),
+        (["EXTERNAL://a:1", "my-listener.x://b:2"], [("a", 1), ("b", 2)]),
     ],
 )
 def test_bootstrap_addresses_are_parsed(text: Any, addresses: list[tuple[str, int]]) -> None:
@@ -44,7 +47,9 @@ def test_bootstrap_addresses_are_parsed(text: Any, addresses: list[tuple[str, in
         "localhost:90 92",
         "localhost:\u0669",
         "localhost:" + "9" * 5000,
-        "PLAINTEXT://localhost:9092",
+        "://localhost:9092",
+        "SSL://",
+        "SSL://SSL://localhost:9092",
         "::1",
         "::1:9092",
         "[::1",
@@ -57,6 +62,42 @@ def test_invalid_address_is_refused(text: str) -> None:
     ) as raised:
         parse_bootstrap(f"good:1,{text}")
     assert repr(text) in str(raised.value)
+
+
+CONTRADICTIONS: list[tuple[str, dict[str, Any], str | None]] = [
+    (
+        "SSL://h:1",
+        {},
+        "SSL://h:1: the prefix has no effect, but SSL uses TLS, and this client has no",
+    ),
+    ("ssl://h:1", {}, "uses TLS, and this client has no tls"),
+    (
+        "SASL_PLAINTEXT://h:1",
+        {"tls": True},
+        "has no TLS, and this client has tls; it uses SASL, and",
+    ),
+    ("PLAINTEXT://h:1", {"sasl": Plain("u", "p")}, "has no SASL, and this client has sasl"),
+    ("SASL_SSL://h:1", {"tls": True, "sasl": Plain("u", "p")}, None),
+    ("PLAINTEXT://h:1", {}, None),
+    ("EXTERNAL://h:1", {}, None),
+    ("h:1", {"tls": True}, None),
+]
+
+
+@pytest.mark.parametrize(("servers", "settings", "warning"), CONTRADICTIONS)
+def test_prefix_that_contradicts_the_settings_is_logged(
+    servers: str, settings: dict[str, Any], warning: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = Client(servers, **settings)
+    assert client.settings.tls == settings.get("tls", False)
+    texts = [each.getMessage() for each in caplog.records if "prefix" in each.getMessage()]
+    assert len(texts) == (warning is not None)
+    assert warning is None or warning in texts[0]
+
+
+def test_prefix_in_properties_is_ignored_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    Client.from_properties({"bootstrap.servers": "SASL_SSL://b1:9092"})
+    assert "SASL_SSL uses TLS, and this client has no tls; it uses SASL" in caplog.text
 
 
 @pytest.mark.parametrize("servers", ["", " , ", [], [""]])

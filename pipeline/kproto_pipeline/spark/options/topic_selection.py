@@ -25,9 +25,13 @@ class TopicSelection:
 
 
 def parse_subscribe(name: str, text: str) -> TopicSelection:
-    """Parses topic names separated by commas. Raises OptionError."""
-    topics = tuple(dict.fromkeys(topic.strip() for topic in text.split(",")))
-    if not all(topics):
+    """Parses topic names separated by commas; drops empty names, as Spark's connector does.
+
+    Raises OptionError if there is no name.
+    """
+    names = (topic.strip() for topic in text.split(","))
+    topics = tuple(dict.fromkeys(filter(None, names)))
+    if not topics:
         raise OptionError(f"option {name} is {text!r}; it must be topic names with commas between")
     return TopicSelection(topics=topics)
 

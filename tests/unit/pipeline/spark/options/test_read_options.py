@@ -10,7 +10,7 @@ from kproto_pipeline.spark.options.errors import OptionError
 from kproto_pipeline.spark.options.offset_spec import EARLIEST, LATEST
 from kproto_pipeline.spark.options.option_table import parse_read_options
 from kproto_pipeline.spark.options.timestamp_spec import TimestampSpec
-from kproto_pipeline.spark.options.topic_selection import TopicSelection
+from kproto_pipeline.spark.options.topic_selection import TopicSelection, parse_subscribe
 
 GIVEN = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "flights"}
 
@@ -81,7 +81,7 @@ def test_stream_limits_in_a_batch_are_parsed_with_a_warning(
         ({"kafka.bootstrap.servers": " , "}, "option kafka.bootstrap.servers: no bootstrap server"),
         ({"kafka.bootstrap.servers": "h:99999"}, "kafka.bootstrap.servers: 'h:99999' is no addr"),
         ({"kafka.bootstrap.servers": "a:1,::1:9092"}, r"'::1:9092' is no .* \[address\]:port"),
-        ({"subscribe": "a,,b"}, "option subscribe is 'a,,b'"),
+        ({"subscribe": " , "}, "option subscribe is ' , '"),
         ({"assign": '{"t": [0]}'}, "exactly one of the options .* set are: subscribe, assign"),
         ({"includeHeaders": "yes"}, "option includeHeaders is 'yes'; it must be true or false"),
         ({"minPartitions": "0"}, "option minPartitions is '0'"),
@@ -178,6 +178,15 @@ DEEP, LONG = "[" * 100_000, '{"t": [' + "9" * 5_000 + "]}"
 def test_wrong_assign_is_an_error(assign: str) -> None:
     with pytest.raises(OptionError, match="option assign is"):
         parse_read_options({"kafka.bootstrap.servers": "h:1", "assign": assign})
+
+
+def test_empty_names_in_subscribe_are_dropped() -> None:
+    assert parse_subscribe("subscribe", "t, ,u,t,").topics == ("t", "u")
+
+
+def test_prefix_of_a_bootstrap_server_is_accepted() -> None:
+    servers = "SASL_SSL://h:1,EXTERNAL://i:2"
+    parse_read_options({"kafka.bootstrap.servers": servers, "subscribe": "t"})
 
 
 def test_wrong_subscribe_pattern_is_an_error() -> None:
