@@ -20,7 +20,7 @@ from kproto_cloudevents import CloudEvent, CloudEventError, from_kafka
 from kproto_cloudevents.values.types import canonical
 
 from .arrow_numpy import boolean_array, integer_values, number_array
-from .arrow_records import RECORD_SCHEMA, binary_array, record_array, text_array
+from .arrow_records import RECORD_SCHEMA, binary_array, corrupt_array, record_array, text_array
 from .event_checks import CHECKS, check_plain_text
 
 if TYPE_CHECKING:
@@ -76,11 +76,13 @@ def events_as_arrow(
     partition: int,
     schema: pa.Schema = EVENT_SCHEMA,
     all_headers: bool = False,
+    corrupt_column: str | None = None,
 ) -> pa.RecordBatch:
     """Returns one row per record, with the columns of `EVENT_SCHEMA` that `schema` names.
 
     `schema` may have any order. `headers` is null for a record that is an event, unless
-    `all_headers` is set. In header keys, U+FFFD stands for bytes that are not UTF-8.
+    `all_headers` is set. In header keys, U+FFFD stands for bytes that are not UTF-8. For an
+    unreadable record `error` has the reason, and the column `corrupt_column` its stored bytes.
     """
     buffer = pa.py_buffer(columns.buffer)
     by_attribute, extensions, regular = _attribute_headers(columns, buffer)
@@ -100,7 +102,9 @@ def events_as_arrow(
         events = _with_irregular(events, columns, regular)
     arrays = []
     for name in schema.names:
-        if name in _RECORD_NAMES:
+        if name == corrupt_column:
+            arrays.append(corrupt_array(columns))
+        elif name in _RECORD_NAMES:
             arrays.append(record_array(name, columns, buffer, topic, partition))
         elif name == "headers":
             arrays.append(_headers(columns, buffer, events["error"], all_headers))
@@ -247,14 +251,17 @@ def _with_irregular(
 
 def _read_event(columns: RecordColumns, row: int) -> dict[str, Any]:
     """Reads one record with `from_kafka`; returns its event columns, or `error` and `value`."""
+    error = None if columns.unreadable is None else columns.unreadable[row]
+    if error is not None:
+        return {"error": error.reason}
     value = columns.value(row)
     try:
         outcome = from_kafka(columns.key(row), value, columns.headers(row))
         if isinstance(outcome, CloudEvent):
             return _event_row(outcome)
         return {"error": outcome.reason, "value": value}
-    except CloudEventError as error:
-        return {"error": str(error), "value": value}
+    except CloudEventError as fault:
+        return {"error": str(fault), "value": value}
 
 
 def _event_row(event: CloudEvent) -> dict[str, Any]:

@@ -16,9 +16,16 @@ from kproto.records.record import decode_as_java
 from .arrow_numpy import boolean_array, number_array, repeated_text
 
 if TYPE_CHECKING:
-    from .record_columns import ByteRanges, Int32s, Int64s, RecordColumns
+    from .record_columns import Bools, ByteRanges, Int32s, Int64s, RecordColumns
 
-__all__ = ["RECORD_SCHEMA", "binary_array", "record_array", "records_as_arrow", "text_array"]
+__all__ = [
+    "RECORD_SCHEMA",
+    "binary_array",
+    "corrupt_array",
+    "record_array",
+    "records_as_arrow",
+    "text_array",
+]
 
 _HEADERS_TYPE: Final = pa.list_(
     pa.field(
@@ -47,15 +54,27 @@ _MAX_KEPT_BYTES: Final = 1 << 20
 
 
 def records_as_arrow(
-    columns: RecordColumns, *, topic: str, partition: int, schema: pa.Schema = RECORD_SCHEMA
+    columns: RecordColumns,
+    *,
+    topic: str,
+    partition: int,
+    schema: pa.Schema = RECORD_SCHEMA,
+    corrupt_column: str | None = None,
 ) -> pa.RecordBatch:
     """Returns one row per record, with the columns of `RECORD_SCHEMA` that `schema` names.
 
     `schema` may have any order; columns that it lacks are not converted. In header keys, U+FFFD
-    stands for bytes that are not UTF-8, as in Spark's JVM connector.
+    stands for bytes that are not UTF-8, as in Spark's JVM connector. The column `corrupt_column`
+    has the stored bytes of unreadable records; their other columns, except topic, partition and
+    offset, are null.
     """
     buffer = pa.py_buffer(columns.buffer)
-    arrays = [record_array(name, columns, buffer, topic, partition) for name in schema.names]
+    arrays = [
+        corrupt_array(columns)
+        if name == corrupt_column
+        else record_array(name, columns, buffer, topic, partition)
+        for name in schema.names
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -78,11 +97,25 @@ def record_array(
         case "timestamp":
             return _timestamp_array(columns.timestamps)
         case "timestampType":
-            return number_array(columns.timestamp_types)
+            return number_array(columns.timestamp_types, null=_unreadable_mask(columns))
         case "headers":
             return _headers_array(columns, buffer)
         case _:
             raise KeyError(name)
+
+
+def corrupt_array(columns: RecordColumns) -> pa.Array:
+    """Returns the stored bytes of each unreadable record, null for the others."""
+    if columns.unreadable is None:
+        return pa.nulls(len(columns), pa.binary())
+    raw = [None if error is None else error.raw for error in columns.unreadable]
+    return pa.array(raw, pa.binary())
+
+
+def _unreadable_mask(columns: RecordColumns) -> Bools | None:
+    if columns.unreadable is None:
+        return None
+    return np.array([error is not None for error in columns.unreadable], dtype=np.bool_)
 
 
 def binary_array(buffer: pa.Buffer, ranges: ByteRanges, rows: Int64s | None = None) -> pa.Array:

@@ -22,7 +22,8 @@ from kproto.records import (
 from kproto.records.legacy.message_header import MESSAGE_OVERHEAD_BYTES
 from kproto.records.log_format import COMPRESSION_CODEC_MASK
 from kproto.records.magic2.batch_header import HEADER_BYTES, MIN_RECORD_BYTES
-from kproto.wire.errors import CorruptBatchError, MissingCodecError
+from kproto.records.magic2.unreadable_records import split_batch
+from kproto.wire.errors import CorruptBatchError, MissingCodecError, UnreadableRecordError
 
 from .arena import Arena
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from kproto.records import Codec
     from kproto.stored.aborted_transactions import AbortedTransactions
 
-__all__ = ["MAX_CHUNK_BYTES", "BatchGroup", "BatchSection", "section_groups"]
+__all__ = ["MAX_CHUNK_BYTES", "BatchGroup", "BatchSection", "readable_records", "section_groups"]
 
 # The most bytes of records in a chunk of columns. Arrow's 32-bit offsets allow 2 GiB; with 8 MiB, a
 # chunk and Spark's copy of it stay small compared with the JVM's heap.
@@ -81,10 +82,11 @@ class BatchSection:
 class MessageSection:
     """The requested messages of one entry of a message set (magic 0 or 1).
 
-    `size` is their uncompressed size in bytes.
+    With `keep_unreadable` also the records of a batch that cannot be decoded as a whole. `size` is
+    their uncompressed size in bytes.
     """
 
-    records: list[Record]
+    records: list[Record | UnreadableRecordError]
     size: int
 
 
@@ -108,13 +110,15 @@ def section_groups(
     chunk_bytes: int,
     max_decompressed_bytes: int,
     aborted: AbortedTransactions | None = None,
-) -> Generator[BatchGroup | list[Record]]:
+    keep_unreadable: bool = False,
+) -> Generator[BatchGroup | list[Record | UnreadableRecordError]]:
     """Yields the batches in `fetched` with offsets in `start <= offset < end`, in groups.
 
     A group has up to `chunk_bytes` of records; a larger batch is alone in its group. Batches of
     magic 2 and message sets (magic 0 and 1) are never in the same group. The requested messages of
     message sets are yielded as a list of records. The caller must decode a group before it requests
-    the next one. If a batch is corrupt, yields the batches before it, then raises.
+    the next one. If a batch is corrupt, yields the batches before it, then raises. With
+    `keep_unreadable`, records of batches that cannot be decompressed are yielded like messages.
 
     Skips control batches, batches outside of the requested offsets, batches of `aborted`
     transactions, and an incomplete last batch. Checks even a batch before `start`, because its last
@@ -129,7 +133,9 @@ def section_groups(
     messages: list[MessageSection] = []
     size = 0
     arena = Arena(chunk_bytes)
-    sections = _sections(fetched, start, end, arena, max_decompressed_bytes, aborted)
+    sections = _sections(
+        fetched, start, end, arena, max_decompressed_bytes, aborted, keep_unreadable
+    )
     try:
         while True:
             try:
@@ -156,7 +162,7 @@ def section_groups(
 
 def _groups(
     batches: Sequence[BatchSection], messages: Sequence[MessageSection]
-) -> Iterator[BatchGroup | list[Record]]:
+) -> Iterator[BatchGroup | list[Record | UnreadableRecordError]]:
     """Yields the records of all `messages` as one list, then all `batches` as one group, if any."""
     found = [record for section in messages for record in section.records]
     if found:
@@ -208,6 +214,7 @@ def _sections(
     arena: Arena,
     limit: int,
     aborted: AbortedTransactions | None,
+    keep_unreadable: bool,
 ) -> Iterator[BatchSection | MessageSection]:
     """Yields the requested sections; a batch is decompressed into `arena` if it fits."""
     following: int | None = None
@@ -222,10 +229,20 @@ def _sections(
             if aborted is not None and not isinstance(batch, LegacyBatch):
                 aborted.on_control_batch(batch, limit)
         elif batch.last_offset >= start:
-            if isinstance(batch, LegacyBatch):
-                yield _messages(batch, start, end, limit)
-            elif aborted is None or not aborted.is_aborted(batch):
-                yield _records(batch, fetched, arena, limit)
+            is_legacy = isinstance(batch, LegacyBatch)
+            if is_legacy or aborted is None or not aborted.is_aborted(batch):
+                try:
+                    yield (
+                        _messages(batch, start, end, limit)
+                        if isinstance(batch, LegacyBatch)
+                        else _records(batch, fetched, arena, limit)
+                    )
+                except CorruptBatchError:
+                    if not keep_unreadable:
+                        raise
+                    yield MessageSection(
+                        readable_records(batch, start, end, limit), batch.size_in_bytes
+                    )
         if end is not None and following >= end:
             return
 
@@ -260,6 +277,21 @@ def _decompress(
     section.start, section.end = 0, len(section.data)
 
 
+def readable_records(
+    batch: RecordBatch, start: int, end: int | None, limit: int
+) -> list[Record | UnreadableRecordError]:
+    """Returns the requested records of a batch, with an error for each unreadable one."""
+
+    def is_requested(record: Record | UnreadableRecordError) -> bool:
+        if isinstance(record, UnreadableRecordError):
+            offset = record.record_offset
+        else:
+            offset = record.offset
+        return start <= offset and (end is None or offset < end)
+
+    return [each for each in split_batch(batch, max_decompressed_bytes=limit) if is_requested(each)]
+
+
 def _messages(batch: LegacyBatch, start: int, end: int | None, limit: int) -> MessageSection:
     """Returns the requested messages of one entry of a message set."""
     found = batch.records(from_offset=start, max_decompressed_bytes=limit)
@@ -267,4 +299,4 @@ def _messages(batch: LegacyBatch, start: int, end: int | None, limit: int) -> Me
         found = [record for record in found if record.offset < end]
     size = sum(len(record.key or b"") + len(record.value or b"") for record in found)
     size += len(found) * MESSAGE_OVERHEAD_BYTES[batch.magic]
-    return MessageSection(found, size)
+    return MessageSection([*found], size)

@@ -19,9 +19,9 @@ from kproto.records import LOG_APPEND_TIME, MAX_DECOMPRESSED_BYTES
 from kproto.records.log_format import as_buffer
 from kproto.wire.errors import CorruptBatchError
 
-from .batch_sections import MAX_CHUNK_BYTES, BatchGroup, section_groups
+from .batch_sections import MAX_CHUNK_BYTES, BatchGroup, readable_records, section_groups
 from .field_reader import FieldReader, header_ranges, record_ends
-from .record_columns import ByteRanges, RecordColumns, message_set_columns
+from .record_columns import ByteRanges, RecordColumns, columns_of_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,6 +47,7 @@ def column_chunks(
     chunk_bytes: int = MAX_CHUNK_BYTES,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
     aborted: AbortedTransactions | None = None,
+    keep_unreadable: bool = False,
 ) -> Iterator[RecordColumns]:
     """Yields the data records of a fetch response with `start <= offset < end`, as columns.
 
@@ -57,7 +58,9 @@ def column_chunks(
     `max_decompressed_bytes`.
 
     Checks, then skips, batches that end before `start`; ignores bytes after a batch that reaches
-    `end`. A fault of a record in a decoded batch raises, even if the record was not requested.
+    `end`. A fault of a record in a decoded batch raises, even if the record was not requested. With
+    `keep_unreadable`, a requested record that cannot be decoded is a row with its error instead;
+    see `RecordColumns.unreadable`.
 
     Raises:
         CorruptBatchError: a batch or its records are corrupt, its offsets do not rise above those
@@ -72,13 +75,16 @@ def column_chunks(
         chunk_bytes=chunk_bytes,
         max_decompressed_bytes=max_decompressed_bytes,
         aborted=aborted,
+        keep_unreadable=keep_unreadable,
     )
     with closing(groups):
         for group in groups:
             if isinstance(group, BatchGroup):
-                yield from _group_columns(group, start, end, max_decompressed_bytes)
+                yield from _group_columns(
+                    group, start, end, max_decompressed_bytes, keep_unreadable
+                )
             else:
-                yield message_set_columns(group)
+                yield columns_of_records(group)
 
 
 @cache
@@ -94,7 +100,11 @@ def _keep_freed_memory() -> None:
 
 
 def _group_columns(
-    group: BatchGroup, start: int, end: int | None, max_decompressed_bytes: int
+    group: BatchGroup,
+    start: int,
+    end: int | None,
+    max_decompressed_bytes: int,
+    keep_unreadable: bool,
 ) -> Iterator[RecordColumns]:
     """Yields the records of a batch group with offsets in `start <= offset < end`.
 
@@ -107,6 +117,11 @@ def _group_columns(
             try:
                 columns = _section_columns(group.buffer, [section], start, end)
             except CorruptBatchError as error:
+                if keep_unreadable:
+                    found = readable_records(section.batch, start, end, max_decompressed_bytes)
+                    if found:
+                        yield columns_of_records(found)
+                    continue
                 # The record decoder reports the fault more precisely.
                 section.batch.records(
                     eager_headers=True, max_decompressed_bytes=max_decompressed_bytes
@@ -114,7 +129,9 @@ def _group_columns(
                 raise section.corrupt(error.reason) from None
             if len(columns):
                 yield columns
-        raise
+        if not keep_unreadable:
+            raise
+        return
     if len(columns):
         yield columns
 

@@ -1,23 +1,26 @@
 """Holds records as columns: one array per field; keys, values and headers are buffer positions.
 
-`chunks` decodes batches into columns; `message_set_columns` converts the records of message sets.
+`chunks` decodes batches into columns; `columns_of_records` converts decoded records, such as those
+of message sets.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
+from kproto.records import NO_TIMESTAMP_TYPE
 from kproto.records.record import decode_as_java
+from kproto.wire.errors import UnreadableRecordError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from kproto.records import Record
+    from kproto.records import Header, Record
 
 __all__ = [
     "Bools",
@@ -27,7 +30,7 @@ __all__ = [
     "Int32s",
     "Int64s",
     "RecordColumns",
-    "message_set_columns",
+    "columns_of_records",
 ]
 
 Int64s: TypeAlias = "NDArray[np.int64]"
@@ -83,6 +86,9 @@ class RecordColumns:
     header_offsets: Int64s
     header_keys: ByteRanges
     header_values: ByteRanges
+    #: For each row its error if the record is unreadable, else None; None if all are readable. An
+    #: unreadable record has a null key and a null value.
+    unreadable: Sequence[UnreadableRecordError | None] | None = None
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -103,6 +109,9 @@ class RecordColumns:
             header_offsets=header_offsets,
             header_keys=self.header_keys.filter(headers),
             header_values=self.header_values.filter(headers),
+            unreadable=None
+            if self.unreadable is None
+            else [error for error, is_in in zip(self.unreadable, selected, strict=True) if is_in],
         )
 
     def key(self, row: int) -> bytes | None:
@@ -126,29 +135,57 @@ class RecordColumns:
         return found
 
 
-def message_set_columns(records: Sequence[Record]) -> RecordColumns:
-    """Returns the columns of records from message sets, which have no headers.
+#: The timestamp of an unreadable record, in ms: it does not fit into a column, so it becomes null.
+_NO_TIME: Final = 2**63 - 1
 
-    Copies the keys and values into one buffer.
+
+def columns_of_records(records: Sequence[Record | UnreadableRecordError]) -> RecordColumns:
+    """Returns the columns of decoded records, such as those of message sets.
+
+    Copies their keys, values and headers into one buffer.
     """
     parts: list[bytes] = []
+    names: list[bytes] = []
+    values: list[bytes | None] = []
+    header_offsets = [0]
     for record in records:
-        parts += (record.key or b"", record.value or b"")
+        if isinstance(record, UnreadableRecordError):
+            parts += (b"", b"")
+        else:
+            parts += (record.key or b"", record.value or b"")
+            headers: list[Header] = record.headers
+            names += [name.encode("utf-8", "surrogateescape") for name, _ in headers]
+            values += [value for _, value in headers]
+        header_offsets.append(len(names))
+    for name, value in zip(names, values, strict=True):
+        parts += (name, value or b"")
     bounds = np.zeros((len(parts), 2), dtype=np.int32)
     np.cumsum([len(part) for part in parts], out=bounds[:, 1])
     bounds[1:, 0] = bounds[:-1, 1]
-    none = np.empty((0, 2), dtype=np.int32)
+    fields, headers_at = bounds[: 2 * len(records)], bounds[2 * len(records) :]
+    rows = [_row(record) for record in records]
+    errors = [record if isinstance(record, UnreadableRecordError) else None for record in records]
     return RecordColumns(
         buffer=b"".join(parts),
-        offsets=np.array([record.offset for record in records], dtype=np.int64),
-        timestamps=np.array([record.timestamp for record in records], dtype=np.int64),
-        timestamp_types=np.array([record.timestamp_type for record in records], dtype=np.int32),
-        keys=ByteRanges(bounds[0::2], _mask([r.key is None for r in records])),
-        values=ByteRanges(bounds[1::2], _mask([r.value is None for r in records])),
-        header_offsets=np.zeros(len(records) + 1, dtype=np.int64),
-        header_keys=ByteRanges(none),
-        header_values=ByteRanges(none),
+        offsets=np.array([row[0] for row in rows], dtype=np.int64),
+        timestamps=np.array([row[1] for row in rows], dtype=np.int64),
+        timestamp_types=np.array([row[2] for row in rows], dtype=np.int32),
+        keys=ByteRanges(fields[0::2], _mask([row[3] is None for row in rows])),
+        values=ByteRanges(fields[1::2], _mask([row[4] is None for row in rows])),
+        header_offsets=np.array(header_offsets, dtype=np.int64),
+        header_keys=ByteRanges(headers_at[0::2]),
+        header_values=ByteRanges(headers_at[1::2], _mask([value is None for value in values])),
+        unreadable=errors if any(errors) else None,
     )
+
+
+def _row(
+    record: Record | UnreadableRecordError,
+) -> tuple[int, int, int, bytes | None, bytes | None]:
+    """Returns offset, timestamp, timestamp type, key and value of a record."""
+    if isinstance(record, UnreadableRecordError):
+        return record.record_offset, _NO_TIME, NO_TIMESTAMP_TYPE, None, None
+    return record.offset, record.timestamp, record.timestamp_type, record.key, record.value
 
 
 def _mask(null: Sequence[bool]) -> Bools | None:

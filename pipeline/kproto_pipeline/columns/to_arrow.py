@@ -31,19 +31,25 @@ def arrow_batches(
     end: int | None = None,
     chunk_bytes: int = MAX_CHUNK_BYTES,
     aborted: AbortedTransactions | None = None,
+    keep_unreadable: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Yields the data records of a fetch response with `start <= offset < end`, a row per record.
 
     With `aborted`, excludes the records of aborted transactions. `convert` is a partial call of
     `records_as_arrow` or `events_as_arrow` that lacks only the columns. A record batch has up to
     `chunk_bytes` of records, or more if one Kafka batch has more. If a Kafka batch is corrupt,
-    yields the records before it, then raises.
+    yields the records before it, then raises. With `keep_unreadable` an unreadable record is a row.
 
     Raises:
         CorruptBatchError: as in `column_chunks`.
         MissingCodecError: a batch is compressed with a codec that is not installed.
     """
     for columns in column_chunks(
-        fetched, start=start, end=end, chunk_bytes=chunk_bytes, aborted=aborted
+        fetched,
+        start=start,
+        end=end,
+        chunk_bytes=chunk_bytes,
+        aborted=aborted,
+        keep_unreadable=keep_unreadable,
     ):
         yield convert(columns)

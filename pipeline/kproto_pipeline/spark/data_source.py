@@ -66,7 +66,8 @@ class KprotoDataSource(DataSource):
     """Kafka topics as a Spark data source; `option_table` lists its options.
 
     The columns are those of Spark's JVM connector (`headers` only with `includeHeaders`), or with
-    `cloudEvents` those of `EVENT_SCHEMA`. `spark.read.schema(…)` may select columns in any order;
+    `cloudEvents` those of `EVENT_SCHEMA`; with `mode` PERMISSIVE also one for the bytes of
+    unreadable records. `spark.read.schema(…)` may select columns in any order;
     columns that it leaves out are not decoded.
     """
 
@@ -126,12 +127,23 @@ class KprotoDataSource(DataSource):
 
 
 def _columns(options: ReadOptions) -> pa.Schema:
-    """Returns the columns of a read with these options."""
-    if options.cloud_events:
-        return EVENT_SCHEMA
-    if options.include_headers:
-        return RECORD_SCHEMA
-    return RECORD_SCHEMA.remove(RECORD_SCHEMA.get_field_index("headers"))
+    """Returns the columns of a read with these options.
+
+    Raises:
+        OptionError: the name of the column for unreadable records is that of another column.
+    """
+    columns = EVENT_SCHEMA if options.cloud_events else RECORD_SCHEMA
+    if not (options.cloud_events or options.include_headers):
+        columns = columns.remove(columns.get_field_index("headers"))
+    name = options.corrupt_column
+    if name is None:
+        return columns
+    if name.lower() in columns.names or name.lower() == "timestamptype":
+        raise OptionError(
+            f"option columnNameOfCorruptRecord is {name!r}, which is another column; choose a name "
+            "that no column has"
+        )
+    return columns.append(pa.field(name, pa.binary()))
 
 
 def _checked_schema(schema: StructType, offered: pa.Schema) -> pa.Schema:

@@ -3,7 +3,8 @@
 `OPTIONS` has each option with its type, its default, its meaning, its uses and the field that it
 sets. Batch reads, streams, the sink and the documentation use this table. Names and meanings are
 those of Spark's JVM connector for Kafka, so that a job only replaces `format("kafka")` by
-`format("kproto")`. Only `bufferBytes`, `cloudEvents` and `commitOffsets` are kproto's own. Options
+`format("kproto")`. Only `bufferBytes`, `cloudEvents` and `commitOffsets` are kproto's own; `mode`
+and `columnNameOfCorruptRecord` are those of Spark's sources for JSON and CSV. Options
 that begin with `kafka.` and are not in the table are properties of the client, or are refused.
 
 This module imports neither Spark nor a connection. An error names the option, but never the value
@@ -98,6 +99,9 @@ class ReadOptions:
     include_headers: bool
     cloud_events: bool
     fail_on_data_loss: bool
+    #: True: unreadable records are rows with their bytes in the column `corrupt_column_name`.
+    keep_unreadable: bool
+    corrupt_column_name: str
     min_partitions: int | None
     max_records_per_partition: int | None
     read_committed: bool
@@ -110,6 +114,11 @@ class ReadOptions:
     max_partition_fetch_bytes: int
     fetch_max_wait_ms: int
     buffer_bytes: int
+
+    @property
+    def corrupt_column(self) -> str | None:
+        """The column of the bytes of unreadable records; None if they are an error."""
+        return self.corrupt_column_name if self.keep_unreadable else None
 
     def for_batch(self) -> ReadOptions:
         """Checks the options for a batch read and returns them; warns about ineffective options.
@@ -247,6 +256,12 @@ OPTIONS: Final[tuple[Option, ...]] = (
            "adds the column headers; with cloudEvents, fills it in every row"),
     Option("failOnDataLoss", "boolean", "true", READ, "fail_on_data_loss", parse_boolean,
            "fails when offsets are no longer in the log, or a topic was deleted or recreated"),
+    Option("mode", "FAILFAST or PERMISSIVE", "FAILFAST", READ, "keep_unreadable",
+           word_parser({"failfast": False, "permissive": True}),
+           "a record that cannot be decoded: an error, or a row with its bytes"),
+    Option("columnNameOfCorruptRecord", "column name", "_corrupt_record", READ,
+           "corrupt_column_name", parse_text,
+           "with mode PERMISSIVE, the column that has the bytes of unreadable records"),
     Option("minPartitions", "int", None, READ, "min_partitions", parse_int32,
            "the minimum number of tasks; offset ranges are split evenly"),
     Option("maxRecordsPerPartition", "long", None, READ, "max_records_per_partition",

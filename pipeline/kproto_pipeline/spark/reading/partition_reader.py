@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 
 from kproto.stored.aborted_transactions import AbortedTransactions
+from kproto.wire.errors import CorruptBatchError
 
 from ...columns import arrow_batches, events_as_arrow, records_as_arrow
 from ..worker_imports import drop_archive_finders
@@ -52,6 +53,7 @@ class PartitionReader(WorkerSocketTuning):
 
         Raises:
             DataLossError: with `failOnDataLoss`, the log no longer has the range.
+            CorruptBatchError: a record cannot be decoded, unless `mode` is PERMISSIVE.
             KprotoError: any error of the client.
         """
         drop_archive_finders()
@@ -59,6 +61,8 @@ class PartitionReader(WorkerSocketTuning):
         as_arrow: Callable[..., pa.RecordBatch] = records_as_arrow
         if options.cloud_events:
             as_arrow = partial(events_as_arrow, all_headers=options.include_headers)
+        if options.corrupt_column is not None:
+            as_arrow = partial(as_arrow, corrupt_column=options.corrupt_column)
         for offset_range, fetched in fetch_ranges(options, partition.value):
             convert = partial(
                 as_arrow,
@@ -66,10 +70,18 @@ class PartitionReader(WorkerSocketTuning):
                 partition=offset_range.partition,
                 schema=self._schema,
             )
-            yield from arrow_batches(
+            batches = arrow_batches(
                 fetched.records,
                 convert,
                 start=fetched.offset,
                 end=offset_range.end,
                 aborted=AbortedTransactions(fetched.aborted) if options.read_committed else None,
+                keep_unreadable=options.corrupt_column is not None,
             )
+            try:
+                yield from batches
+            except CorruptBatchError as error:
+                error.topic, error.partition = offset_range.topic, offset_range.partition
+                hint = "with mode=PERMISSIVE an unreadable record is a row with its bytes"
+                error.args = (f"{error.topic}[{error.partition}]: {error}; {hint}",)
+                raise

@@ -124,10 +124,7 @@ def test_agrees_with_the_plain_reader_on_broken_records(
     broken = resealed(bytes(data))
     try:
         expected = read_records(broken)
-        for row, _ in expected:
-            for name, _ in row.headers:
-                name.decode()
-    except (Broken, UnicodeDecodeError):
+    except Broken:
         with pytest.raises(CorruptBatchError):
             rows_of(broken)
     else:
