@@ -77,7 +77,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByServers | None:
     """Returns a scheduler that runs tests which share servers in one process.
 
-    Returns None, for the scheduler of pytest-xdist, unless the run uses `--dist loadscope`.
+    If the run does not use `--dist loadscope`, returns None: pytest-xdist then uses a scheduler of
+    its own.
     """
     return ByServers(config, log) if config.getvalue("dist") == "loadscope" else None
 

@@ -105,7 +105,10 @@ async def test_rewriting_proxy_keeps_aiokafka_connected(peers_python: Path) -> N
 
 
 def lines_of(lines: list[str]) -> list[str]:
-    """Returns direction and API name of each line, which must have a version and a size."""
+    """Returns direction and message name of each line that the proxy has logged.
+
+    Fails if a line has no version or size.
+    """
     found = []
     for line in lines:
         match = re.fullmatch(r"(-> \w+Request|<- \w+Response) v\d+, [1-9]\d* bytes", line)

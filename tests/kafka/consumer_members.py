@@ -57,10 +57,10 @@ def config_of(version: str) -> dict[str, str]:
     """Returns the broker config `SHORT`; for older releases, with longer heartbeat intervals.
 
     Older brokers get sessions of 4 s and heartbeats every 400 ms. They have no group configs, so
-    these values apply to all their groups. A member assumes
-    a session of nine heartbeat intervals, so the interval must not be too short. A pause of a busy
-    machine must not end a session: the broker would assign the member's partitions to others before
-    the member notices that its session has ended.
+    these values apply to all their groups. A member assumes a session of nine heartbeat intervals,
+    so the interval must not be too short. A pause of a busy machine must not end a session: the
+    broker would assign the member's partitions to others before the member notices that its session
+    has ended.
     """
     old = {
         "group.consumer.session.timeout.ms": "4000",

@@ -199,9 +199,9 @@ class ConsumerSide(Side):
         )
 
     def name_of(self, member_id: str) -> str:
-        """Returns "generated" for a random id of a KIP-848 coordinator, which differs per broker.
+        """Returns "generated" for a random member id, which a KIP-848 coordinator generates.
 
-        Treats all other ids as in classic groups.
+        For other ids, returns the name that `Side.name_of` returns.
         """
         return "generated" if is_uuid(member_id) else super().name_of(member_id)
 

@@ -162,7 +162,7 @@ class Side:
         protocol_type: str | None = "consumer",
         protocol: str | None = None,
     ) -> None:
-        """Sends SyncGroup; the assignment of each member id in `assigned` is that member's name."""
+        """Sends SyncGroup; the assignment of each member id in `assigned` is its `name_of`."""
         request = SyncGroupRequest(
             group_id=self.group_id,
             generation_id=generation,

@@ -114,7 +114,7 @@ class Walk:
 
     @property
     def events(self) -> Iterator[TrafficEvent]:
-        """Yields every request and response that has bytes."""
+        """Yields every request and response whose bytes were recorded."""
         for one in self.exchanges:
             for event in (one.request, one.response):
                 if event is not None and event.data:

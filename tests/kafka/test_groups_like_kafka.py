@@ -236,7 +236,7 @@ class Player:
             self.to_join.add(who)
 
     def _id(self, side: Side, who: str, *, former: bool) -> str:
-        """Returns the current member id, or a former one."""
+        """Returns the member id of `who` at one broker, or its previous id if `former` is true."""
         known = side.former.get(who)
         return known[-1] if former and known else side.ids.get(who, "nobody")
 

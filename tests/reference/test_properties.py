@@ -142,7 +142,8 @@ def java_jaas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Read]:
 def _running(name: str, program: str, folder: Path, *libraries: str) -> Iterator[Read]:
     """Compiles and starts a Java program; yields a function that sends a text to the program.
 
-    The function returns the pairs that the program reads, or None if the program refuses the text.
+    The function returns the values that the program reads, by name, or None if the program refuses
+    the text.
     """
     source = folder / f"{name}.java"
     source.write_text(program)

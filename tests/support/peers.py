@@ -18,7 +18,7 @@ __all__ = ["peers_python"]
 
 @pytest.fixture(scope="session")
 def peers_python() -> Path:
-    """Returns the path of a Python that can import the peers.
+    """Returns the path of a Python that can import the other clients and SDKs, the peers.
 
     Tests that use this fixture need the mark `peers`.
     """

@@ -68,7 +68,7 @@ def modules() -> Iterator[Any]:
 
 
 def error_classes() -> list[type[Exception]]:
-    """Returns all public error classes: KprotoError, CloudEventError, `Stop`, and subclasses."""
+    """Returns KprotoError, CloudEventError, `Stop` and all their subclasses, also internal ones."""
     for name in modules():
         if not name.startswith("kproto_cloudevents.official"):
             importlib.import_module(name)

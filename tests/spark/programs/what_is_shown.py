@@ -13,9 +13,9 @@ from tests.spark.programs.on_a_cluster import run_to_end
 
 
 def run(spark: Any, task: dict[str, Any]) -> dict[str, str]:
-    """Returns the texts that Spark shows for `options`, by place: plans, errors, pages.
+    """Returns the texts that Spark shows for the task's options: plans, errors and pages.
 
-    Log files are not included.
+    The key of a text tells where Spark shows it. Log files are not included.
     """
     from kproto_pipeline import register
 

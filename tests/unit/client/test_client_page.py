@@ -21,7 +21,7 @@ REQUESTS = page_text("docs/how-to/requests.md")
 
 
 def rows(of: str) -> dict[str, str]:
-    """Returns the default of each setting in a settings table, by name."""
+    """Returns the default of each setting in the settings table `of`, by the setting's name."""
     table = settings_table(of).replace("\\|", "or")
     return {
         name: default.strip('"').replace(",", "")

@@ -55,7 +55,7 @@ async def test_closing_the_client_sends_the_records_of_a_dropped_producer() -> N
 
 
 async def test_records_that_the_client_cannot_send_are_raised() -> None:
-    """`by_topic` has the topic of each record."""
+    """`DeliveryError.by_topic` has the records that were not sent, by topic."""
     async with Broker() as broker:
         for topic in ("t", "u"):
             broker.create_topic(topic)
@@ -203,7 +203,7 @@ async def test_handlers_cannot_close_their_client() -> None:
 async def test_cancelled_close_reports_the_records_that_it_could_not_send(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It is cancelled again and again, as cancel scopes of anyio do."""
+    """The close is cancelled again and again, as by a cancel scope of anyio."""
     caplog.set_level(logging.WARNING)
     async with Broker() as broker:
         broker.create_topic("t")

@@ -206,7 +206,10 @@ async def attacked(
 
 
 async def every_response(broker: Broker, attack: Attack, seed: object, step: int = 1) -> set[str]:
-    """Attacks every `step`-th response, each in a session of its own; returns their names."""
+    """Attacks every `step`-th response, each in a session of its own.
+
+    Returns the names of the attacked responses.
+    """
     found: set[str] = set()
     for number in range(1, RESPONSES + 1, step):
         found.update((await attacked(broker, attack, number, seed)).attacked)

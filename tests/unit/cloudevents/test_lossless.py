@@ -1,6 +1,6 @@
 """Tests that decoding and encoding keep all bytes and the order of headers.
 
-Most properties are checked for every version, and records in both modes.
+Most tests run for every version. Kafka records are tested in binary and in structured mode.
 """
 
 from __future__ import annotations

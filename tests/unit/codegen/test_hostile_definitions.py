@@ -241,8 +241,8 @@ def test_texts_stay_texts(text: str, tmp_path: Path) -> None:
         "A" * 121,
     ],
 )
-def test_names_that_are_none(name: str, tmp_path: Path) -> None:
-    """The name is refused for a message and a struct; no file is written.
+def test_invalid_names_are_refused(name: str, tmp_path: Path) -> None:
+    """A message or struct with this name is refused; no file is written.
 
     Each name except `base` and `con` is also refused for a field.
     """

@@ -1,4 +1,7 @@
-"""Tests the check of commit subjects after a base commit, which does nothing without the base."""
+"""Tests the check of the subjects of all commits after a base commit.
+
+If the repository lacks the base commit, no subject is checked.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Tests `pyspark_kproto`, by which Spark discovers the data source.
 
-The import must load no other module. If a package is missing, only the constructor may raise.
+Importing `pyspark_kproto` must load no other module. If a package is missing, the import must
+succeed, and only the constructor of `DefaultSource` raises ImportError.
 """
 
 from __future__ import annotations

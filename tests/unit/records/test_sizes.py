@@ -1,4 +1,4 @@
-"""Tests that a builder's bound is exact: records fill it to the last byte, and no further."""
+"""Tests `max_bytes` of builders: records may fill all bytes, and one byte more is refused."""
 
 from __future__ import annotations
 

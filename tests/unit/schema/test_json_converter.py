@@ -70,7 +70,7 @@ def test_every_buffer_that_is_encoded_is_written() -> None:
 
 
 class Other(bytes):
-    """Bytes for which `bytes()` returns different bytes."""
+    """Bytes whose `__bytes__` returns other bytes than their buffer has."""
 
     def __bytes__(self) -> bytes:
         return b"others"

@@ -35,7 +35,7 @@ class Started:
 
 @pytest.fixture
 def happened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Fakes a machine with a Docker engine and Java, and returns the list of calls."""
+    """Fakes a machine with a Docker engine and Java; returns the starts and stops of brokers."""
     events: list[str] = []
     monkeypatch.delenv("KPROTO_BOOTSTRAP", raising=False)
     monkeypatch.setattr(brokers, "engine_answers", lambda: True)

@@ -1,4 +1,7 @@
-"""Tests the choice of Java, and the options that its wrapper drops; scripts replace Java."""
+"""Tests the choice of Java; scripts replace Java.
+
+Also tests the wrapper of a Java without the vector module, which drops options for this module.
+"""
 
 from __future__ import annotations
 

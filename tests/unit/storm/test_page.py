@@ -1,4 +1,7 @@
-"""Tests the verdict of a storm as a table, and its section of the page."""
+"""Tests the table of a storm's verdict.
+
+Also tests that docs/evidence/reliability.md has a section for each kind of storm.
+"""
 
 from __future__ import annotations
 

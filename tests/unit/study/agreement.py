@@ -22,7 +22,10 @@ def message_fault(root: Node) -> Fault | None:
 
 
 def check_agreement(cls: type[Message], version: int, data: bytes) -> Node:
-    """Checks the tree of any bytes: verdict, path, offset and reason, and each byte's node."""
+    """Checks that the tree of any bytes has the fault that `explain` finds, or none; returns it.
+
+    Compares the fault's reason, path and offset. Also checks that the nodes cover every byte.
+    """
     root = annotate(data, cls, version)
     expected = explain_decode(cls._definition(), version, data)
     fault = message_fault(root)

@@ -53,10 +53,11 @@ def received(pending: PendingResult[A]) -> A | None:
 
 
 class Play:
-    """Drives one group; `ms` is the time, and `stored` lists the writes as text.
+    """Drives one classic group with a manual clock; `ms` is the time.
 
-    If `refuses` is the name of an error, every write fails with that error. `kept` is the metadata
-    of the last successful write, or None. `wakes` counts the notifications of watchers.
+    `stored` lists the writes of the group's state as text. `kept` is the group metadata of the last
+    successful write, or None. If `refuses` is the name of an error, every write fails with that
+    error. `wakes` counts how often the group has notified its watchers.
     """
 
     def __init__(

@@ -307,7 +307,10 @@ class Schedule:
             self.rejoin(client, error)
 
     def commit(self, client: Client) -> None:
-        """Commits offsets; in some states of the group, a valid commit resets the session."""
+        """Commits offsets.
+
+        In some states of the group, a valid commit resets the session timeout of the member.
+        """
         group = self.play.group
         known = client.member_id, client.generation, client.instance_id
 

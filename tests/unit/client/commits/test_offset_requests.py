@@ -62,7 +62,10 @@ def commit(
     offsets: dict[tuple[str, int], OffsetAndMetadata],
     label: Callable[[OffsetAndMetadata], str] = lambda its: its.metadata,
 ) -> tuple[OffsetCommitRequest, int]:
-    """Returns the first commit request that suits versions up to `highest`, and its version."""
+    """Returns the OffsetCommit for a broker with versions up to `highest`, and its version.
+
+    Raises UnsupportedVersionError if no version suits.
+    """
     refused: UnsupportedVersionError | None = None
     for request in commit_requests("g", identity, offsets, label):
         try:
@@ -149,7 +152,7 @@ def test_commit_response_is_read(by_id: bool) -> None:
 
 
 def fetch_offsets(highest: int) -> tuple[OffsetFetchRequest, int]:
-    """Returns the first OffsetFetch request for versions up to `highest`, and its version."""
+    """Returns the OffsetFetch for a broker with versions up to `highest`, and its version."""
     for request in committed_requests("g", [("a", 0), ("b", 1), ("a", 2)], IDS.__getitem__):
         try:
             return request, chosen(request, highest)

@@ -150,7 +150,10 @@ async def test_on_revoked_waits_for_the_record_in_flight() -> None:
 
 @pytest.mark.parametrize("cancelled_during", ["a record in flight", "on_revoked"])
 async def test_cancelled_revocation_is_completed_by_the_next(cancelled_during: str) -> None:
-    """A revocation is cancelled, as by unsubscribing; the next covers partitions still owned."""
+    """Unsubscribing, for example, cancels a revocation.
+
+    The partitions stay owned, and the next revocation commits and revokes them.
+    """
     calls = RecordedCalls()
     async with group(TEN) as it, it.consumer(**calls.callbacks()) as consumer:
         await it.owner.assign([P0])

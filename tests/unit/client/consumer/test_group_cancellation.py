@@ -1,7 +1,8 @@
 """Cancels every coroutine of a group consumer at each point where it waits.
 
-The member is scripted; its calls to the consumer are cancelled too. If the consumer was not closed,
-it returns each remaining record once after the cancellation, and commits the processed records.
+The group membership is scripted. Also cancels the calls in which the membership assigns or revokes
+partitions of the consumer, or reports them as lost. If the cancelled coroutine does not close the
+consumer, the consumer then returns each remaining record once, and commits all records.
 """
 
 from __future__ import annotations
@@ -263,7 +264,10 @@ async def being_assigned(scene: Scene) -> Awaitable[object]:
 
 def revoked_by_member(scene: Scene, work: Awaitable[object]) -> Awaitable[object]:
     async def revoke() -> None:
-        """Acts as the member: loses all partitions on cancellation; finally assigns them again."""
+        """Awaits `work` in the place of the group membership; then assigns both partitions again.
+
+        If `work` is cancelled, reports the partitions as lost.
+        """
         owner = scene.it.owner
         try:
             await work

@@ -103,7 +103,7 @@ async def test_iteration_fetches_no_more_than_the_limit(has_group: bool) -> None
 
 
 async def test_fetches_of_paused_partitions_make_room_for_others() -> None:
-    """All partitions but one are paused while their records are buffered; none is lost by that."""
+    """All partitions but one are paused while their records are buffered; no record is lost."""
     read: dict[int, list[int]] = defaultdict(list)
     async with filled_topic() as client:
         consumer = client.consumer("t", group="g", queued_max_bytes=LIMIT)
@@ -148,7 +148,7 @@ async def test_stuck_handlers_do_not_stop_other_partitions() -> None:
 
 
 async def test_records_that_wait_for_a_retry_do_not_stop_other_partitions() -> None:
-    """Records beyond the limit wait for their retry; idle workers get other records."""
+    """Records that wait for a retry exceed `queued_max_bytes`; idle workers get other records."""
     failing = PARTITIONS - 1
     handled: set[int] = set()
     async with filled_topic() as client:

@@ -214,7 +214,10 @@ class ModelCluster:
 
 @dataclass
 class ModelReader:
-    """Fetches in one session per broker; `assumed_leaders` has the leader of each partition."""
+    """Fetches in one session per broker.
+
+    `assumed_leaders` has the leader that the reader assumes for each partition.
+    """
 
     cluster: ModelCluster
     version: int

@@ -1,4 +1,7 @@
-"""Tests consumers at old brokers: their errors, and messages that the next fetch returns."""
+"""Tests fetches from brokers before 0.11: unsupported requests, and truncated messages.
+
+A message that does not fit into a response is an error, or is left to a later fetch.
+"""
 
 from __future__ import annotations
 

@@ -45,7 +45,11 @@ def id_of(topic: str) -> Uuid:
 
 
 class ScriptedConsumerGroup(ScriptedGroup):
-    """Answers a heartbeat by its epoch: 0 joins, the current `epoch` stays, -1 or -2 leaves."""
+    """Answers a heartbeat by its member epoch.
+
+    Epoch 0 joins the group, and -1 or -2 leaves it. An epoch up to the current `epoch` of the group
+    is accepted; a higher one is answered with FENCED_MEMBER_EPOCH.
+    """
 
     def __init__(self, broker: ScriptedBroker) -> None:
         super().__init__(broker)

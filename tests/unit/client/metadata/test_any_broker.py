@@ -1,4 +1,7 @@
-"""Tests which broker is used if any can answer: a silent broker delays the others only shortly."""
+"""Tests which broker the client uses if any broker can answer.
+
+If a broker is silent, the client tries the next one after a short delay.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests when `Client.metrics` counts, and that docs/how-to/observability.md has each name."""
+"""Tests the values of `Client.metrics`, and that docs/how-to/observability.md has each name."""
 
 from __future__ import annotations
 

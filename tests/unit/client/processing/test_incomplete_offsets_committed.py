@@ -182,7 +182,10 @@ async def test_commit_after_a_seek_clears_the_offsets_processed_ahead(
 
 @pytest.mark.parametrize("order", ["key", "none"])
 async def test_after_a_kill_only_records_in_flight_are_redelivered(order: Any) -> None:
-    """A second group takes over the commits of a member, as if that member had been killed."""
+    """The test copies the member's commit to a second group.
+
+    A member of that group reads on from the commit, as if the first member had been killed.
+    """
     async with orders(60) as it, it.consumer() as consumer:
         stuck = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Provides a record accumulator without a broker, its records and batches, and the time."""
+"""Provides a record accumulator without a broker, its records and batches, and its clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOST = BrokerConnectionError("the connection was lost")
 
 
 class CurrentTime:
-    """The time at which a batch is opened, in seconds."""
+    """The clock of the accumulator: `now` is the time in seconds."""
 
     now = 0.0
 

@@ -30,7 +30,10 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 def failed_batch(
     loop: asyncio.AbstractEventLoop, *values: bytes, topic: str = "t", is_one_call: bool = False
 ) -> ProducerBatch:
-    """Returns a failed batch of `values`, with a delivery of each, or one of all of them."""
+    """Returns a failed batch of `values`.
+
+    The batch has a `Delivery` for each value, or one `BatchDelivery` if `is_one_call` is true.
+    """
     content = GrowingBatch()
     for value in values:
         content.append(None, value, (), 0, 1 << 20)

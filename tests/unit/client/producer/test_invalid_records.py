@@ -90,7 +90,10 @@ async def test_order_and_count_with_several_batches_in_flight(seed: int) -> None
 
 
 async def test_many_invalid_records_take_little_time() -> None:
-    """Every second record of large batches is invalid; the others form one batch each."""
+    """Every second record of large batches is invalid.
+
+    The producer resends the valid records of each batch in one new batch.
+    """
     async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
         broker.create_topic("t", configs=COMPACTED)
         async with client.producer(batch_bytes=200_000, linger_ms=50) as producer:

@@ -1,4 +1,4 @@
-"""Tests the cached JSON encoder: its output and its errors equal those of the slower encoder."""
+"""Tests `dump_json`: its cached encoder and its slower fallback give equal output and errors."""
 
 from __future__ import annotations
 

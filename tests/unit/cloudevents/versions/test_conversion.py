@@ -1,4 +1,4 @@
-"""Tests conversion between versions: attributes that are renamed, kept or impossible."""
+"""Tests conversion between versions: attributes are renamed, kept or dropped, or are refused."""
 
 from __future__ import annotations
 

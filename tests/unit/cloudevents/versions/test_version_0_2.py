@@ -1,4 +1,7 @@
-"""Tests CloudEvents 0.2 of November 2018, and the same text under its earlier number 0.1."""
+"""Tests CloudEvents 0.2 of November 2018, and its draft.
+
+The draft has the same rules, but its specversion is still "0.1".
+"""
 
 from __future__ import annotations
 

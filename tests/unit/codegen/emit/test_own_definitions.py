@@ -1,4 +1,7 @@
-"""Tests packages of a user's own definitions: the docs' example, kept files, secrets, renames."""
+"""Tests packages of a user's own definitions.
+
+Tests the example of the docs, files that are not overwritten, secret fields, and renamed fields.
+"""
 
 from __future__ import annotations
 

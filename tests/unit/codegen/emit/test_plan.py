@@ -1,4 +1,4 @@
-"""Tests the plan of generated code: kinds of fields, tests for defaults, runs, and lazy fields."""
+"""Tests the plan of generated code: field kinds, default checks, runs of fields, lazy fields."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def enum_class(
 
 
 def _push(value: int, pool: Pool) -> bytes:
-    """Returns the instruction with which javac pushes an int of this size."""
+    """Returns the shortest instruction that pushes `value`, as javac chooses it."""
     if -1 <= value <= 5:
         return bytes([3 + value])
     if -128 <= value <= 127:

@@ -1,4 +1,4 @@
-"""Tests the folder of a release: a write replaces modules completely, or changes nothing."""
+"""Tests the folder of a release: a write replaces whole modules; a failed one changes nothing."""
 
 from __future__ import annotations
 

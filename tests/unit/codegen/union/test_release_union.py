@@ -39,8 +39,11 @@ def kafka() -> Union:
     return load_union(SCHEMAS)
 
 
-def pairs() -> set[tuple[str, int]]:
-    """Returns each (message name, version), with the names that the releases use."""
+def released_versions() -> set[tuple[str, int]]:
+    """Returns (message name, version) for each version of each message in the releases.
+
+    A renamed message is listed under each of its names.
+    """
     return {
         (message.name, version)
         for name in RELEASES
@@ -68,7 +71,7 @@ def fields_of(message: MessageSpec) -> Iterator[tuple[str, FieldSpec]]:
 @pytest.mark.slow
 def test_the_union_has_every_released_version() -> None:
     assert kafka().releases == RELEASES
-    assert len(pairs()) == 877
+    assert len(released_versions()) == 877
     # Ten coordinator keys were renumbered, and two messages of one version were renamed.
     assert sum(len(message.valid_versions) for message in kafka().messages) == 877 - 12
     assert len(kafka().messages) == 288
@@ -82,7 +85,7 @@ def test_each_version_has_the_bytes_of_its_newest_release() -> None:
         for message in release(name).messages:
             for version in message.valid_versions:
                 newest[message.name, version, message.type] = message
-    assert {(name, version) for name, version, _ in newest} == pairs()
+    assert {(name, version) for name, version, _ in newest} == released_versions()
     later = {(message.name, message.type) for message in release("4.4.0").messages}
     for (name, version, kind), message in newest.items():
         united, number = kafka().resolve(name, version, kind)
@@ -92,13 +95,14 @@ def test_each_version_has_the_bytes_of_its_newest_release() -> None:
 
 
 @pytest.mark.slow
-def test_every_pair_has_its_class_and_every_name_resolves() -> None:
-    for name, version in pairs():
+def test_every_released_version_has_a_class_and_every_name_resolves() -> None:
+    for name, version in released_versions():
         made, number = shipped_union().resolve(name, version)
         cls = getattr(messages, class_name(made.name))
         assert number in cls.VALID_VERSIONS, (name, version)
         assert issubclass(getattr(messages, class_name(name)), Message)
-    assert {cls for cls, _ in pairs()} - set(messages.MODULES) == set(messages.FORMER_NAMES)
+    names = {name for name, _ in released_versions()}
+    assert names - set(messages.MODULES) == set(messages.FORMER_NAMES)
 
 
 @pytest.mark.slow

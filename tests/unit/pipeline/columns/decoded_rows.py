@@ -20,7 +20,10 @@ def rows_of(data: bytes, **limits: Any) -> list[tuple[PlainRecord, bool]]:
 
 
 def rows_of_chunk(chunk: RecordColumns) -> list[tuple[PlainRecord, bool]]:
-    """Converts a chunk to Arrow and then to records, so that Arrow's columns are tested, too."""
+    """Returns (record, is log append time) for each row of a chunk.
+
+    Converts the chunk to Arrow first, so that Arrow's columns are tested, too.
+    """
     batch = records_as_arrow(chunk, topic="t", partition=3)
     batch.validate(full=True)
     assert batch.schema == RECORD_SCHEMA

@@ -93,7 +93,10 @@ def test_the_bound_is_exact(codec: Codec, size: int) -> None:
 def test_decompress_into_writes_only_inside_the_buffer(
     codec: Codec, data: bytes, times: int, spare: int
 ) -> None:
-    """Writes all data and no byte after the buffer, or returns None if the buffer is too small."""
+    """`decompress_into` returns None if the buffer is too small.
+
+    It may also return None if the data fill the buffer exactly.
+    """
     whole = data * times
     size = len(whole) + spare
     packed = codec.compress(whole, codec.default_level)

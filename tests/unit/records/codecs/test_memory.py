@@ -156,7 +156,7 @@ def test_broken_data_uses_little_memory_without_the_faster_packages(name: str) -
 def test_a_bad_record_is_found_before_good_records_are_copied(
     codec: str, missing: list[str]
 ) -> None:
-    """The memory is that of the decompressed data; no record is copied."""
+    """The read uses memory for the decompressed data; it copies no record."""
     whole = large_record(WHOLE)
     compress = codec_for_name(codec).compress
     read = read_in_a_process(compress(whole + b"\0", 1), codec, 2, missing)
@@ -168,7 +168,7 @@ def test_a_bad_record_is_found_before_good_records_are_copied(
 @pytest.mark.parametrize("missing", [[], FASTER], ids=["faster", "plain"])
 @pytest.mark.parametrize("codec", rest_slow(["zstd", "gzip", "snappy", "lz4"], 0, 1))
 def test_a_valid_batch_uses_twice_its_size(codec: str, missing: list[str]) -> None:
-    """The memory is that of the decompressed data and of the record values."""
+    """The read uses memory for the decompressed data and for the record values."""
     read = read_in_a_process(
         codec_for_name(codec).compress(large_record(WHOLE), 1), codec, 1, missing
     )

@@ -1,4 +1,4 @@
-"""Tests broken message sets: each fault has one clear error, and no input raises another."""
+"""Tests broken message sets: the error names the fault, and is always a CorruptBatchError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests rebuilding batches that a broker has compacted, emptied or restamped."""
+"""Tests rebuilding batches that a broker compacted, emptied or gave a log append time."""
 
 from __future__ import annotations
 

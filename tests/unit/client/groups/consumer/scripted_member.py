@@ -86,7 +86,7 @@ def versions_up_to(version: int) -> ApiVersionsResponse:
 async def a_setting(version: int | None = None) -> AsyncIterator[Setting]:
     """Yields a setting whose broker has ConsumerGroupHeartbeat up to `version`.
 
-    The broker lacks ConsumerGroupHeartbeat if `version` is -1.
+    With None, the broker has every version; with -1, it lacks ConsumerGroupHeartbeat.
     """
     clock = ManualClock()
     async with ScriptedBroker({"t": 2}) as broker:

@@ -252,7 +252,10 @@ async def test_compiled_pattern_follows_new_topics() -> None:
 
 
 async def test_topic_missing_in_metadata_stays_subscribed() -> None:
-    """The topic is missing while its leader moves, and a new topic starts to match the pattern."""
+    """Metadata may lack the topic while its leader moves.
+
+    Meanwhile a new topic matches the pattern, so the member sends the subscribed topics again.
+    """
     async with a_setting() as its:
         its.make(Subscription.to(re.compile("t|new")))
         await its.joined()

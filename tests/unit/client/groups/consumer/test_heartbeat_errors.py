@@ -1,4 +1,4 @@
-"""Tests the action for each error of the consumer protocol, row by row of the table."""
+"""Tests the table of actions for errors of the consumer protocol (KIP-848), row by row."""
 
 from __future__ import annotations
 

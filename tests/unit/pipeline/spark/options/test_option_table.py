@@ -1,4 +1,8 @@
-"""Tests the table of options: each field has an option; options are documented, parsed once."""
+"""Tests the table of options.
+
+An option sets each field of `ReadOptions` and `WriteOptions`, except `given` and `client`. Every
+option is documented, and the text of a query's options is parsed once.
+"""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ async def test_only_the_first_fetch_of_a_range_is_small() -> None:
         )
 
         async def asked(start: int, end: int) -> list[int]:
-            """Returns the sizes of the fetches of one range."""
+            """Returns the `partition_max_bytes` of each fetch of one range."""
             log.fetches.clear()
             ranges = [OffsetRange("t", 0, start, end)]
             await asyncio.to_thread(list, fetch_ranges(options, ranges))

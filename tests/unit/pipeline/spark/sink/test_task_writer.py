@@ -275,7 +275,10 @@ async def test_retried_request_is_written_once(
         broker.create_topic("t", partitions=2)
 
         def arriving() -> Iterator[pa.RecordBatch]:
-            """Yields the batches of rows, and sets up the fault before a random batch."""
+            """Yields the batches of rows, and sets up the fault before a random batch.
+
+            A fault of the coordinator is set up before the first batch.
+            """
             at = 0 if "coordinator" in name else draw.randrange(len(rows) // 10)
             for number, batch in enumerate(batches_of(rows)):
                 if number == at:

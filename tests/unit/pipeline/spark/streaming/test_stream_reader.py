@@ -24,7 +24,10 @@ A, B = ("t", 0), ("t", 1)
 
 
 class Logs:
-    """The log offsets that a stream reader gets, and how often it listed them."""
+    """The log offsets that a stream reader gets.
+
+    `asked` counts how often the stream reader has requested them.
+    """
 
     def __init__(self) -> None:
         self.asked = 0
