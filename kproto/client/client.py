@@ -56,6 +56,7 @@ from .metadata.cluster_view import ClusterView
 from .metadata.request_router import BrokerAnswer
 from .network.connection import BrokerConnection
 from .observing.log_lines import log
+from .producer.partitioner import Partitioner, PartitionerName
 from .producer.producer import Producer
 from .producer.settings import CompressionName, ProducerSettings, RequiredAcks
 from .settings import ClientSettings, contradicting_prefixes, parse_bootstrap
@@ -400,6 +401,7 @@ class Client:
         max_in_flight: int | None = None,
         idempotent: bool | None = None,
         acks: RequiredAcks | None = None,
+        partitioner: PartitionerName | Partitioner | None = None,
         **kafka_names: Unpack[ProducerNames],
     ) -> Producer:
         """Creates a producer, to be used with `async with`; see `Producer`.
@@ -420,6 +422,7 @@ class Client:
             "max_in_flight": max_in_flight,
             "idempotent": idempotent,
             "acks": acks,
+            "partitioner": partitioner,
         }
         arguments = resolve_aliases("Client.producer", arguments, kafka_names, PRODUCER_NAMES)
         settings = ProducerSettings(**{**self._producer_defaults, **arguments})

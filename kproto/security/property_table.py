@@ -138,6 +138,26 @@ ROWS: Final = (
         "with 0 or 1 the producer is not idempotent",
     ),
     PropertyMapping(
+        "producer",
+        "partitioner",
+        ("partitioner",),
+        choice(
+            {
+                each: each
+                for each in (
+                    "random",
+                    "consistent",
+                    "consistent_random",
+                    "murmur2",
+                    "murmur2_random",
+                    "fnv1a",
+                    "fnv1a_random",
+                )
+            }
+        ),
+        "default `murmur2_random`",
+    ),
+    PropertyMapping(
         "consumer",
         "start",
         ("auto.offset.reset",),

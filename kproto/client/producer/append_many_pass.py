@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from ...records import ENCODE_FAILURES, MAX_TIMESTAMP_MS, GrowingBatch
+from ...wire.errors import EncodeError
 from ..producer_record import Headers, ProducerRecord
 from .accumulator import RecordAccumulator
 from .acks import Acks
@@ -24,6 +25,9 @@ __all__ = ["AppendEndReason", "AppendPassClock", "append_to_open_batches"]
 _TIMESTAMP_S: Final = 0.001
 
 _NO_PARTITION: Final = -1
+
+#: The partition of a keyless record if each record needs its own call of `partition_of`.
+_PER_RECORD: Final = -2
 
 
 class AppendEndReason(Enum):
@@ -60,15 +64,18 @@ def append_to_open_batches(
 ) -> Any:
     """Appends records to open batches, and adds their batches and positions to `acks`.
 
-    Returns why the pass has ended: an `AppendEndReason`, or an element that was not appended.
+    Returns why the pass has ended: an `AppendEndReason`, or an element that was not appended. If
+    the partition of the element was chosen by a call of its own, the element is a record with this
+    partition, so that a user's partitioner is not called twice.
     Raises the exceptions of `values`; records before them stay appended.
     """
     topic, limit = partitioner.info.name, accumulator.batch_bytes
     supports_headers = accumulator.supports_headers
     partition_of, partitions = partitioner.partition_of, partitioner.info.partitions
     now_ms, monotonic, ends_at, every = timing
-    keyless = partition_of(None)
-    is_one = len(partitions) == 1
+    is_per_record = partitioner.is_per_record
+    keyless = _PER_RECORD if is_per_record else partition_of(None)
+    is_one = len(partitions) == 1 and not is_per_record
     index = len(acks)
     open_partition = _NO_PARTITION
     batch: ProducerBatch | None = None
@@ -115,7 +122,10 @@ def append_to_open_batches(
                 else:
                     return element
                 if own_partition is None:
-                    partition = keyless if key is None or is_one else partition_of(key)
+                    try:
+                        partition = keyless if key is None or is_one else partition_of(key)
+                    except EncodeError:  # a user's partitioner has failed
+                        return element
                 elif type(own_partition) is int and own_partition in partitions:
                     partition = own_partition
                 else:
@@ -125,16 +135,33 @@ def append_to_open_batches(
             # Append it to the open batch of the partition:
             is_other_partition = partition != open_partition
             if is_other_partition:
+                if partition == _PER_RECORD:
+                    try:
+                        partition = partition_of(None)
+                    except EncodeError:
+                        return element
                 batch = accumulator.open_batch(topic, partition)
                 if batch is None:
-                    return element
+                    return (
+                        ProducerRecord(value, key, headers, timestamp, partition)
+                        if is_per_record
+                        else element
+                    )
                 content, open_partition = batch.content, partition
             try:
                 added = content.append(key, value, headers, timestamp, limit)
             except ENCODE_FAILURES:
-                return element
+                return (
+                    ProducerRecord(value, key, headers, timestamp, partition)
+                    if is_per_record
+                    else element
+                )
             if not added:
-                return element
+                return (
+                    ProducerRecord(value, key, headers, timestamp, partition)
+                    if is_per_record
+                    else element
+                )
             if is_other_partition and batch is not None:
                 acks.add_run(index, batch, content.count - 1)
             index += 1

@@ -26,7 +26,7 @@ from .append_queues import AppendQueues, AppendTicket
 from .batch import ProducerBatch
 from .errors import DeliveryError
 from .old_brokers import unsupported_headers_error
-from .partitioner import TopicPartitioner, make_partitioner
+from .partitioner import Partitioner, PartitionerName, TopicPartitioner, make_partitioner
 from .sender import Sender
 
 __all__ = ["RecordAppender"]
@@ -54,6 +54,7 @@ class RecordAppender:
         sender: Sender,
         *,
         buffer_bytes: int,
+        partitioner: PartitionerName | Partitioner = "murmur2_random",
     ) -> None:
         self.append_queues = AppendQueues()
         self.is_closed = False
@@ -62,6 +63,7 @@ class RecordAppender:
         self._accumulator = accumulator
         self._sender = sender
         self._buffer_bytes = buffer_bytes
+        self._partitioner = partitioner
         self._calls = view.observer.calls
         self._partitioners: dict[str, TopicPartitioner] = {}
 
@@ -257,7 +259,7 @@ class RecordAppender:
         info = self._view.cluster.topics[topic]
         known = self._partitioners.get(topic)
         if known is None or known.info is not info:
-            known = make_partitioner(info, self._accumulator.sticky_moves)
+            known = make_partitioner(info, self._accumulator.sticky_moves, self._partitioner)
             self._partitioners[topic] = known
         return known
 

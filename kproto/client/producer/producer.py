@@ -84,7 +84,11 @@ class Producer:
             acks=settings.required_acks,
         )
         self._appender = RecordAppender(
-            view, self._accumulator, self._sender, buffer_bytes=settings.buffer_bytes
+            view,
+            self._accumulator,
+            self._sender,
+            buffer_bytes=settings.buffer_bytes,
+            partitioner=settings.partitioner,
         )
         # While records are incomplete, tasks and timers of the sender keep the producer alive, so
         # that its client can close it.
@@ -266,8 +270,8 @@ class Producer:
 
         `timestamp` is in ms, now by default. If `partition` is None, the hash of the key determines
         the partition. Records without a key go to one partition until a batch is full or is sent,
-        then to the next partition (KIP-480). Concurrent calls share batches. If the call is
-        cancelled, the record may still be sent.
+        then to the next partition (KIP-480). The setting `partitioner` can change both. Concurrent
+        calls share batches. If the call is cancelled, the record may still be sent.
 
         Raises DeliveryError, which has the record, if the record is not acked, for example because
         the topic does not exist. Raises EncodeError for values that cannot be encoded, or a

@@ -8,6 +8,7 @@ from typing import Final, Literal, TypeAlias
 from ...records import codec_for_name
 from ...wire.checks import check_least
 from ...wire.errors import ConfigurationError
+from .partitioner import PARTITIONER_NAMES, Partitioner, PartitionerName
 
 __all__ = [
     "ACKS_ALL",
@@ -81,6 +82,13 @@ class ProducerSettings:
     #: follower has it. 0: none; the broker sends no response, so records are lost without an error
     #: if the broker refuses them or the connection is lost, and acks have offset -1.
     acks: RequiredAcks = "all"
+    #: Chooses the partition of a record that names none (partitioner). A name is one of
+    #: librdkafka's: `murmur2_random` (the default of Java's client), `consistent_random`
+    #: (the default of librdkafka), `fnv1a_random`; the same without `_random`, which hash a missing
+    #: key as an empty one; `random`. A function gets the topic, the key, all partitions and those
+    #: with a leader, and returns a partition; its errors are raised as EncodeError. It is called in
+    #: the event loop's thread for each record.
+    partitioner: PartitionerName | Partitioner = "murmur2_random"
 
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
@@ -94,6 +102,11 @@ class ProducerSettings:
             raise ConfigurationError(
                 f"acks is {self.acks}, and idempotent is True: an idempotent producer needs acks "
                 "from all in-sync replicas. Set acks='all', or leave out idempotent"
+            )
+        if self.partitioner not in PARTITIONER_NAMES and not callable(self.partitioner):
+            raise ConfigurationError(
+                f"partitioner is {self.partitioner!r:.80}; it is a function, or one of "
+                f"{', '.join(PARTITIONER_NAMES)}"
             )
         codec = codec_for_name(self.compression)
         codec.compress(b"", codec.default_level)  # a missing package is an error now, not later
