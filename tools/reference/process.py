@@ -40,8 +40,8 @@ class JavaProgramOperation(IntEnum):
     reads JSON and encodes bytes. READ_RECORDS decodes record batches and message sets, and
     describes them in JSON; BUILD_RECORDS builds a batch or message set from such a description.
     DECIDE_RIGHTS runs KRaft's authorizer (`rights`), MEASURE the measurements of quotas (`quotas`),
-    ASSIGN the client-side assignors (`assignors`), and MEMBER_DATA the codec of the data that
-    members exchange (`member_data`).
+    ASSIGN the client-side assignors (`assignors`), MEMBER_DATA the codec of the data that members
+    exchange (`member_data`), and MATCH_REGEX java.util.regex or re2j (`regexes`).
     """
 
     REWRITE = 0
@@ -53,6 +53,7 @@ class JavaProgramOperation(IntEnum):
     MEASURE = 6
     ASSIGN = 7
     MEMBER_DATA = 8
+    MATCH_REGEX = 9
 
 
 class Outcome(IntEnum):

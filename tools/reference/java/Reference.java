@@ -67,6 +67,7 @@ public final class Reference {
         Quotas::measure,
         Assignors::assign,
         MemberData::answer,
+        Regexes::match,
     };
 
     private Reference() {

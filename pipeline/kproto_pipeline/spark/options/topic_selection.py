@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .errors import OptionError
+from .java_regex import JavaRegexError, python_regex
 from .option_json import read_json_object
 
 if TYPE_CHECKING:
@@ -14,10 +14,16 @@ if TYPE_CHECKING:
 
 __all__ = ["TopicSelection", "parse_assign", "parse_subscribe", "parse_subscribe_pattern"]
 
+#: The characters that Java's `String.trim` removes.
+_BLANKS: Final = "".join(map(chr, range(33)))
+
 
 @dataclass(frozen=True, slots=True)
 class TopicSelection:
-    """Topics by name, single partitions, or a topic pattern; exactly one of the three is set."""
+    """Topics by name, single partitions, or a topic pattern; exactly one of the three is set.
+
+    `pattern` is an expression for Python's `re.search`, translated from Java's.
+    """
 
     topics: tuple[str, ...] = ()
     partitions: tuple[TopicPartition, ...] = ()
@@ -55,9 +61,17 @@ def parse_assign(name: str, text: str) -> TopicSelection:
 
 
 def parse_subscribe_pattern(name: str, text: str) -> TopicSelection:
-    """Checks a regular expression for topic names. Raises OptionError."""
+    """Translates a regular expression of Java for topic names, as in Spark's connector.
+
+    As in the connector, blanks around the expression are dropped. Raises OptionError for an empty
+    or invalid expression, and for a construct that has no translation.
+    """
+    expression = text.strip(_BLANKS)
+    if not expression:
+        raise OptionError(f"option {name} is {text!r}; it must be a regular expression")
     try:
-        re.compile(text)
-    except re.error as error:
-        raise OptionError(f"option {name}: {text!r} is no regular expression: {error}") from None
-    return TopicSelection(pattern=text)
+        return TopicSelection(pattern=python_regex(expression))
+    except JavaRegexError as error:
+        raise OptionError(
+            f"option {name}: {expression!r} cannot be used as a regular expression of Java: {error}"
+        ) from None

@@ -5,6 +5,8 @@ No error shows a secret.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from kproto_pipeline.spark.options.errors import OptionError
 from kproto_pipeline.spark.options.offset_spec import EARLIEST, LATEST
@@ -189,9 +191,28 @@ def test_prefix_of_a_bootstrap_server_is_accepted() -> None:
     parse_read_options({"kafka.bootstrap.servers": servers, "subscribe": "t"})
 
 
-def test_wrong_subscribe_pattern_is_an_error() -> None:
-    with pytest.raises(OptionError, match=r"option subscribePattern: .* no regular expression"):
-        parse_read_options({"kafka.bootstrap.servers": "h:1", "subscribePattern": "("})
+@pytest.mark.parametrize(
+    ("pattern", "complaint"),
+    [
+        ("a(", r"'a\(' cannot be used as a regular expression of Java: '\(' near index 1: "),
+        ("(?P<n>a)", r"'\(\?P' near index 0: "),
+        (r"t\G", r"'\\\\G' near index 1: "),
+        ("", "it must be a regular expression"),
+        (" \n", "it must be a regular expression"),
+    ],
+)
+def test_wrong_subscribe_pattern_is_an_error(pattern: str, complaint: str) -> None:
+    with pytest.raises(OptionError, match=f"option subscribePattern.*{complaint}"):
+        parse_read_options({"kafka.bootstrap.servers": "h:1", "subscribePattern": pattern})
+
+
+def test_subscribe_pattern_is_an_expression_of_java() -> None:
+    options = parse_read_options(
+        {"kafka.bootstrap.servers": "h:1", "subscribePattern": " ^[a-z&&[^x]]$\n"}
+    )
+    assert options.selection.pattern is not None
+    names = [name for name in ("a", "x", "&", "[") if re.search(options.selection.pattern, name)]
+    assert names == ["a"]
 
 
 def test_brokers_and_topics_are_required() -> None:
