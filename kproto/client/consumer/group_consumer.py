@@ -44,7 +44,7 @@ from ..groups.settings import GroupSettings
 from ..groups.subscription import Subscription, TopicPattern
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
-from ..processing.handlers import record_handler
+from ..processing.handlers import BatchFailures, BatchHandler, record_handler
 from ..processing.run_summary import RunSummary
 from ..processing.settings import Order, Retries, RetryTopic, RunSettings
 from .auto_commit import AutoCommit
@@ -459,6 +459,54 @@ class GroupConsumer(RecordStream):
             stop_on=stop_on,
         )
         handle = record_handler(handler, decode)
+        self._check_run(settings)
+        return await self._processing.run(handle, settings)
+
+    async def run_batches(
+        self,
+        handler: Callable[[list[Record]], Awaitable[BatchFailures]],
+        *,
+        batch_size: int = 500,
+        workers: int = 16,
+        order: Order = "partition",
+        retries: int | Retries | None = None,
+        retry_topics: Sequence[str | RetryTopic] = (),
+        dead_letter_topic: str | None = None,
+        max_offset_gap: int = 10_000,
+        commit_interval_ms: int = 100,
+        drain_timeout_ms: int = 20_000,
+        cancel_lost: bool = True,
+        stop_on: Collection[int] | None = None,
+    ) -> RunSummary:
+        """Calls `handler` with batches of up to `batch_size` records; otherwise works as `run`.
+
+        A batch has records of one partition that are ready, in the order of their offsets; it never
+        waits for more. With order "partition" one batch of a partition is handled at a time, with
+        "key" a batch has one record of each key, and with "none" a partition may have several
+        batches in flight. `handler` returns None if all records are processed, or a dict from the
+        index of each failed record in the batch to its exception; if it raises, all records of the
+        batch have failed. Failed records are retried or sent to `retry_topics` and
+        `dead_letter_topic` one by one as in `run`, and the others count as processed. With order
+        "partition" the next batch starts after the retries, and a retry has failed records only.
+        If `handler` raises `Stop(done=True)`, all records of its batch are processed.
+
+        Raises the errors of `run`, and ConfigurationError if `handler` returns something else.
+        """
+        self._view.loop_guard.check()
+        check_whole_number("batch_size", batch_size, 1)
+        settings = RunSettings.of(
+            workers=workers,
+            order=order,
+            retries=retries,
+            retry_topics=retry_topics,
+            dead_letter_topic=dead_letter_topic,
+            max_offset_gap=max_offset_gap,
+            commit_interval_ms=commit_interval_ms,
+            drain_timeout_ms=drain_timeout_ms,
+            cancel_lost=cancel_lost,
+            stop_on=stop_on,
+        )
+        handle = BatchHandler(handler, batch_size)
         self._check_run(settings)
         return await self._processing.run(handle, settings)
 

@@ -18,7 +18,7 @@ from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
 from ..processing.failure_log import log_unraised
 from ..processing.forward_topics import check_forward_topics
-from ..processing.handlers import RecordHandler
+from ..processing.handlers import BatchHandler, RecordHandler
 from ..processing.pool import ProcessingPool
 from ..processing.ports import AckSink, RecordReceiver, RecordSink
 from ..processing.run_summary import RunSummary
@@ -74,7 +74,7 @@ class RecordProcessing:
         self.pool: ProcessingPool | None = None
         self._run_ended: asyncio.Event | None = None
 
-    async def run(self, handle: RecordHandler, settings: RunSettings) -> RunSummary:
+    async def run(self, handle: RecordHandler | BatchHandler, settings: RunSettings) -> RunSummary:
         """Processes records until the pool is stopped; see `GroupConsumer.run`."""
         forward_producer: RecordSink | None = None
         if settings.forward_topics:

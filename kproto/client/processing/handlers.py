@@ -1,9 +1,9 @@
-"""Wraps the user's handler and its `decode` function; `Stop`, by which a handler ends `run`."""
+"""Wraps the user's handler, of records or batches; `Stop`, by which a handler ends `run`."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -12,6 +12,9 @@ from ...wire.errors import ConfigurationError, UnreadableRecordError
 
 __all__ = [
     "UNREADABLE_HEADER",
+    "BatchFailures",
+    "BatchHandler",
+    "InvalidFailuresError",
     "NotAsyncError",
     "RecordHandler",
     "Stop",
@@ -27,6 +30,10 @@ __all__ = [
 UNREADABLE_HEADER: Final = "kproto.unreadable"
 
 RecordHandler: TypeAlias = Callable[[Record], Awaitable[object]]
+
+#: The result of a handler of batches: the error of each failed record, by the record's index in the
+#: batch. None means that no record has failed.
+BatchFailures: TypeAlias = Mapping[int, Exception] | None
 
 
 class Stop(Exception):  # noqa: N818 - as StopIteration it is no error
@@ -121,3 +128,68 @@ async def _handle_decoded(
     except Exception as error:
         raise UndecodableError from error
     await handler(argument)
+
+
+class InvalidFailuresError(ConfigurationError):
+    """Raised if a handler of batches returns no `BatchFailures`; is not retried."""
+
+
+class BatchHandler:
+    """Calls the handler of `run_batches` with up to `size` records at once.
+
+    Raises ConfigurationError if `handler` cannot be called.
+    """
+
+    __slots__ = ("_handler", "size")
+
+    def __init__(
+        self, handler: Callable[[list[Record]], Awaitable[BatchFailures]], size: int
+    ) -> None:
+        if not callable(handler):
+            raise ConfigurationError(f"handler is {handler!r:.80}; it must be an async function")
+        self._handler = handler
+        self.size = size
+
+    async def __call__(self, records: list[Record]) -> list[tuple[Record, BaseException]]:
+        """Calls the handler with `records`; returns the failed ones with their errors.
+
+        Unreadable records fail, and are not passed to the handler. If the handler raises, all
+        records have failed with that error.
+        """
+        failed: list[tuple[Record, BaseException]] = []
+        readable: list[Record] = []
+        for record in records:
+            if isinstance(record.value, UnreadableValue):
+                failed.append((record, record.value.error))
+            else:
+                readable.append(record)
+        if readable:
+            try:
+                failures = await self._failures(readable)
+            except GeneratorExit:
+                raise
+            except BaseException as error:  # noqa: BLE001 - the pool decides by its type
+                failures = dict.fromkeys(range(len(readable)), error)
+            failed += [(readable[index], error) for index, error in failures.items()]
+        return sorted(failed, key=lambda each: each[0].offset)
+
+    async def _failures(self, records: list[Record]) -> dict[int, BaseException]:
+        answer = self._handler([*records])
+        if not inspect.isawaitable(answer):
+            raise NotAsyncError(
+                f"handler {self._handler!r:.80} is a plain function: make it `async def`, and call "
+                "blocking code by `await asyncio.to_thread(...)`"
+            )
+        failures = await answer
+        if failures is None:
+            return {}
+        if not isinstance(failures, Mapping) or not all(
+            type(index) is int and 0 <= index < len(records) and isinstance(error, Exception)
+            for index, error in failures.items()
+        ):
+            raise InvalidFailuresError(
+                f"handler {self._handler!r:.80} returned {failures!r:.200} for {len(records)} "
+                "records: return None, or a dict from the index of each failed record to its "
+                "exception"
+            )
+        return dict(failures)

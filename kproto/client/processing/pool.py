@@ -31,6 +31,8 @@ from .failure_log import log_failure, log_unraised
 from .failure_policy import Forward, Retry, find_stop, next_step
 from .forwarding import send_forwarded
 from .handlers import (
+    BatchHandler,
+    InvalidFailuresError,
     NotAsyncError,
     RecordHandler,
     UndecodableError,
@@ -73,7 +75,7 @@ class ProcessingPool:
         acks: AckSink,
         clock: Clock,
         settings: RunSettings,
-        handle: RecordHandler,
+        handle: RecordHandler | BatchHandler,
         forward_producer: RecordSink | None,
         group_id: str,
         max_bytes: int,
@@ -82,13 +84,21 @@ class ProcessingPool:
         self._acks = acks
         self._clock = clock
         self.settings = settings
-        self._handle = handle
+        self._batch_handler: BatchHandler | None = None
+        self._handle: RecordHandler = _handle_no_record
+        if isinstance(handle, BatchHandler):
+            self._batch_handler = handle
+        else:
+            self._handle = handle
         self._has_unreadable = False
         self._forward_producer = forward_producer
         self._group_id = group_id
         self._other_groups: set[str] = set()
         self._delays = {each.topic: each.delay_ms for each in settings.retry_topics}
-        self._tracker = RecordTracker(settings.order, settings.max_offset_gap, max_bytes)
+        batch_size = None if self._batch_handler is None else self._batch_handler.size
+        self._tracker = RecordTracker(
+            settings.order, settings.max_offset_gap, max_bytes, batch_size
+        )
         self._is_poll_waiting = False
         self._workers: set[PoolWorker] = set()
         self._batch_size = AdaptiveBatchSize()
@@ -119,7 +129,7 @@ class ProcessingPool:
     @property
     def records_in_flight(self) -> int:
         """The number of records in flight."""
-        return sum(worker.shard is not None for worker in self._workers)
+        return sum(worker.in_flight for worker in self._workers if worker.shard is not None)
 
     @property
     def error(self) -> BaseException | None:
@@ -440,7 +450,11 @@ class ProcessingPool:
             self._schedule_commit()
             started_at = self._clock.monotonic()
             try:
-                if isinstance(shard, OrderedShard):
+                if self._batch_handler is not None:
+                    assert isinstance(shard, UnorderedShard), "batches have no other shards"
+                    failed = None
+                    await self._process_batch(worker, shard, self._batch_handler)
+                elif isinstance(shard, OrderedShard):
                     failed = await self._process_in_order(shard, started_at)
                 else:
                     assert isinstance(shard, UnorderedShard), "there are no others"
@@ -519,6 +533,52 @@ class ProcessingPool:
             return record, error
         return None
 
+    async def _process_batch(
+        self, worker: PoolWorker, shard: UnorderedShard, handler: BatchHandler
+    ) -> None:
+        """Processes one batch of a shard; retries or forwards each of its failed records."""
+        records = shard.take_batch(handler.size)
+        worker.record = records[0]
+        worker.in_flight = len(records)
+        try:
+            try:
+                failed = await handler(records)
+            except GeneratorExit as error:
+                if not is_in_task():
+                    raise  # the event loop is closed: no await is possible
+                failed = [(record, error) for record in records]
+            failed_offsets = {record.offset for record, _ in failed}
+            for record in records:
+                if record.offset not in failed_offsets:
+                    shard.complete(record)
+                    self._handled += 1
+            await self._on_failures(worker, shard, failed)
+        finally:
+            worker.in_flight = 1
+            shard.end_batch()
+
+    async def _on_failures(
+        self,
+        worker: PoolWorker,
+        shard: Shard,
+        failed: list[tuple[Record, BaseException]],
+    ) -> None:
+        """Applies `_on_failure` to each failed record of a batch, in the order of the offsets."""
+        is_ending = bool(failed and worker.task.cancelling()) and await self._is_ending(worker)
+        reported: BaseException | None = None
+        for at, (record, error) in enumerate(failed):
+            if (is_ending and find_stop(error) is None) or error is reported:
+                shard.abandon(record)
+                continue
+            try:
+                await self._on_failure(worker, shard, record, error)
+            except BaseException:
+                for other, _ in failed[at + 1 :]:
+                    shard.abandon(other)
+                raise
+            if self._error is error:
+                reported = error  # its note names the first record
+
     def _release_shard(self, shard: Shard) -> None:
         self._tracker.release_shard(shard)
         if shard.has_backpressure and not self._tracker.needs_backpressure(shard):
@@ -564,7 +624,7 @@ class ProcessingPool:
             else:
                 shard.abandon(record)
             self.stop()
-        elif isinstance(error, NotAsyncError) or not isinstance(
+        elif isinstance(error, NotAsyncError | InvalidFailuresError) or not isinstance(
             error, Exception | asyncio.CancelledError
         ):
             shard.abandon(record)
@@ -685,3 +745,7 @@ class ProcessingPool:
         self._timer_at = due
         seconds = max(0.0, due - self._clock.monotonic())
         self._timer = self._clock.call_later(seconds, self._on_timer)
+
+
+async def _handle_no_record(record: Record) -> None:
+    """Takes the place of the handler of single records, if the records are processed in batches."""

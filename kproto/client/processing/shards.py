@@ -20,7 +20,7 @@ from typing import Final
 from ...records import Record
 from ..metadata.cluster import TopicPartition
 
-__all__ = ["OrderedShard", "Shard", "UnorderedShard"]
+__all__ = ["OrderedBatchShard", "OrderedShard", "Shard", "UnorderedShard"]
 
 _NEVER: Final = float("inf")
 
@@ -370,6 +370,7 @@ class UnorderedShard(Shard):
         "_abandoned",
         "_delayed",
         "_paused",
+        "_ready_records",
         "by_key",
         "highest_started",
         "incomplete",
@@ -386,8 +387,10 @@ class UnorderedShard(Shard):
         *,
         by_key: bool,
         max_offset_gap: int,
+        batch_size: int = 1,
     ) -> None:
         super().__init__(state, assignment_epoch, tp)
+        self._ready_records = max(_READY_RECORDS, batch_size)
         self.by_key = by_key
         self.max_offset_gap = max_offset_gap
         self.ready: deque[Record] = deque()
@@ -410,7 +413,7 @@ class UnorderedShard(Shard):
     @property
     def _ready_target(self) -> int:
         """The size up to which `ready` is filled: at least 2, so that a second worker gets one."""
-        return max(2, min(_READY_RECORDS, self.backpressure_limit))
+        return max(2, min(self._ready_records, self.backpressure_limit))
 
     def _select_ready(self) -> None:
         """Moves records from `incoming` to `ready`, up to the limit of `max_offset_gap`.
@@ -459,6 +462,16 @@ class UnorderedShard(Shard):
                     pending_by_key[key] = deque((record,))
                 else:
                     pending.append(record)
+
+    def take_batch(self, most: int) -> list[Record]:
+        """Starts up to `most` of the ready records; returns them in the order of their offsets."""
+        records = [self.ready.popleft() for _ in range(min(most, len(self.ready)))]
+        records.sort(key=_offset_of)
+        self.highest_started = max(self.highest_started, records[-1].offset)
+        return records
+
+    def end_batch(self) -> None:
+        """Ends a batch: each of its records is complete, delayed or abandoned."""
 
     def complete(self, record: Record) -> None:
         if self.attempts:
@@ -558,3 +571,51 @@ class UnorderedShard(Shard):
         self.is_paused = False
         self.ready.extend(self._paused)
         self._paused.clear()
+
+
+class OrderedBatchShard(UnorderedShard):
+    """Starts one batch after the other, for order "partition".
+
+    The next batch starts when each record of the batch before is complete: a record that waits for
+    its retry blocks the partition.
+    """
+
+    __slots__ = ("_is_busy",)
+
+    def __init__(
+        self,
+        state: object,
+        assignment_epoch: object,
+        tp: TopicPartition,
+        *,
+        max_offset_gap: int,
+        batch_size: int,
+    ) -> None:
+        super().__init__(
+            state,
+            assignment_epoch,
+            tp,
+            by_key=False,
+            max_offset_gap=max_offset_gap,
+            batch_size=batch_size,
+        )
+        self._is_busy = False
+
+    def has_ready_record(self) -> bool:
+        return not self._is_busy and not self._delayed and super().has_ready_record()
+
+    def take_batch(self, most: int) -> list[Record]:
+        self._is_busy = True
+        # Records to be retried are started without later ones, which must follow them.
+        retried = sum(record.offset <= self.highest_started for record in self.ready)
+        return super().take_batch(min(most, retried) if retried else most)
+
+    def end_batch(self) -> None:
+        self._is_busy = False
+
+    def requeue(self, record: Record) -> None:
+        super().requeue(record)
+        for records in (self.ready, self._paused):
+            in_order = sorted(records, key=_offset_of)
+            records.clear()
+            records.extend(in_order)

@@ -19,7 +19,7 @@ from ...records import Record
 from ..fetch.fetch_options import DEFAULT_FETCH_OPTIONS
 from ..metadata.cluster import TopicPartition
 from .settings import Order
-from .shards import OrderedShard, Shard, UnorderedShard
+from .shards import OrderedBatchShard, OrderedShard, Shard, UnorderedShard
 
 __all__ = ["RecordTracker"]
 
@@ -33,12 +33,18 @@ class RecordTracker:
     """Tracks the shards of all partitions in processing. Workers acquire `ready` shards in turn.
 
     `held_bytes` is the size of the records in all shards. Each partition may queue its share of
-    `max_bytes`, so that slow partitions leave room for the others.
+    `max_bytes`, so that slow partitions leave room for the others. With a `batch_size`, workers
+    process batches.
     """
 
     def __init__(
-        self, order: Order, max_offset_gap: int, max_bytes: int = _DEFAULT_MAX_BYTES
+        self,
+        order: Order,
+        max_offset_gap: int,
+        max_bytes: int = _DEFAULT_MAX_BYTES,
+        batch_size: int | None = None,
     ) -> None:
+        self._batch_size = batch_size
         self._order = order
         self._max_offset_gap = max_offset_gap
         self.max_bytes = max_bytes
@@ -97,11 +103,17 @@ class RecordTracker:
         shard.accounted_bytes = held
 
     def _new_shard(self, state: object, assignment_epoch: object, tp: TopicPartition) -> Shard:
-        if self._order == "partition":
+        gap = self._max_offset_gap
+        size = self._batch_size
+        if self._order == "partition" and size is None:
             return OrderedShard(state, assignment_epoch, tp)
+        if self._order == "partition" and size is not None:
+            return OrderedBatchShard(
+                state, assignment_epoch, tp, max_offset_gap=gap, batch_size=size
+            )
         by_key = self._order == "key"
         return UnorderedShard(
-            state, assignment_epoch, tp, by_key=by_key, max_offset_gap=self._max_offset_gap
+            state, assignment_epoch, tp, by_key=by_key, max_offset_gap=gap, batch_size=size or 1
         )
 
     # Ready shards

@@ -21,12 +21,22 @@ class PoolWorker:
     If `stops_early` is True, the worker ends its batch after the record in flight.
     """
 
-    __slots__ = ("is_cancelled", "marker", "record", "shard", "started_at", "stops_early", "task")
+    __slots__ = (
+        "in_flight",
+        "is_cancelled",
+        "marker",
+        "record",
+        "shard",
+        "started_at",
+        "stops_early",
+        "task",
+    )
 
     def __init__(self) -> None:
         self.task: asyncio.Task[None]
         self.shard: Shard | None = None
         self.record: Record | None = None
+        self.in_flight = 1  # records, while it has a shard
         self.is_cancelled = False
         self.stops_early = False
         self.marker: object = None

@@ -250,6 +250,26 @@ async def handling(scene: Scene, count: int, **given: Any) -> None:
 
 
 @row
+async def running_batches(scene: Scene) -> Awaitable[object]:
+    handled = 0
+
+    async def handle(records: list[Record]) -> None:
+        nonlocal handled
+        keys = [(record.partition, record.offset) for record in records]
+        for key in keys:
+            scene.stage.ledger.record_delivered(ME, key)
+        await scene.stage.clock.sleep(0.2)
+        for key in keys:
+            scene.stage.ledger.mark_processed(key)
+        handled += len(keys)
+        if handled >= 5:
+            raise Stop(done=True)
+
+    await scene.enter()
+    return scene.consumer.run_batches(handle, batch_size=2, stop_on=())
+
+
+@row
 async def running(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     return handling(scene, 5)

@@ -248,6 +248,26 @@ async def handling_cancelled_at_the_end(scene: Scene) -> Awaitable[object]:
     return scene.consumer.run(handle, drain_timeout_ms=0)
 
 
+@row("GroupConsumer.run_batches")
+async def handling_batches(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    fails = True
+
+    async def handle(records: list[Record]) -> dict[int, Exception] | None:
+        nonlocal fails
+        await asyncio.sleep(0)
+        failed: dict[int, Exception] | None = {0: ValueError()} if fails else None
+        fails = False
+        found = records[1:] if failed else records
+        scene.found += [(record.partition, record.offset) for record in found]
+        if len(scene.found) >= 9:
+            raise Stop(done=True)
+        return failed
+
+    retries = Retries(9, backoff_ms=1)
+    return scene.consumer.run_batches(handle, batch_size=3, retries=retries, stop_on=())
+
+
 @row("RebalanceListenerInvoker.assign")
 async def being_assigned(scene: Scene) -> Awaitable[object]:
     await scene.consumer.__aenter__()

@@ -100,6 +100,29 @@ async def test_unreadable_record_becomes_a_dead_letter_with_its_bytes(order: Any
 
 
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
+async def test_unreadable_record_is_not_in_a_batch_and_becomes_a_dead_letter(order: Any) -> None:
+    batch, raw = with_unreadable(6, 2, 4)
+    async with orders(0) as it:
+        await append(it, batch)
+        await it.send([ProducerRecord(b"end", b"k")])
+
+        async def handle(records: list[Record]) -> None:
+            for record in records:
+                it.note(record)
+            if records[-1].value == b"end":
+                raise Stop(done=True)
+
+        async with it.consumer() as consumer:
+            summary = await consumer.run_batches(
+                handle, order=order, workers=1, retries=SOON, dead_letter_topic=DEAD
+            )
+        assert sorted(it.handled) == [(0, at) for at in (0, 1, 3, 5, 6)]
+        assert (summary.handled, summary.dead_letters, summary.retried) == (5, 2, 0)
+        assert await it.committed(0) == [7]
+        assert [letter.value for letter in await read_all(it.client, DEAD)] == list(raw.values())
+
+
+@pytest.mark.parametrize("order", ["partition", "key", "none"])
 async def test_unreadable_record_without_dead_letter_topic_is_raised(order: Any) -> None:
     batch, _ = with_unreadable(4, 2)
     async with orders(0) as it:
