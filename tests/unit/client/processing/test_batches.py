@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from kproto import ConfigurationError, Record, Retries, Stop, failure_of
+from kproto import ConfigurationError, GroupConsumer, Record, Retries, RunSummary, Stop, failure_of
+from tests.unit.client.consumer.grouped import FAR, Group, group
+from tests.unit.client.consumer.test_group_reading import P0, TEN
 from tests.unit.client.processing.orders import DEAD, Orders, orders, read_all
 
 ORDERS = pytest.mark.parametrize("order", ["partition", "key", "none"])
@@ -232,3 +234,96 @@ async def test_batch_may_be_larger_than_a_list() -> None:
         log = Log(900)
         await run(it, log, batch_size=800)
         assert max(map(len, log.batches)) > 300
+
+
+# --- Revocation and loss ---
+
+
+class Gated:
+    """A handler that waits in each batch until `may_end` is set."""
+
+    def __init__(self) -> None:
+        self.begun: list[list[int]] = []
+        self.ended: list[list[int]] = []
+        self.cancelled = 0
+        self.may_end = asyncio.Event()
+
+    async def __call__(self, records: list[Record]) -> None:
+        offsets = [record.offset for record in records]
+        self.begun.append(offsets)
+        try:
+            await self.may_end.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        self.ended.append(offsets)
+
+
+async def started(
+    it: Group, consumer: GroupConsumer, handler: Gated, order: Any
+) -> asyncio.Task[RunSummary]:
+    """Returns a running `run_batches`, after its first batch has started."""
+    await it.owner.assign([P0])
+    running = asyncio.create_task(
+        consumer.run_batches(handler, batch_size=4, workers=1, order=order, stop_on=())
+    )
+    while not handler.begun:  # noqa: ASYNC110 - a list, and no event
+        await asyncio.sleep(0)
+    return running
+
+
+async def ended(running: asyncio.Task[RunSummary]) -> None:
+    running.cancel()
+    await asyncio.wait([running])
+
+
+@ORDERS
+async def test_revocation_waits_for_the_batch_in_flight_and_commits_it(order: Any) -> None:
+    async with group(TEN) as it, it.consumer() as consumer:
+        handler = Gated()
+        running = await started(it, consumer, handler, order)
+        revoking = asyncio.create_task(it.owner.revoke([P0], FAR))
+        await it.client.refresh(["t"])
+        assert not revoking.done()
+        handler.may_end.set()
+        await revoking
+        (batch,) = handler.ended
+        assert it.coordinator.offsets[P0][0] == batch[-1] + 1
+        await ended(running)
+
+
+@ORDERS
+async def test_lost_partition_cancels_its_batch_and_starts_again(order: Any) -> None:
+    async with group(TEN) as it, it.consumer() as consumer:
+        handler = Gated()
+        running = await started(it, consumer, handler, order)
+        first = handler.begun[0]
+        await it.owner.on_partitions_lost([P0])
+        while not handler.cancelled:  # noqa: ASYNC110 - a number, and no event
+            await asyncio.sleep(0)
+        handler.may_end.set()
+        await it.owner.assign([P0])
+        while sum(map(len, handler.ended)) < len(TEN):  # noqa: ASYNC110 - a list, and no event
+            await asyncio.sleep(0.001)
+        assert handler.ended[0][0] == first[0]
+        assert sorted(chain.from_iterable(handler.ended)) == list(range(10))
+        await ended(running)
+        assert it.coordinator.offsets[P0][0] == 10
+
+
+@ORDERS
+async def test_timeout_of_the_drain_cancels_the_batch(order: Any) -> None:
+    async with group(TEN) as it, it.consumer() as consumer:
+        handler = Gated()
+        await it.owner.assign([P0])
+        running = asyncio.create_task(
+            consumer.run_batches(
+                handler, batch_size=4, workers=1, order=order, drain_timeout_ms=0, stop_on=()
+            )
+        )
+        while not handler.begun:  # noqa: ASYNC110 - a list, and no event
+            await asyncio.sleep(0)
+        await ended(running)
+        assert handler.cancelled == 1
+        assert it.coordinator.offsets.get(P0, (0, -1, ""))[0] == 0
+        assert (await anext(aiter(consumer))).offset == 0
