@@ -1,14 +1,9 @@
 """Validates and appends the records of a Produce.
 
-The checks and errors are those of Kafka's ProduceRequest, UnifiedLog and LogValidator, but most
-checks use only the batch header. Kafka also compares the header with the records: it refuses a
-wrong record count, and corrects a wrong largest timestamp. Records are decoded only
-
-- to convert a message set to a batch, as Kafka does up to 3.9;
-- to check that records of a compacted topic have keys;
-- to compress the batch again, if the topic's compression.type is another codec;
-- to check timestamps, if the first or the largest timestamp of the header is out of bounds, or the
-  largest is before the first.
+The checks and errors are those of Kafka's ProduceRequest, UnifiedLog and LogValidator. The records
+are verified as by Kafka, in a compressed batch only in part. Kafka also corrects a wrong largest
+timestamp; here the timestamps of records are compared with the header only if the first or the
+largest timestamp of the header is out of bounds, or the largest is before the first.
 """
 
 from __future__ import annotations
@@ -19,6 +14,7 @@ from typing import Final, NamedTuple
 from ...protocol.error_codes import code_of
 from ...records import (
     LOG_APPEND_TIME,
+    MAX_DECOMPRESSED_BYTES,
     NO_TIMESTAMP,
     Record,
     RecordBatch,
@@ -27,6 +23,7 @@ from ...records import (
 )
 from ...records.log_format import COMPRESSION_CODEC_MASK, MAGIC_OFFSET
 from ...records.magic2.batch_header import HEADER_BYTES, MIN_RECORD_BYTES
+from ...records.magic2.unreadable_records import check_as_broker, decompressed_records
 from ...wire.errors import BrokerResponseError, CorruptBatchError, MissingCodecError
 from ..api_error import api_error
 from ..topic_configs import TopicConfig
@@ -97,6 +94,7 @@ def append_records(
         else:
             batch = _single_batch(records, version)
         _check_batch(batch, config, version)
+        _check_records(batch)
         batch = _with_checked_timestamps(batch, config, now_ms)
         if config.requires_keys:
             _check_keys(batch)
@@ -187,6 +185,24 @@ def _up_converted(records: list[Record], compression: str) -> RecordBatch:
             compression=compression,
         )
     )
+
+
+def _check_records(batch: RecordBatch) -> None:
+    """Raises INVALID_RECORD for records that Kafka's brokers refuse.
+
+    For data that cannot be decompressed raises UNKNOWN_SERVER_ERROR, as Kafka does. Does not check
+    records whose codec is not installed.
+    """
+    try:
+        check_as_broker(batch)
+    except MissingCodecError:
+        return
+    except CorruptBatchError as error:
+        try:
+            decompressed_records(batch, MAX_DECOMPRESSED_BYTES)
+        except ValueError:
+            raise api_error("UNKNOWN_SERVER_ERROR", str(error)) from None
+        raise api_error("INVALID_RECORD", str(error)) from None
 
 
 def _check_keys(batch: RecordBatch) -> None:

@@ -50,7 +50,7 @@ None), and the most bytes that it can decompress to. A plain tuple is the fastes
 def frames_in(data: bytes) -> list[Frame]:
     """Returns the frames in `data`, without skippable frames (RFC 8878, section 3.1.2).
 
-    Leaves out a later frame that is cut before the end of its first block, as zstd-jni does, with
+    Leaves out a later frame that is cut before its first content, as zstd-jni does, with
     which Kafka reads.
 
     Raises ValueError if `data` is empty, has bytes outside frames, or ends inside a frame; if a
@@ -63,7 +63,7 @@ def frames_in(data: bytes) -> list[Frame]:
     pos = 0
     while pos < len(data):
         if data.startswith(_MAGIC, pos):
-            if frames and _first_block_end(data, pos) > len(data):
+            if frames and _first_content_end(data, pos) > len(data):
                 break
             frame = _frame_at(data, pos)
             frames.append(frame)
@@ -80,8 +80,12 @@ def frames_in(data: bytes) -> list[Frame]:
     return frames
 
 
-def _first_block_end(data: bytes, start: int) -> int:
-    """Returns the end of the first block of a frame, or a position after the end of `data`."""
+def _first_content_end(data: bytes, start: int) -> int:
+    """Returns the position up to which a decoder of streams must read for the first content.
+
+    That is the end of a compressed block, or the first byte of another block. Returns a position
+    after the end of `data` if the header of the frame is cut.
+    """
     pos = start + _MAGIC_BYTES
     if pos >= len(data):
         return pos + 1
@@ -91,8 +95,8 @@ def _first_block_end(data: bytes, start: int) -> int:
     pos += _DICTIONARY_ID_BYTES[descriptor & 3]
     pos += _CONTENT_SIZE_BYTES[descriptor >> 6] or single
     header = int.from_bytes(data[pos : pos + _BLOCK_HEADER_BYTES], "little")
-    size = 1 if header >> 1 & 3 == _REPEATED_BYTE else header >> 3
-    return pos + _BLOCK_HEADER_BYTES + size
+    is_compressed = header >> 1 & 3 == _COMPRESSED
+    return pos + _BLOCK_HEADER_BYTES + (header >> 3 if is_compressed else 1)
 
 
 def _frame_at(data: bytes, start: int) -> Frame:

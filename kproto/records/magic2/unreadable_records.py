@@ -26,7 +26,13 @@ if TYPE_CHECKING:
     from ..record import Record
     from .record_batch import RecordBatch
 
-__all__ = ["UnreadableRecordsReader", "check_as_broker", "content_ends", "split_batch"]
+__all__ = [
+    "UnreadableRecordsReader",
+    "check_as_broker",
+    "content_ends",
+    "decompressed_records",
+    "split_batch",
+]
 
 _LZ4: Final = 3
 _MAGIC_OF_BATCHES: Final = 2
@@ -111,24 +117,25 @@ def split_batch(
     return _Split(batch, max_decompressed_bytes, topic, partition).items()
 
 
-def content_ends(data: bytes, count: int) -> list[int] | None:
+def content_ends(data: bytes, count: int, deltas: list[int] | None = None) -> list[int] | None:
     """Returns the ends of `count` records by the lengths of their fields, as a broker finds them.
 
-    The records are decompressed. The lengths of the records themselves are ignored: a broker does
-    not verify them in a compressed batch (Java: PartialDefaultRecord). Returns None if the records
-    do not fill `data`.
+    The records are decompressed. Their own lengths must not be negative, but are not compared with
+    those of the fields: a broker does not verify them in a compressed batch (Java:
+    PartialDefaultRecord). Appends the offset deltas of the records to `deltas`. Returns None if the
+    records do not fill `data`.
     """
     ends: list[int] = []
     pos = 0
     try:
         for _ in range(count):
-            _, pos = read_varint(data, pos)
+            length, pos = read_varint(data, pos)
             _, pos = read_varlong(data, pos + 1)
-            _, pos = read_varint(data, pos)
+            delta, pos = read_varint(data, pos)
             for _ in ("key", "value"):
                 pos = _after_field(data, pos)
             headers, pos = read_varint(data, pos)
-            if headers & 1:
+            if length & 1 or headers & 1:
                 return None
             for _ in range(headers >> 1):
                 name, _ = read_varint(data, pos)
@@ -138,6 +145,8 @@ def content_ends(data: bytes, count: int) -> list[int] | None:
             if pos > len(data):
                 return None
             ends.append(pos)
+            if deltas is not None:
+                deltas.append(zigzag(delta))
     except (IndexError, ValueError):
         return None
     return ends if pos == len(data) else None
@@ -152,16 +161,52 @@ def _after_field(data: bytes, pos: int) -> int:
 def check_as_broker(batch: RecordBatch) -> None:
     """Raises CorruptBatchError for records of magic 2 that Kafka's brokers refuse.
 
-    A broker verifies records as a client does; in a compressed batch it verifies only that the
-    fields of the records fill the batch (Java: LogValidator). Raises MissingCodecError.
+    A broker verifies the records of an uncompressed batch as a client does. In a compressed batch
+    it verifies that the fields of the records fill the batch, and that the offsets are consecutive
+    (Java: LogValidator). Raises MissingCodecError.
     """
+    is_compressed = batch.attributes & log_format.COMPRESSION_CODEC_MASK
     try:
-        batch.records(eager_headers=True)
+        offsets = [
+            record.offset - batch.base_offset for record in batch.records(eager_headers=True)
+        ]
     except CorruptBatchError:
-        split = _Split(batch, MAX_DECOMPRESSED_BYTES, "", -1)
-        codec_id = batch.attributes & log_format.COMPRESSION_CODEC_MASK
-        if not codec_id or not split.is_filled_by_fields():
+        offsets = []
+        if not is_compressed or not _is_filled_by_fields(batch, offsets):
             raise
+    if is_compressed and offsets != list(range(batch.record_count)):
+        raise CorruptBatchError(
+            "the offsets of the records are not consecutive",
+            offset=batch.position,
+            base_offset=batch.base_offset,
+        )
+
+
+def _is_filled_by_fields(batch: RecordBatch, deltas: list[int]) -> bool:
+    """Returns True if the fields of the records fill the batch, whatever their lengths are."""
+    try:
+        data = decompressed_records(batch, MAX_DECOMPRESSED_BYTES)
+    except MissingCodecError:
+        raise
+    except ValueError:
+        return False
+    return content_ends(data, batch.record_count, deltas) is not None
+
+
+def decompressed_records(batch: RecordBatch, max_decompressed_bytes: int) -> bytes:
+    """Returns the decompressed records of a batch of magic 2; of lz4 data the first frame.
+
+    Raises ValueError if they cannot be decompressed, or have more than `max_decompressed_bytes`;
+    MissingCodecError if the codec is not installed.
+    """
+    start = batch.position + batch_header.HEADER_BYTES
+    data = batch._data[start : batch.position + batch.size_in_bytes]
+    codec = codec_for_id(batch.attributes & log_format.COMPRESSION_CODEC_MASK)
+    if codec.id == _LZ4:
+        data = first_frame(data)
+    if codec.id and (data or batch.record_count):
+        data = codec.decompress(data, max_decompressed_bytes)
+    return data
 
 
 class _Split:
@@ -192,7 +237,7 @@ class _Split:
             except CorruptBatchError as error:
                 return [self._whole(error.reason)]
         try:
-            self._data = self._decompressed()
+            self._data = decompressed_records(batch, self._max_decompressed_bytes)
         except MissingCodecError:
             raise
         except ValueError as error:
@@ -221,25 +266,6 @@ class _Split:
         elif items and isinstance(items[-1], UnreadableRecordError):
             items[-1].next_offset = max(items[-1].next_offset, batch.next_offset)
         return items
-
-    def is_filled_by_fields(self) -> bool:
-        """Returns True if the fields of the records fill the batch, whatever their lengths are."""
-        try:
-            data = self._decompressed()
-        except ValueError:
-            return False
-        return content_ends(data, self._batch.record_count) is not None
-
-    def _decompressed(self) -> bytes:
-        batch = self._batch
-        start = batch.position + batch_header.HEADER_BYTES
-        data = batch._data[start : batch.position + batch.size_in_bytes]
-        codec = codec_for_id(batch.attributes & log_format.COMPRESSION_CODEC_MASK)
-        if codec.id == _LZ4:
-            data = first_frame(data)
-        if codec.id and (data or batch.record_count):
-            data = codec.decompress(data, self._max_decompressed_bytes)
-        return data
 
     def _record_ends(self) -> list[int] | None:
         """Returns the ends of the records by their lengths; None if they do not fill the batch."""

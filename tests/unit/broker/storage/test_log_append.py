@@ -5,6 +5,8 @@ Kafka 4.4.0 returned the expected errors for the same bytes; for message sets, K
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 
 from kproto import BrokerResponseError
@@ -14,6 +16,8 @@ from kproto.broker.topic_configs import TopicConfig
 from kproto.records import CREATE_TIME, RecordBatch, encode_batch
 from tests.support.batches import TIMESTAMP, batch_bytes, patched
 from tests.support.message_sets import message, message_set, wrapped
+from tests.unit.records.batches import batch_bytes as with_payload
+from tests.unit.records.batches import record_bytes
 
 NOW = TIMESTAMP + 1000
 HOUR_MS = 3_600_000
@@ -218,7 +222,7 @@ MESSAGE_SETS: dict[str, tuple[bytes | None, str, int]] = {
     # Kafka drops the cut message and stores the other messages.
     "a cut message in a wrapper": (wrapped(FIRST + FIRST[:-1]), "INVALID_RECORD", -1),
     "bytes behind the value": (message(more=b"xyz"), "INVALID_RECORD", -1),
-    "a length of -2": (message(key_length=-2), "INVALID_RECORD", -1),
+    "a length of -2": (message(key_length=-2), "NONE", 0),
     # Kafka returns CORRUPT_MESSAGE, which makes a producer send the same bytes again.
     "a wrong checksum in a wrapper": (wrapped(FIRST[:-1] + b"?"), "INVALID_RECORD", -1),
     # Kafka returns UNKNOWN_SERVER_ERROR.
@@ -313,11 +317,14 @@ def test_producer_expires_a_day_after_its_last_batch() -> None:
     assert partition.log.end_offset == 2
 
 
-def test_unchanged_batches_are_not_decompressed() -> None:
-    """Zeros replace the records, so that decompressing them would fail."""
-    noise = bytearray(batch_bytes(3, compression="gzip", producer_id=7, producer_epoch=0))
-    noise[61:] = bytes(len(noise) - 61)
-    sent = patched(bytes(noise), 53, b"\0\0\0\0")  # the base sequence
+def test_batches_are_stored_without_compressing_them_again() -> None:
+    """Bytes after the gzip data, which another compression would drop, are stored, too."""
+    sent = with_payload(
+        gzip.compress(record_bytes()) + b"rest",
+        attributes=1,
+        base_timestamp=TIMESTAMP,
+        max_timestamp=TIMESTAMP,
+    )
     for settings in ({}, {"message.timestamp.type": "LogAppendTime"}, {"compression.type": "gzip"}):
         partition = Partition(0)
         config = TopicConfig(settings, LARGEST)
@@ -326,6 +333,46 @@ def test_unchanged_batches_are_not_decompressed() -> None:
         [stored] = partition.log
         assert stored.raw[61:] == sent[61:]
         assert partition.log.read(0, 1000, at_least_one=True).join() == stored.raw
+
+
+#: By records and attributes of a batch: the error, as real brokers answer.
+RECORDS_OF_ONE_BATCH: dict[str, tuple[bytes, int, str]] = {
+    "a negative header count": (record_bytes(header_block=b"\x01"), 0, "INVALID_RECORD"),
+    "a null header name": (record_bytes(header_block=b"\x02\x01\x00"), 0, "INVALID_RECORD"),
+    "a byte after the records": (record_bytes() + b"\0", 0, "INVALID_RECORD"),
+    "a wrong length": (record_bytes(length=3), 0, "INVALID_RECORD"),
+    "a compressed wrong length": (gzip.compress(record_bytes(length=3)), 1, "NONE"),
+    "a compressed null header name": (
+        gzip.compress(record_bytes(header_block=b"\x02\x01\x00")),
+        1,
+        "INVALID_RECORD",
+    ),
+    "lengths below -1": (
+        record_bytes(key=b"\x03", value=b"\x05", header_block=b"\x02\x02h\x07"),
+        0,
+        "NONE",
+    ),
+    "a header name that is no UTF-8": (
+        record_bytes(header_block=b"\x02\x04\xff\xfe\x00"),
+        0,
+        "NONE",
+    ),
+    "bytes after gzip": (gzip.compress(record_bytes()) + b"rest", 1, "NONE"),
+    "no gzip": (b"noise", 1, "UNKNOWN_SERVER_ERROR"),
+}
+
+
+@pytest.mark.parametrize("what", RECORDS_OF_ONE_BATCH)
+def test_records_get_the_response_of_kafka(what: str) -> None:
+    payload, attributes, name = RECORDS_OF_ONE_BATCH[what]
+    sent = with_payload(
+        payload, attributes=attributes, base_timestamp=TIMESTAMP, max_timestamp=TIMESTAMP
+    )
+    if name == "NONE":
+        assert append(sent).base_offset == 0
+        return
+    with pytest.raises(BrokerResponseError, match=name):
+        append(sent)
 
 
 @pytest.mark.parametrize("wanted", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])

@@ -616,12 +616,16 @@ def test_bytes_after_an_lz4_frame_are_ignored(rest: bytes, content_checksum: boo
 
 
 def test_a_cut_zstd_frame_after_another_is_ignored() -> None:
-    """Kafka reads with zstd-jni, which ignores a later frame without a complete block."""
+    """Kafka reads with zstd-jni, which ignores a later frame that has no content."""
     codec = codec_for_name("zstd")
     frame = codec.compress(b"text " * 1000, 3)
     for size in range(len(frame) - 4):
         assert codec.decompress(frame + frame[:size], 10_000) == b"text " * 1000
     with pytest.raises(ValueError, match="zstd"):
         codec.decompress(frame + b"noise", 10_000)
+    raw = codec.compress(random.Random(1).randbytes(100), 3)  # a block that is not compressed
+    assert codec.decompress(frame + raw[:9], 10_000) == b"text " * 1000
+    with pytest.raises(ValueError, match="ends before"):
+        codec.decompress(frame + raw[:-50], 10_000)
     with pytest.raises(ValueError, match="ends before"):
         codec.decompress(frame[:-1], 10_000)

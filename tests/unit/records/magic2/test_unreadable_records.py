@@ -75,7 +75,7 @@ ODD: dict[str, tuple[bytes, int, list[object]]] = {
         3,
         [10, (11, 12, "record"), 12],
     ),
-    "length negative": (numbered(0, length=-1) + GOOD[1], 2, [(10, 11, "record"), 11]),
+    "negative length": (numbered(0, length=-1) + GOOD[1], 2, [(10, 12, "records")]),
     "offset too low": (
         GOOD[0] + GOOD[1] + numbered(0, header_block=b"\x01") + GOOD[3],
         4,
@@ -197,6 +197,15 @@ def test_brokers_verify_compressed_records_only_in_part(kind: str, codec: int) -
     else:
         with pytest.raises(CorruptBatchError):
             check_as_broker(batch)
+
+
+def test_brokers_require_consecutive_offsets_in_compressed_batches() -> None:
+    records = GOOD[0] + GOOD[2]
+    check_as_broker(batch_of(records, 2, base_offset=0))
+    with pytest.raises(CorruptBatchError, match="not consecutive"):
+        check_as_broker(batch_of(records, 2, codec=1, base_offset=0))
+    with pytest.raises(CorruptBatchError, match="not consecutive"):
+        check_as_broker(batch_of(GOOD[0] + numbered(0, length=2), 2, codec=1, base_offset=0))
 
 
 def test_brokers_refuse_data_that_cannot_be_decompressed() -> None:
