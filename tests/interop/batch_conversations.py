@@ -54,7 +54,7 @@ NO_EPOCH: Final = {"producer_id": 5, "producer_epoch": -1, "base_sequence": 0}
 
 
 def header_counts(*counts: int) -> list[dict[str, int]]:
-    """Returns headers with each count of records, and with as many offsets."""
+    """Returns header changes for each record count; last_offset_delta is the count less one."""
     return [{"record_count": it, "last_offset_delta": it - 1} for it in counts]
 
 

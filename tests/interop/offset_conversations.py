@@ -454,7 +454,10 @@ def keeping_to_the_topic(talk: Talk) -> Said:
 
 
 def storing_offsets(talk: Talk) -> Said:
-    """Yields each OffsetCommit version and the records that commits and deletions write with it."""
+    """Commits and deletes offsets with each OffsetCommit version.
+
+    Yields the version, and the records that the coordinator wrote.
+    """
     name = talk.create("stored", 2)
     they = Offsets(talk, name)
     for version in talk.versions(OffsetCommitRequest, FIRST_IN_KAFKA):

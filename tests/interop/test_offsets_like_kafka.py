@@ -287,9 +287,9 @@ class InternalTopicCoordinators:
         self.start = start
 
     def found(self, asked: int, *, other_than: int = -1) -> int:
-        """Returns the node id of the coordinator by FindCoordinator at node `asked`.
+        """Returns the node id of group g's coordinator, which node `asked` reports.
 
-        Waits until the coordinator has loaded the group and is not the node `other_than`.
+        Waits until this coordinator has loaded the group, and is not the node `other_than`.
         """
         deadline = time.monotonic() + PATIENCE_S
         while True:

@@ -230,7 +230,7 @@ def protocols(
     owned: Iterable[tuple[str, list[int]]] = (),
     names: Iterable[str] = ("range", "cooperative-sticky"),
 ) -> list[tuple[str, bytes]]:
-    """Returns the protocols in JoinGroup of a member that reads `topics` and owns partitions."""
+    """Returns JoinGroup's protocols of a member that reads `topics` and owns partitions `owned`."""
     said = ConsumerProtocolSubscription(
         topics=sorted(topics),
         owned_partitions=[Owned(topic=name, partitions=its) for name, its in owned],

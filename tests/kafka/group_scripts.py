@@ -72,11 +72,11 @@ def beat_until_rebalance(side: Side, who: str, instance_id: str | None = None) -
 def stable(
     side: Side, *members: str, of_second: Mapping[str, Any] | None = None, **fields: Any
 ) -> Iterator[object]:
-    """Yields the responses until two members are assigned; the first one leads.
+    """Joins and syncs two members, of which the first leads; yields the responses.
 
-    A member is static if its name begins with "static". The second member's JoinGroup, and the
-    JoinGroup with which the first member then rejoins, have `fields`; only the second member's has
-    `of_second`.
+    A member is static if its name begins with "static". The first member joins, the second member
+    joins, and the first member rejoins. The last two of these JoinGroup requests have `fields`; the
+    request of the second member also has `of_second`.
     """
     first, second = members
     last = fields | dict(of_second or {})

@@ -301,7 +301,10 @@ def talks(printed: str) -> list[list[dict[str, Any]]]:
 
 
 def check_frame(event: TrafficEvent) -> None:
-    """Checks that both readers decode a frame fully and equally, and that kproto reencodes it."""
+    """Checks that the annotated tree and the class decode the frame fully and equally.
+
+    Also checks that kproto encodes the decoded message to the same bytes.
+    """
     received = event.received
     assert event.kind is EventKind.MESSAGE
     assert received is not None

@@ -123,7 +123,10 @@ async def test_recreated_topic_is_read_from_its_start(node848: KafkaNode, start:
 
 
 class Peer:
-    """Another client as a member, in its own process, and the assignments that it reports."""
+    """Runs a group member of another client library in its own process.
+
+    `changes` lists the assignments that the member has reported.
+    """
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process

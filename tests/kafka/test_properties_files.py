@@ -31,7 +31,7 @@ SECURED = [name for name in GOOD if not name.startswith(("PLAINTEXT", "SHORT"))]
 
 @pytest.fixture
 def files(secured: SecuredKafka) -> dict[str, Path]:
-    """Returns the paths of the files by name."""
+    """Returns the path of each properties file, by the file's name without its suffix."""
     return {path.stem: path for path in secured.write_properties()}
 
 

@@ -106,7 +106,7 @@ class ProxyOutput:
         )
 
     def recorded(self) -> dict[Side, bytes]:
-        """Returns the recorded bytes of each side."""
+        """Returns the recorded bytes that each side, client or broker, sent."""
         self.file.seek(0)
         streams = dict.fromkeys(Side, b"")
         for entry in read_recording(self.file):

@@ -1,4 +1,7 @@
-"""Compares a few messages and mutations, drawn by a seed; the exhaustive run has all."""
+"""Compares kproto with Kafka's classes on a few messages and mutations, drawn by a seed.
+
+The exhaustive tests compare all messages, and many more mutations.
+"""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_checkpoints_are_interchangeable(
     tmp_path: Path,
     engines: tuple[str, str],
 ) -> None:
-    """The query changes its format twice, and keeps the state of dropped duplicates."""
+    """The query moves twice between the formats kafka and kproto, and still drops duplicates."""
     topics.fill(topic_name, records(range(100)), partitions=3)
     wanted = options(topics, topic_name, maxOffsetsPerTrigger="40")
     sent = 100

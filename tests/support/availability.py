@@ -48,8 +48,8 @@ def _message(part: str, reason: object, install: str) -> str:
 def report_missing(reporter: pytest.TerminalReporter) -> Iterator[None]:
     """Writes a section with one line for each reason for which tests were skipped.
 
-    The section follows the output of the block. pytest's own short summary, which has a line for
-    each skip, omits these skips.
+    Writes the section at the end of the `with` block. pytest writes its own summary, with a line
+    for each skip, inside the block; that summary omits the skips of the section.
     """
     skipped = reporter.stats.get("skipped", [])
     reporter.stats["skipped"] = [it for it in skipped if PREFIX not in _reason(it)]

@@ -162,7 +162,7 @@ HONEST_AFTERWARDS = frozenset(ATTACKS) - {mutated, giant_inside, another_version
 
 
 class Hostile(Middleman):
-    """Applies `attack` to response `number`, counted from 1, and to the next `times` - 1."""
+    """Applies `attack` to `times` responses, from response `number` on; the first is number 1."""
 
     def __init__(
         self, target: str, number: int, attack: Attack, seed: object, times: int = 1

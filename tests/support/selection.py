@@ -81,7 +81,7 @@ SHARED_BROKERS = frozenset({"kafka_brokers", "secured"})
 
 
 def mark_exhaustive(items: Iterable[pytest.Item]) -> None:
-    """Marks tests on older Kafka releases as exhaustive; those in group "clusters" as thorough.
+    """Marks tests on older Kafka releases: as thorough in group "clusters", else as exhaustive.
 
     Every thorough test is also marked as exhaustive.
     """
@@ -121,9 +121,10 @@ def seeds(few: int, more: int, most: int) -> list[Any]:
 
 
 def rest_slow(values: Iterable[Any], few: int, everyday: int | None = None) -> list[Any]:
-    """Returns parameters: `make quick` runs the first `few`, `make test` the first `everyday`.
+    """Returns a pytest parameter for each value, marked by its position in `values`.
 
-    The others are exhaustive. Without `everyday`, `make test` runs all.
+    `make quick` runs only the first `few` values, and `make test` only the first `everyday`; the
+    later values are exhaustive. If `everyday` is None, `make test` runs all values.
     """
 
     def marks_of(at: int) -> list[pytest.MarkDecorator]:
@@ -197,7 +198,7 @@ class ByServers(LoadScopeScheduling):  # type: ignore[misc]  # the base class ha
 
 
 def claim(folder: Path, group: str, worker: str) -> None:
-    """Writes the worker that runs a group to `folder`, which all workers share.
+    """Writes to `folder`, which all workers share, that `worker` runs the group `group`.
 
     Raises:
         AssertionError: another worker runs the group, too, and starts the group's servers twice.

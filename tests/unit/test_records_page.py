@@ -1,6 +1,7 @@
 """Tests that docs/how-to/records.md describes the code; test_pages.py runs its programs.
 
-The test is not in tests/unit/records, which also runs on compiled modules, without the pages.
+This module is not in tests/unit/records: those tests also run on compiled modules, in a folder
+without the docs.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Play(Nodes):
         return self.member(metadata=READS_T)
 
     def commit(self, member: Any = None, *names: str, offset: int = 5) -> list[str]:
-        """Commits `offset` for each topic; returns the errors.
+        """Commits `offset` for partition 0 of each topic in `names`; returns the error names.
 
         If `member` is None, commits as a consumer that is not a member of the group.
         """

@@ -1,8 +1,9 @@
 """Tests the scenarios of the CloudEvents conformance repository: Kafka, HTTP and JSON.
 
-https://github.com/cloudevents/conformance has them in `features/kafka-protocol-binding.feature`,
-`features/http-protocol-binding.feature` and `format/json/`. The attributes and payloads are from
-there. So are the identifiers in comments and test ids; the tables are ours.
+https://github.com/cloudevents/conformance has the scenarios in
+`features/kafka-protocol-binding.feature`, `features/http-protocol-binding.feature` and
+`format/json/`. The attributes, the payloads, and the identifiers in comments and test ids are
+copied from these files; the tables of test parameters are kproto's own.
 """
 
 from __future__ import annotations

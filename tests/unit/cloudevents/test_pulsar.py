@@ -281,7 +281,10 @@ def test_the_mode_can_be_forced() -> None:
 
 
 def test_event_data_inside_an_event_is_kept() -> None:
-    """In 0.1 the data's content type is in the property that sets the mode; in 1.0 it is not."""
+    """In 0.1 the property CE-ContentType has the content type of the data, and sets the mode.
+
+    In 1.0 the content type of the data has a property of its own.
+    """
     today = to_pulsar(
         CloudEvent(id="1", source="/s", type="t", datacontenttype="application/cloudevents+json")
     )

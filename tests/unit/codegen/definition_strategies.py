@@ -42,7 +42,7 @@ def _unique(names: st.SearchStrategy[str], most: int) -> st.SearchStrategy[list[
 
 @st.composite
 def definitions(draw: st.DrawFn) -> dict[str, Any]:
-    """Draws a valid message: types, versions, tags, defaults, nulls, inner structs."""
+    """Draws a valid message definition: types, versions, tags, defaults, nulls, inner structs."""
     lowest = draw(st.integers(0, 3))
     highest = lowest + draw(st.integers(0, 3))
     flexible = draw(st.none() | st.integers(0, highest + 1))

@@ -15,7 +15,7 @@ def test_every_release_with_its_ranges() -> None:
 
 
 def test_the_first_release_of_a_version_is_that_of_the_table() -> None:
-    """The page finds a version's first release in the ranges of its table of releases."""
+    """The page takes the first release in `facts.releases()` whose range includes the version."""
     made = facts.releases()
     for key in study.api_names():
         for version in range(20):

@@ -1,4 +1,4 @@
-"""Tests `kproto fuzz --package`: the codec of a user's package judges a command."""
+"""Tests `kproto fuzz --package`: compares a command with the codec of a user's package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that error codes on which callers decide have their own classes, as in Java."""
+"""Tests that error codes that callers catch have their own classes, as in Java."""
 
 from __future__ import annotations
 

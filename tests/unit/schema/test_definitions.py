@@ -1,4 +1,4 @@
-"""Tests the definitions file: it is lazy, complete, and has the earlier releases' names."""
+"""Tests the definitions file: messages are parsed on first use, and found by former names."""
 
 from __future__ import annotations
 

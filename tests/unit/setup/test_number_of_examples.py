@@ -1,4 +1,4 @@
-"""Tests `examples`: the number of examples of property tests that set a number of their own."""
+"""Tests `examples`, which scales a test's own `max_examples` to the Hypothesis profile."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def test_random_bytes() -> None:
 
 
 def repeated(size: int) -> list[tuple[str, int, bytes]]:
-    """Returns (message, version, bytes); about `size` bytes yield as many nodes as possible."""
+    """Returns tuples (message, version, bytes); each repeats a small node in about `size` bytes."""
     count, topics = size // 3, size // 6
     many_tags = b"".join(
         (0x80 | tag & 0x7F).to_bytes(1, "big") + (tag >> 7).to_bytes(1, "big") + b"\0"

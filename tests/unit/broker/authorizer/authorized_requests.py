@@ -218,8 +218,8 @@ def end_of_epoch(context: Context, version: int) -> OffsetForLeaderEpochRequest:
 # Offsets of groups
 
 
-def group_at_hand(context: Context) -> None:
-    """Creates group g with node 1 as its coordinator, and commits an offset of t-0 for it."""
+def create_group(context: Context) -> None:
+    """Creates group g, whose coordinator is node 1, and commits offset 7 of t-0 for the group."""
     cluster = context.cluster
     cluster.coordinator(CoordinatorType.GROUP, "g")
     group = cluster.group_coordinator.get_or_create(1, "g", context.now)
@@ -227,7 +227,7 @@ def group_at_hand(context: Context) -> None:
 
 
 def offset_commit(context: Context, version: int) -> OffsetCommitRequest:
-    group_at_hand(context)
+    create_group(context)
     name = {"topic_id": topic_id(context)} if version >= 10 else {"name": "t"}
     partition = OffsetCommitRequestPartition(committed_offset=1)
     topic = OffsetCommitRequestTopic(partitions=[partition], **name)
@@ -236,7 +236,7 @@ def offset_commit(context: Context, version: int) -> OffsetCommitRequest:
 
 def offset_fetch(*, every_topic: bool = False) -> Build:
     def build(context: Context, version: int) -> OffsetFetchRequest:
-        group_at_hand(context)
+        create_group(context)
         if version >= 8:
             name = {"topic_id": topic_id(context)} if version >= 10 else {"name": "t"}
             wanted = [OffsetFetchRequestTopics(partition_indexes=[0], **name)]
@@ -263,7 +263,7 @@ def topics_of_offset_fetch(answer: Any) -> str:
 
 
 def offset_delete(context: Context, version: int) -> OffsetDeleteRequest:
-    group_at_hand(context)
+    create_group(context)
     topic = OffsetDeleteRequestTopic(name="t", partitions=[OffsetDeleteRequestPartition()])
     return OffsetDeleteRequest(group_id="g", topics=[topic])
 

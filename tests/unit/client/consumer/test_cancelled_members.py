@@ -46,7 +46,7 @@ Act = Callable[[Scene], Awaitable[None]]
 
 
 async def play(act: Act, assignor: str, beside: str) -> None:
-    """Runs `act` beside the event and the other members of `BESIDE[beside]`.
+    """Runs `act` with one member, while the group also has the other members of `BESIDE[beside]`.
 
     Then checks that every record was processed and committed, and that no connection is left.
     """
@@ -169,9 +169,10 @@ BY_LISTS = ("record_lists", "values", "raw_batches")
 
 
 def suits_assignors_of_the_broker(row: str, beside: str) -> bool:
-    """Returns True if the test of `row` with the event `beside` also ends with a broker's assignor.
+    """Returns True if the test of `row` and the event `beside` also runs with a broker's assignor.
 
-    Such an assignor revokes only partitions that move.
+    Such an assignor revokes only partitions that move. So if another member joins, a row of
+    `BY_LISTS` would wait forever for its third list.
     """
     if row not in ROWS or row == "rebalancing":  # the broker rebalances by itself
         return False

@@ -173,7 +173,7 @@ class Walk:
     def to(self, phase: Phase, *tps: TopicPartition) -> Walk:
         """Enters `phase` by the shortest path, and returns the walk.
 
-        After JOINING the member has generation 1; after SYNCING it got `tps`.
+        The JoinGroup response has generation 1, and the SyncGroup response assigns `tps`.
         """
         match phase:
             case Phase.JOINING:

@@ -1,4 +1,4 @@
-"""Tests as plain data what the group leader assigns, and which topic changes it notices."""
+"""Tests without I/O which partitions the leader assigns, and which topic changes it notices."""
 
 from __future__ import annotations
 

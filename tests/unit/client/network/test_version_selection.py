@@ -1,6 +1,7 @@
 """Tests the version of a request.
 
-The client uses no version that lacks a field which the request sets, unless the field is ignorable.
+The client uses only versions that have every field that the request sets. Ignorable fields may be
+missing.
 """
 
 from __future__ import annotations

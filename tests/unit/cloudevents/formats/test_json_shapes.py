@@ -82,7 +82,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def forget() -> None:
-    """Clears all shapes, and the plans from which shapes are made."""
+    """Forgets all learned shapes, and each version's plans, from which shapes are made."""
     json_shapes._SHAPES.clear()
     json_shapes._latest[0] = None
     json_shapes._missed[0] = 0

@@ -1,4 +1,8 @@
-"""Tests the union of releases: all versions, each as in its newest release, and differences."""
+"""Tests the union of releases.
+
+The union has every version of every message, with the bytes of the newest release that has this
+version. It lists the differences of the other releases.
+"""
 
 from __future__ import annotations
 

@@ -104,9 +104,9 @@ def test_membership_survives_a_lost_coordinator_within_the_session() -> None:
 
 
 def test_records_in_process_may_delay_joingroup_until_its_deadline() -> None:
-    """The deadline counts from the last heartbeat without an error, less a margin.
+    """The rebalance began after the last heartbeat that was answered without an error.
 
-    The rebalance cannot have begun before that heartbeat.
+    The deadline is max_poll_interval_ms after this heartbeat, less a margin for JoinGroup.
     """
     walk = Walk().to(STABLE, T0)
     walk.on_heartbeat_response(took=0.5)

@@ -1,4 +1,4 @@
-"""Tests that event columns are encoded as the CloudEvents binding does, and read back equal."""
+"""Tests that event columns encode to the CloudEvents binding's bytes, and are read back equal."""
 
 from __future__ import annotations
 
