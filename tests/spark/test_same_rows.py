@@ -130,6 +130,7 @@ def test_a_time_that_no_record_has_reached_is_an_error_of_both(
         {"subscribePattern": "{topic}-[ab]"},
         {"subscribePattern": "{topic}"},
         {"subscribePattern": "{topic}-.$"},
+        {"subscribePattern": "{topic}-[\\p{{Lower}}&&[^b]]\\z"},
         {"subscribe": "{topic}-a,{topic}-c"},
         {"assign": '{{"{topic}-a": [0, 2], "{topic}-b": [1]}}'},
         {"subscribe": "{topic}-a", "minPartitions": "7"},
