@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from contextvars import Context
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ...records import GrowingBatch, Record
 from ...records.new_record import MAX_INT32
@@ -259,13 +261,42 @@ class ProducerBatch:
         return self._decoded_records
 
 
-class Delivery:
+if TYPE_CHECKING:
+    # For type checkers a delivery is a future, because `asyncio.wait` is declared for futures only.
+    _FutureOfAck = asyncio.Future[Ack]
+else:
+    _FutureOfAck = object
+
+
+@dataclass(frozen=True, slots=True)
+class _DoneCallback:
+    """Calls `function` with the delivery when the future of its batch is done.
+
+    Callbacks of the same function for the same delivery are equal, so that a future can remove
+    them.
+    """
+
+    function: Callable[[Any], object]
+    delivery: Delivery
+
+    def __call__(self, future: asyncio.Future[KprotoError | None], /) -> None:
+        self.function(self.delivery)
+
+
+class Delivery(_FutureOfAck):
     """The outcome of a record of `Producer.enqueue`: `ack = await delivery`.
 
     Awaiting it raises DeliveryError, which has the record, if the record has failed. It may be
     awaited at any time, and repeatedly.
+
+    A delivery has the methods of an `asyncio.Future` that read its outcome, so `asyncio.wait`,
+    `gather`, `as_completed` and `wait_for` accept it. It cannot be cancelled. The failure counts as
+    reported once a caller has awaited the delivery, or has called `result` or `exception`;
+    otherwise the next `flush` raises it.
     """
 
+    # It is no subclass of `asyncio.Future` at run time: creating a future for each record would
+    # take longer than appending the record.
     __slots__ = ("_batch", "_position", "is_retrieved")
 
     def __init__(self, batch: ProducerBatch, position: int) -> None:
@@ -273,10 +304,54 @@ class Delivery:
         self._position = position
         self.is_retrieved = False  # the next flush raises failures that were not retrieved
 
-    @property
     def done(self) -> bool:
-        """True if the outcome is known."""
+        """Returns True if the outcome is known."""
         return self._batch.future.done()
+
+    def cancelled(self) -> bool:
+        """Returns False: a delivery cannot be cancelled."""
+        return False
+
+    def cancel(self, msg: object = None) -> bool:
+        """Cancels nothing, and returns False: the record is sent all the same."""
+        return False
+
+    def result(self) -> Ack:
+        """Returns the ack; raises DeliveryError if the record has failed.
+
+        Raises asyncio.InvalidStateError if the outcome is not known yet.
+        """
+        failure = self.exception()
+        if failure is not None:
+            raise failure from failure.cause
+        return self._batch.ack(self._position)
+
+    def exception(self) -> DeliveryError | None:
+        """Returns the error of the delivery; None if the record was acked.
+
+        Raises asyncio.InvalidStateError if the outcome is not known yet.
+        """
+        if not self._batch.future.done():
+            raise asyncio.InvalidStateError(f"{self!r}: the outcome is not known yet")
+        self.is_retrieved = True
+        return self.failure()
+
+    def add_done_callback(
+        self, fn: Callable[[Self], object], /, *, context: Context | None = None
+    ) -> None:
+        """Calls `fn` with this delivery once the outcome is known, in the client's event loop.
+
+        `fn` is called in a later iteration of the event loop, even if the outcome is known already.
+        """
+        self._batch.future.add_done_callback(_DoneCallback(fn, self), context=context)
+
+    def remove_done_callback(self, fn: Callable[[Self], object], /) -> int:
+        """Removes the callbacks that `add_done_callback` has added; returns their number."""
+        return self._batch.future.remove_done_callback(_DoneCallback(fn, self))
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        """Returns the event loop of the producer."""
+        return self._batch.future.get_loop()
 
     @property
     def record(self) -> ProducerRecord:
@@ -293,15 +368,12 @@ class Delivery:
         except asyncio.CancelledError:
             self.is_retrieved = False  # the cancelled caller has not seen the outcome
             raise
-        failure = self.failure()
-        if failure is not None:
-            raise failure from failure.cause
-        return self._batch.ack(self._position)
+        return self.result()
 
     def failure(self) -> DeliveryError | None:
         """Returns the error of the delivery; None if the record was acked.
 
-        Call it only once the delivery is `done`.
+        Call it only once the delivery is `done()`.
         """
         batch = self._batch
         cause = batch.failure(self._position)
@@ -312,12 +384,12 @@ class Delivery:
     def failed_count(self) -> int:
         """Returns the number of records of the delivery that failed.
 
-        Call it only once the delivery is `done`.
+        Call it only once the delivery is `done()`.
         """
         return int(self._batch.failure(self._position) is not None)
 
     def __repr__(self) -> str:
-        state = "done" if self.done else "in flight"
+        state = "done" if self.done() else "in flight"
         return f"<delivery to {self._batch.topic}[{self._batch.partition}], {state}>"
 
 
@@ -336,21 +408,21 @@ class BatchDelivery(Delivery):
     def failed(self) -> list[int]:
         """Returns the positions of the records that failed.
 
-        Call it only once the delivery is `done`.
+        Call it only once the delivery is `done()`.
         """
         return list(self._batch.failures())
 
     def failed_count(self) -> int:
         """Returns the number of records of the batch that failed.
 
-        Call it only once the delivery is `done`.
+        Call it only once the delivery is `done()`.
         """
         return len(self.failed())
 
     def failure(self) -> DeliveryError | None:
         """Returns the error of the failed records; None if all records were acked.
 
-        Call it only once the delivery is `done`.
+        Call it only once the delivery is `done()`.
         """
         batch, failed = self._batch, self.failed()
         if not failed:

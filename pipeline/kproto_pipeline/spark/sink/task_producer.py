@@ -111,7 +111,7 @@ async def _unfinished(
     """
     pending = []
     for delivery, batch in in_flight:
-        if not (wait_for_all or delivery.done):
+        if not (wait_for_all or delivery.done()):
             pending.append((delivery, batch))
             continue
         try:

@@ -178,12 +178,12 @@ async def test_enqueue_returns_a_delivery_at_once() -> None:
         async with client.producer() as producer:
             deliveries = [await producer.enqueue("t", b"%d" % at) for at in range(10)]
             assert all(isinstance(delivery, Delivery) for delivery in deliveries)
-            assert not any(delivery.done for delivery in deliveries)
+            assert not any(delivery.done() for delivery in deliveries)
             assert repr(deliveries[0]) == "<delivery to t[0], in flight>"
             acks = await asyncio.gather(*deliveries)
             assert [ack.offset for ack in acks] == list(range(10))
             assert (await deliveries[3]).offset == 3, "a delivery can be awaited repeatedly"
-            assert deliveries[3].done
+            assert deliveries[3].done()
             assert deliveries[3].record.value == b"3"
         assert broker.count(ProduceRequest) == 1
 
@@ -514,7 +514,7 @@ async def test_flush_and_close_end_at_their_timeout() -> None:
         await clock.advance(1)
         with pytest.raises(RequestTimeoutError, match=r"1 records were not .* within 300 ms"):
             await flushing
-        assert not delivery.done
+        assert not delivery.done()
         closing = asyncio.create_task(producer.close(timeout_ms=200))
         await clock.advance(200)
         with pytest.raises(DeliveryError, match="the producer was closed") as raised:
