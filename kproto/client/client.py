@@ -282,8 +282,8 @@ class Client:
         """Returns a topic and its partitions; requests metadata if it is missing or too old.
 
         Raises BrokerResponseError if the topic does not exist. An unknown topic is requested again
-        for `metadata_wait_ms`, because it may just have been created. Lost connections are retried
-        for `api_timeout_ms`. Raises ConfigurationError if `name` is no str.
+        for `unknown_topic_wait_ms`, because it may just have been created. Lost connections are
+        retried for `api_timeout_ms`. Raises ConfigurationError if `name` is no str.
         """
         checked_topic(name)
         return await self._view.retrying(lambda: self._view.topic(name), responses=False)
@@ -311,7 +311,11 @@ class Client:
         was refused; the others may have been created.
         """
         request = create_topics_request(topics, timeout_ms, validate_only=validate_only)
-        raise_for_created(await self._view.request(request))
+        answer = await self._view.request(request)
+        if not validate_only:
+            created = [each.name for each in answer.topics if not each.error_code]
+            self._view.topic_creation.add_existing(created)
+        raise_for_created(answer)
 
     async def delete_topics(self, *names: str, timeout_ms: int = 30_000) -> None:
         """Deletes topics; the broker waits up to `timeout_ms` until they are deleted.
@@ -323,6 +327,7 @@ class Client:
         request = delete_topics_request(names, timeout_ms, version)
         answer = await connection.request(request, version=version)
         self.cluster.forget(names)
+        self._view.topic_creation.remove_existing(names)
         raise_for_deleted(answer)
 
     async def list_offsets(
@@ -402,6 +407,7 @@ class Client:
         idempotent: bool | None = None,
         acks: RequiredAcks | None = None,
         partitioner: PartitionerName | Partitioner | None = None,
+        allow_auto_create_topics: bool | None = None,
         **kafka_names: Unpack[ProducerNames],
     ) -> Producer:
         """Creates a producer, to be used with `async with`; see `Producer`.
@@ -423,6 +429,7 @@ class Client:
             "idempotent": idempotent,
             "acks": acks,
             "partitioner": partitioner,
+            "allow_auto_create_topics": allow_auto_create_topics,
         }
         arguments = resolve_aliases("Client.producer", arguments, kafka_names, PRODUCER_NAMES)
         settings = ProducerSettings(**{**self._producer_defaults, **arguments})
@@ -443,6 +450,7 @@ class Client:
         fetch_max_bytes: int = 52_428_800,
         queued_max_bytes: int = 67_108_864,
         max_poll_records: int = 500,
+        allow_auto_create_topics: bool = False,
         **kafka_names: Unpack[ConsumerNames],
     ) -> Consumer: ...
 
@@ -460,6 +468,7 @@ class Client:
         fetch_max_bytes: int = 52_428_800,
         queued_max_bytes: int = 67_108_864,
         max_poll_records: int = 500,
+        allow_auto_create_topics: bool = False,
         instance_id: str | None = None,
         auto_commit: bool = True,
         auto_commit_interval_ms: int = 5_000,
@@ -491,6 +500,7 @@ class Client:
         fetch_max_bytes: int | None = None,
         queued_max_bytes: int | None = None,
         max_poll_records: int | None = None,
+        allow_auto_create_topics: bool | None = None,
         instance_id: str | None = None,
         auto_commit: bool | None = None,
         auto_commit_interval_ms: int | None = None,
@@ -517,7 +527,8 @@ class Client:
         than `fetch_min_bytes`. A response has at most `max_partition_fetch_bytes` of each partition
         and `fetch_max_bytes` in all, except for a larger first batch. `queued_max_bytes` bounds the
         memory for fetched records, whatever the number of partitions, and with `GroupConsumer.run`
-        also that for queued ones. A call of `poll` returns at most `max_poll_records`.
+        also that for queued ones. A call of `poll` returns at most `max_poll_records`. With
+        `allow_auto_create_topics` brokers with auto.create.topics.enable create missing topics.
 
         With `group` the consumer shares the topics with the other members of that group, or reads
         manually assigned partitions, and commits offsets. Then `start` applies to partitions
@@ -542,6 +553,7 @@ class Client:
             "fetch_max_bytes": fetch_max_bytes,
             "queued_max_bytes": queued_max_bytes,
             "max_poll_records": max_poll_records,
+            "allow_auto_create_topics": allow_auto_create_topics,
         }
         group_arguments = {
             "instance_id": instance_id,

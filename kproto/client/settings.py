@@ -49,6 +49,7 @@ _LEAST: Final = {
     "metadata_max_age_ms": 1,
     "metadata_recovery_rebootstrap_trigger_ms": 0,
     "metadata_wait_ms": 1,
+    "unknown_topic_wait_ms": 1,
     "max_frame_bytes": 1,
     "max_decompressed_bytes": 1,
     "max_in_flight": 1,
@@ -126,9 +127,13 @@ class ClientSettings:
     #: If requested metadata has not arrived for this long, the client closes every connection and
     #: bootstraps again (KIP-1102).
     metadata_recovery_rebootstrap_trigger_ms: int = 300_000
-    #: How long the client repeats a Metadata request if a topic is unknown or has no leader: a new
-    #: topic does not reach all brokers at once.
+    #: How long the client repeats a Metadata request if a topic has no leader, or if a topic is
+    #: unknown that existed before, that this client has created, or that the broker may create:
+    #: leaders are elected within seconds.
     metadata_wait_ms: int = 5_000
+    #: How long the client repeats a Metadata request for any other topic that the broker does not
+    #: know: a new topic reaches all brokers within some 100 ms, and a wrong name is reported soon.
+    unknown_topic_wait_ms: int = 1_000
     #: The largest response that is read; a larger one ends the connection with an error.
     max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
     #: The largest decompressed size of one batch that is read; a larger one is a CorruptBatchError,

@@ -193,6 +193,13 @@ ROWS: Final = (
     PropertyMapping("consumer", "max_poll_records", ("max.poll.records",), whole(1)),
     PropertyMapping(
         "consumer",
+        "allow_auto_create_topics",
+        ("allow.auto.create.topics",),
+        SWITCH,
+        "default false; `client.producer` has the same argument, and no property sets it",
+    ),
+    PropertyMapping(
+        "consumer",
         "read_committed",
         ("isolation.level",),
         choice({"read_committed": True, "read_uncommitted": False}, any_case=True),

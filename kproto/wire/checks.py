@@ -6,7 +6,13 @@ from collections.abc import Mapping
 
 from .errors import ConfigurationError
 
-__all__ = ["check_least", "check_whole_number"]
+__all__ = ["check_bool", "check_least", "check_whole_number"]
+
+
+def check_bool(name: str, value: object) -> None:
+    """Raises ConfigurationError unless a setting is True or False."""
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{name} is {value!r:.80}; it is True or False")
 
 
 def check_whole_number(name: str, value: object, least: int, most: int | None = None) -> None:

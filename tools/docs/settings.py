@@ -109,6 +109,7 @@ def _of_group(part: str) -> Iterator[Setting]:
             "fetch_max_bytes",
             "queued_max_bytes",
             "max_poll_records",
+            "allow_auto_create_topics",
         }
     )
     return _of_arguments(_overload("str"), part, shared, _comments(GroupSettings))

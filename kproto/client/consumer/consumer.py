@@ -17,7 +17,14 @@ from ..core.tasks import retrieve_exception
 from ..fetch.fetch_buffer import FetchBuffer
 from ..fetch.fetch_options import DEFAULT_FETCH_OPTIONS, FetchOptions
 from ..fetch.in_flight_fetches import InFlightFetches
-from ..fetch.start_options import Start, check_start, checked_topics, parse_start, reset_policy_of
+from ..fetch.start_options import (
+    Start,
+    check_start,
+    checked_topics,
+    parse_start,
+    reset_policy_of,
+    topic_of,
+)
 from ..fetch.start_positions import StartPositionLookup
 from ..fetch.subscription_state import SubscriptionOptions, SubscriptionState
 from ..metadata.cluster import TopicPartition
@@ -61,6 +68,8 @@ class Consumer(RecordStream):
         fetch_options = fetch_options._replace(reset_policy=reset_policy_of(start))
         fetch_options.check()
         options = SubscriptionOptions(start, checked_topics(topics), stop_at_end)
+        if fetch_options.allow_auto_create_topics:
+            view.topic_creation.allow(map(topic_of, options.subscribed))
         buffer = FetchBuffer(
             view.observer.calls.on_records, max_decompressed_bytes=fetch_options.decompressed_limit
         )

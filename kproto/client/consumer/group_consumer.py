@@ -139,6 +139,8 @@ class GroupConsumer(RecordStream):
             read_committed=options.read_committed,
         )
         super().__init__(view, options, subscriptions, in_flight, self._effects, status, owner)
+        self._allow_auto_create_topics = options.allow_auto_create_topics
+        self._allow_creation(self._subscription, self._manual_assignment)
         self._listener = RebalanceListenerInvoker(
             view,
             subscriptions,
@@ -534,8 +536,17 @@ class GroupConsumer(RecordStream):
         if self._processing.pool is not None:
             check_run_topics(self._processing.pool.settings, subscription)
         member = self._require_member("subscribe")
+        self._allow_creation(subscription, ())
         member.subscribe(with_added_topics(subscription, self._retry_topics))
         self._subscription = subscription
+
+    def _allow_creation(
+        self, subscription: Subscription | None, tps: Iterable[TopicPartition]
+    ) -> None:
+        """Lets brokers create the named topics, if the consumer has `allow_auto_create_topics`."""
+        if self._allow_auto_create_topics:
+            names = frozenset() if subscription is None else subscription.topics
+            self._view.topic_creation.allow([*names, *(topic for topic, _ in tps)])
 
     def _subscribe_retry_topics(self, topics: frozenset[str]) -> None:
         """Adds the retry topics `topics` to the subscription, in place of earlier ones.

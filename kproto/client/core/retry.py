@@ -148,6 +148,10 @@ class Attempts:
         if self.deadline == _NEVER:
             self.deadline = now + self._limit_s
 
+    def limit_to(self, deadline: float) -> None:
+        """Sets the deadline, because another limit applies to the present error."""
+        self.deadline = deadline
+
     def on_attempt_started(self, now: float) -> None:
         """Records that an attempt starts at `now`.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from ...wire.checks import check_whole_number
+from ...wire.checks import check_bool, check_whole_number
 
 __all__ = ["DEFAULT_FETCH_OPTIONS", "FETCH_BYTES", "FetchOptions", "OffsetSpec", "ResetPolicy"]
 
@@ -53,11 +53,15 @@ class FetchOptions(NamedTuple):
     queued_max_bytes: int = 67_108_864
     #: The most records that a call of `poll` returns (max.poll.records, with Java's default).
     max_poll_records: int = 500
+    #: Let brokers create missing topics that are named, if they set auto.create.topics.enable
+    #: (allow.auto.create.topics). A wrong name would become a topic: therefore False, unlike Java.
+    allow_auto_create_topics: bool = False
 
     def check(self) -> None:
         """Raises ConfigurationError if a number is out of range for a fetch request."""
         check_whole_number("queued_max_bytes", self.queued_max_bytes, 1)
         check_whole_number("max_poll_records", self.max_poll_records, 1)
+        check_bool("allow_auto_create_topics", self.allow_auto_create_topics)
         for name in ("max_partition_fetch_bytes", "fetch_max_bytes"):
             check_whole_number(name, getattr(self, name), 1, _MAX_VALUE)
         for name in ("max_wait_ms", "fetch_min_bytes"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from ...clock import Clock
@@ -38,6 +39,7 @@ from .cluster import Broker, Cluster, LeaderHint, TopicInfo, TopicPartition, no_
 from .cluster_changes import MetadataChangeLogger
 from .request_router import BrokerAnswer, RequestRouter
 from .routing import CoordinatorType, Route, route_of
+from .topic_creation import TopicCreation
 
 __all__ = ["ClusterView"]
 
@@ -73,6 +75,8 @@ class ClusterView:
         self._pool = ConnectionPool(bootstrap, settings, clock, self.observer)
         self.loop_guard = self._pool.loop_guard
         self._requests = RequestRouter(self)
+        #: Decides which topics metadata requests may create, and how long unknown ones are awaited.
+        self.topic_creation = TopicCreation(settings)
         self._received_at: dict[str, float] = {}  # the arrival time of a topic's metadata
         self._leader_hinted_at: dict[TopicPartition, float] = {}  # the time of the last hint
         self._rebootstraps = settings.metadata_recovery_strategy == "rebootstrap"
@@ -253,25 +257,37 @@ class ClusterView:
         return await self._metadata(lambda version: None if version else [])
 
     async def _request_by_name(self, names: frozenset[str]) -> list[TopicInfo]:
-        topics = [MetadataRequestTopic(name=name) for name in sorted(names)]
-        return await self._metadata(lambda version: topics)
+        found: list[TopicInfo] = []
+        for its, may_create in self.topic_creation.split(names):
+            topics = [MetadataRequestTopic(name=name) for name in sorted(its)]
+            found += await self._metadata(partial(_always, topics), may_create=may_create)
+        self.topic_creation.add_existing(each.name for each in found if not each.error_code)
+        return found
 
     async def _request_by_id(self, ids: frozenset[Uuid]) -> list[TopicInfo]:
         topics = [MetadataRequestTopic(topic_id=each, name=None) for each in sorted(ids)]
         return await self._metadata(lambda version: topics if version >= _BY_ID else None)
 
     async def _metadata(
-        self, topics_in: Callable[[int], list[MetadataRequestTopic] | None]
+        self,
+        topics_in: Callable[[int], list[MetadataRequestTopic] | None],
+        *,
+        may_create: bool = False,
     ) -> list[TopicInfo]:
-        """Requests the topics that `topics_in` returns for a version; None means all topics."""
+        """Requests the topics that `topics_in` returns for a version; None means all topics.
+
+        With `may_create` brokers may create missing topics.
+        """
         if self._rebootstrap_timer.on_request(self.clock.monotonic()):
             waited = self.settings.metadata_recovery_rebootstrap_trigger_ms
             self._rebootstrap(f"no metadata arrived for {waited} ms")
         try:
-            response, version, is_whole = await self._send_metadata_request(topics_in)
+            response, version, is_whole = await self._send_metadata_request(topics_in, may_create)
             if response.error_code == _REBOOTSTRAP and self._rebootstraps:
                 self._rebootstrap("a broker responded that this client must rebootstrap")
-                response, version, is_whole = await self._send_metadata_request(topics_in)
+                response, version, is_whole = await self._send_metadata_request(
+                    topics_in, may_create
+                )
         except KprotoError:
             self._rebootstrap_timer.on_failed()
             raise
@@ -307,14 +323,14 @@ class ClusterView:
             self.observer.cluster_changed(self._changes.log_lines(self.cluster))
 
     async def _send_metadata_request(
-        self, topics_in: Callable[[int], list[MetadataRequestTopic] | None]
+        self, topics_in: Callable[[int], list[MetadataRequestTopic] | None], may_create: bool
     ) -> tuple[MetadataResponse, int, bool]:
         """Returns the response, its version, and True if it is about all topics."""
         connection = await self.connection()
         version = connection.version_of(MetadataRequest)
         topics = topics_in(version)
         request = MetadataRequest(
-            topics=topics, allow_auto_topic_creation=version <= _ALWAYS_CREATES
+            topics=topics, allow_auto_topic_creation=may_create or version <= _ALWAYS_CREATES
         )
         is_whole = topics is None or (version == 0 and not topics)
         return await connection.request(request, version=version), version, is_whole
@@ -416,10 +432,11 @@ class ClusterView:
         """Requests metadata of a topic until its error code is 0 and `fault` returns 0 for it.
 
         `fault` returns an error code if the metadata is incomplete, e.g. without a leader. Raises
-        the error after `metadata_wait_ms`, and a permanent error at once.
+        the error after `metadata_wait_ms`, and a permanent error at once. If no broker is known to
+        have the topic, raises UNKNOWN_TOPIC_OR_PARTITION after `unknown_topic_wait_ms`.
         """
-        limit = self.settings.metadata_wait_ms
-        attempts = Attempts(self.settings, limit, self.clock.monotonic())
+        started_at = self.clock.monotonic()
+        attempts = Attempts(self.settings, self.settings.metadata_wait_ms, started_at)
         while True:
             found = await self._refresh_topic(name)
             code = found.error_code or fault(found)
@@ -428,10 +445,20 @@ class ClusterView:
             error = error_of_code(code, f"topic {name!r}")
             if remedy_of(error) is Remedy.FAIL:
                 raise error
+            setting = "metadata_wait_ms"
+            if code == _NO_SUCH_TOPIC:
+                setting = self.topic_creation.wait_setting(name)
+            limit = getattr(self.settings, setting)
+            attempts.limit_to(started_at + limit / 1000)
             if not attempts.failed(error, self.clock.monotonic()):
-                waited = f"topic {name!r}; it was requested for {limit} ms (metadata_wait_ms)"
-                if code == _NO_SUCH_TOPIC:
-                    waited += "; metadata requests create no topics: see Client.create_topics"
+                waited = f"topic {name!r}; it was requested for {limit} ms ({setting})"
+                if code == _NO_SUCH_TOPIC and self.topic_creation.is_allowed(name):
+                    waited += "; does the broker create topics (auto.create.topics.enable)?"
+                elif code == _NO_SUCH_TOPIC:
+                    waited += (
+                        "; metadata requests create no topics: see Client.create_topics, "
+                        "or set allow_auto_create_topics"
+                    )
                 raise error_of_code(code, waited)
             self.observer.retried("metadata", error, attempts, name)
             await self.sleep_until(attempts.not_before)
@@ -562,6 +589,11 @@ class ClusterView:
         for tp in partitions:
             found.setdefault(await self.leader(*tp), []).append(tp)
         return found
+
+
+def _always(topics: list[MetadataRequestTopic], version: int) -> list[MetadataRequestTopic]:
+    """Returns `topics` for any version of the request."""
+    return topics
 
 
 def _check(request: object, timeout_ms: int | None) -> None:

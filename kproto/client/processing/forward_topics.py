@@ -34,7 +34,7 @@ async def check_forward_topics(view: ClusterView, names: Iterable[str]) -> None:
     """Raises ConfigurationError if a topic does not exist, or if the client may not write to it.
 
     Brokers before 2.3 do not report if the client may write: there only the first send fails. Waits
-    up to `metadata_wait_ms` for a topic that was just created. Creates no topic, but a broker
+    up to `unknown_topic_wait_ms` for a topic that was just created. Creates no topic, but a broker
     before 0.11 may do so when it receives the Metadata request. Raises BrokerResponseError for
     other errors of a broker.
     """

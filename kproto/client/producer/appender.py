@@ -55,6 +55,7 @@ class RecordAppender:
         *,
         buffer_bytes: int,
         partitioner: PartitionerName | Partitioner = "murmur2_random",
+        allow_auto_create_topics: bool = False,
     ) -> None:
         self.append_queues = AppendQueues()
         self.is_closed = False
@@ -64,6 +65,7 @@ class RecordAppender:
         self._sender = sender
         self._buffer_bytes = buffer_bytes
         self._partitioner = partitioner
+        self._allow_auto_create_topics = allow_auto_create_topics
         self._calls = view.observer.calls
         self._partitioners: dict[str, TopicPartitioner] = {}
 
@@ -273,6 +275,8 @@ class RecordAppender:
         """
         view, topic = self._view, ticket.topic
         started_at = view.clock.monotonic()
+        if self._allow_auto_create_topics:
+            view.topic_creation.allow([topic])
         with ticket:
             if view.has_current_metadata(topic):
                 info = view.cluster.topics[topic]

@@ -89,6 +89,7 @@ class Producer:
             self._sender,
             buffer_bytes=settings.buffer_bytes,
             partitioner=settings.partitioner,
+            allow_auto_create_topics=settings.allow_auto_create_topics,
         )
         # While records are incomplete, tasks and timers of the sender keep the producer alive, so
         # that its client can close it.

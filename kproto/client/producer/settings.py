@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from ...records import codec_for_name
-from ...wire.checks import check_least
+from ...wire.checks import check_bool, check_least
 from ...wire.errors import ConfigurationError
 from .partitioner import PARTITIONER_NAMES, Partitioner, PartitionerName
 
@@ -89,9 +89,13 @@ class ProducerSettings:
     #: with a leader, and returns a partition; its errors are raised as EncodeError. It is called in
     #: the event loop's thread for each record.
     partitioner: PartitionerName | Partitioner = "murmur2_random"
+    #: Let brokers create missing topics, if they set auto.create.topics.enable. A wrong name would
+    #: become a topic: therefore False, unlike Java's producer, which has no such setting.
+    allow_auto_create_topics: bool = False
 
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
+        check_bool("allow_auto_create_topics", self.allow_auto_create_topics)
         if self.idempotent is not None and not isinstance(self.idempotent, bool):
             raise ConfigurationError(
                 f"idempotent is {self.idempotent!r:.80}; it is True, False or None"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from kproto.client import Client, parse_bootstrap
+from kproto.client import Client, ClientSettings, parse_bootstrap
 from kproto.wire.errors import ConfigurationError
 
 from ..shipped_files import resolve_shipped_files
@@ -26,6 +26,11 @@ PREFIX: Final = "kafka."
 _DEFAULTS: Final = {"client.id": "kproto-spark"}
 
 
+#: A topic that a task does not find in metadata was planned by the driver, so it existed: the task
+#: waits as long for it as for a topic that the client itself has used.
+_UNKNOWN_TOPIC_WAIT_MS: Final = ClientSettings().metadata_wait_ms
+
+
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
     """The properties of a client as pairs of name and value; equal properties share a client."""
@@ -38,7 +43,8 @@ class ClientOptions:
         Raises:
             ConfigurationError: a property names a file that cannot be read on this host.
         """
-        return Client.from_properties(resolve_shipped_files(dict(self.properties)))
+        properties = resolve_shipped_files(dict(self.properties))
+        return Client.from_properties(properties, unknown_topic_wait_ms=_UNKNOWN_TOPIC_WAIT_MS)
 
 
 def client_options(given: Mapping[str, str]) -> ClientOptions:

@@ -24,6 +24,7 @@ OF_ANY_CONSUMER = {
     "fetch_max_bytes",
     "queued_max_bytes",
     "max_poll_records",
+    "allow_auto_create_topics",
 }
 
 
