@@ -150,7 +150,7 @@ def producing_odd_batches(talk: Talk) -> Said:
 
 
 def _absolute(value: int, now: int) -> int:
-    """Returns a time: values of a day at most, except 0, -1 and -2, are relative to `now`."""
+    """Returns `value` as a timestamp in ms: adds `now` if |`value`| is from 10 ms to a day."""
     return value + now if 9 < abs(value) <= DAY_MS else value
 
 

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.kafka
 
 
 class Difference(NamedTuple):
-    """Why a response differs from that of a real broker, and the releases of that broker."""
+    """A known difference from a real broker's response: the reason, and the broker's releases."""
 
     reason: str
     releases: tuple[str, ...] = ("4.4.0", "3.9.2")

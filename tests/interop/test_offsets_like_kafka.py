@@ -76,7 +76,7 @@ def written_again(record: Record) -> tuple[bytes, bytes | None]:
 
 
 def storing_members(talk: Talk) -> list[object]:
-    """Returns the records of a group with members and of a deleted group.
+    """Returns the `__consumer_offsets` records of a group with members and of a deleted group.
 
     Numbers replace the member ids, which differ between brokers.
     """

@@ -94,9 +94,10 @@ def kfake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Log:
-    """Checks a stored partition: its records, also without the batches that were stored again.
+    """Collects the stored batches of a partition, and checks their sequence numbers.
 
-    `duplicates` counts the batches that were stored again. Raises AssertionError on a batch that is
+    `records` are the values of all batches, `unique` those without duplicate batches, and
+    `duplicates` is the number of duplicate batches. Raises AssertionError on a batch that is
     neither the next one of its producer nor equal to an earlier one.
     """
 

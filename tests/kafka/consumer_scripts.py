@@ -1,4 +1,6 @@
-"""Scripts KIP-848 and classic members on one broker; each script yields the members' responses.
+"""Defines scripts of requests that KIP-848 and classic members send to one broker.
+
+Each script yields the responses to the members.
 
 Topics `t`, `u` and `v` have 6, 3 and 2 partitions. If the assignor computes the assignment later,
 members send heartbeats until they receive it.

@@ -302,9 +302,10 @@ class ConsumerSide(Side):
         validate_only: bool = False,
         times: int = 1,
     ) -> Any:
-        """Alters configs; returns the error name and the message of each resource.
+        """Alters configs of one resource, by default of the group.
 
-        A change is a config name, an operation and a value.
+        A change is a config name, an operation and a value. The request names the resource `times`
+        times; returns an error name and a message for each of them.
         """
         wanted = AlterConfigsResource(
             resource_type=resource_type,

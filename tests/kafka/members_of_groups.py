@@ -61,7 +61,10 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 def shared(topic: str, count: int, *listeners: RecordingListener) -> bool:
-    """Returns whether each partition has one owner, and each of these members owns a partition."""
+    """Returns whether the members of `listeners` share all `count` partitions of `topic`.
+
+    Each partition must have exactly one owner, and each member must own a partition.
+    """
     read = [place for listener in listeners for place in listener.partitions]
     return sorted(read) == sorted(all_of(topic, count)) and all(
         each.partitions for each in listeners

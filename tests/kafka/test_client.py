@@ -1,4 +1,4 @@
-"""Tests the client on real brokers, of the newest and the last 3.x release, and embedded."""
+"""Tests the client on real brokers (newest and last 3.x release) and on the embedded broker."""
 
 from __future__ import annotations
 

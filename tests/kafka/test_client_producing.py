@@ -157,7 +157,11 @@ async def test_a_lost_acknowledgement_stores_nothing_twice(
 
 
 async def acknowledged(clock: ManualClock, sending: Coroutine[Any, Any, kproto.Ack]) -> kproto.Ack:
-    """Returns the ack of a send; the clock advances more slowly than the broker responds."""
+    """Returns the ack of a send.
+
+    Until the ack arrives, advances the clock by 50 ms after each wait of 50 ms, so that the broker
+    can respond before a timeout of the client expires.
+    """
     task = asyncio.create_task(sending)
     while not task.done():
         await asyncio.wait([task], timeout=0.05)

@@ -59,7 +59,7 @@ async def test_partitions_are_shared_as_members_join_and_leave(node848: KafkaNod
 
 
 async def test_member_uses_the_session_timeout_of_its_group(node848: KafkaNode) -> None:
-    """Kafka 3.9 has no group configs: the member assumes nine heartbeat intervals."""
+    """Kafka 3.9 has no group configs: the member assumes a session of nine heartbeat intervals."""
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(1)
         await group.brief(node848.version)

@@ -213,7 +213,7 @@ class Player:
         self.to_sync: set[str] = set()
 
     def step(self) -> None:
-        """Sends a request of a random member: usually that of `next_of`, sometimes a random one."""
+        """Sends a request of a random member: usually its next request, sometimes a random one."""
         idle = [who for who in NAMES if who not in self.pair.waiting]
         who = self.chance.choice(idle or NAMES)
         if self.pair.ours.former.get(who) and who not in INSTANCES and self.chance.random() < 0.5:
@@ -247,7 +247,10 @@ class Player:
         return self.chance.random() < 0.95
 
     def _is_leader(self, who: str) -> bool:
-        """Returns whether a Java hash map would determine the next leader if `who` left."""
+        """Returns whether `who` leads a group of more than two members.
+
+        If such a leader leaves, the order of a Java hash map determines the next leader.
+        """
         leader, size, _ = self.pair.known()
         return size > 2 and leader in (
             self.pair.ours.ids.get(who),

@@ -37,7 +37,7 @@ def judges(releases: tuple[str, ...]) -> Iterator[dict[str, KafkaJavaProgram]]:
 
 @pytest.fixture(scope="session")
 def compared(releases: tuple[str, ...]) -> dict[ReleaseMessageVersion, ComparisonResult]:
-    """Returns the results of comparing each message and version with each release."""
+    """Returns the results of comparing kproto with Kafka, by release, message and version."""
     return compare_all()
 
 

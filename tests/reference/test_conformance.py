@@ -1,4 +1,4 @@
-"""Tests that docs/evidence/conformance.md has exactly the results of the runs."""
+"""Tests that docs/evidence/conformance.md has the results of comparing and fuzzing with Kafka."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def another_version(content: bytes, response: ReceivedResponse, chance: random.R
 
 
 def another_id(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
-    """Changes the correlation id to that of no request."""
+    """Replaces the correlation id by an id that no request has."""
     return Reply(frame(struct.pack(">i", response.correlation_id + 1000), content[_ID:]))
 
 

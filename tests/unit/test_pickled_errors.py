@@ -97,7 +97,7 @@ def instance(kind: type[Exception]) -> Exception:
 
 
 def outline(error: BaseException) -> tuple[Any, ...]:
-    """Returns the parts of an error that must survive."""
+    """Returns the parts of an error that a pickled or copied error must also have."""
     fields = {
         name: outline(value) if isinstance(value, BaseException) else value
         for name, value in vars(error).items()

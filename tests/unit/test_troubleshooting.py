@@ -25,7 +25,7 @@ GAP = "\0"
 
 
 def texts(node: ast.expr) -> str:
-    """Returns the text of joined literals and f-strings, with a gap for each value."""
+    """Returns the text of a string literal, an f-string or their sum, with `GAP` for each value."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return re.sub(r"%[sdr]|%\.\df", GAP, node.value)
     if isinstance(node, ast.JoinedStr):

@@ -1,7 +1,8 @@
 """Encodes events with v1 of the official SDK: events on standard input, records on output.
 
-Both are JSON. An event has `attributes` and `data`, or `data_base64` for bytes. The record of an
-event is in structured mode. It has `key`, `value`, and pairs in `headers`; all bytes are in Base64.
+Both are JSON. An event has `attributes`, and `data` or `data_base64`. Each event becomes one record
+in structured mode, with `key`, `value` and `headers`, a list of [name, value]. The key, the value
+and the values of the headers are in Base64.
 """
 
 from __future__ import annotations

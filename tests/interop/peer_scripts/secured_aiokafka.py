@@ -24,7 +24,7 @@ wanted = json.loads(sys.argv[1])
 
 
 class Provider(AbstractTokenProvider):  # type: ignore[misc]  # the peer has no types
-    """Returns the token of the test."""
+    """A token provider that always returns the token of the test."""
 
     async def token(self) -> str:
         return str(wanted["token"])

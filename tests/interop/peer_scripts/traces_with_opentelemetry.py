@@ -1,7 +1,8 @@
 """Runs the tracing example with OpenTelemetry's SDK: `EXAMPLE BOOTSTRAP`; prints spans as JSON.
 
-Sends to topic t and reads it, including the record `own`, which has no trace. Then it fails to send
-to a missing topic, and sends the failed record again.
+Sends the record `own` to topic t without a trace, then three records with a trace. Fails to send a
+record to a missing topic, and sends that record to topic t. Fails to send records with invalid
+headers. Then reads topic t.
 """
 
 from __future__ import annotations

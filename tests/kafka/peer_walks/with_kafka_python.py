@@ -1,7 +1,7 @@
 """Runs kafka-python's walk: `BOOTSTRAP NAME`; topic and group have this name.
 
-A walk is a scripted scenario that calls most APIs. Prints one line of JSON: how many committed
-records kafka-python read, and how many in all.
+A walk is a scripted scenario that calls most APIs. Prints one line of JSON: how many records
+kafka-python read with read_committed, and how many with read_uncommitted.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def run(spark: Any, task: dict[str, Any]) -> int:
-    """Returns the number of rows of a batch read with `options`, by `engine`."""
+    """Returns the number of rows that a batch reads with the task's `engine` and `options`."""
     from kproto_pipeline import register
 
     register(spark)

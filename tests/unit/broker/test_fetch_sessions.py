@@ -59,7 +59,7 @@ def fetch(
 
 
 def found(context: FetchContext, **fields: object) -> list[tuple[CachedPartition, PartitionData]]:
-    """Returns each requested partition with its result; `fields` replace fields of each result."""
+    """Returns each requested partition with its response data; `fields` replace the defaults."""
     data = {"high_watermark": 5, "log_start_offset": 0, "records": b"", **fields}
     return [
         (it, PartitionData(partition_index=it.requested.partition, **data))  # type: ignore[arg-type]

@@ -415,7 +415,7 @@ def test_events_move_between_kafka_and_pulsar() -> None:
 
 
 def written_as(version: SpecVersion, name: str, text: str) -> tuple[str, str]:
-    """Returns the property of an attribute; this code is independent of the package."""
+    """Returns name and value of an attribute's Pulsar property, without the package's own code."""
     prefix = "CE-" if name in version.attributes or version.extension_map else "CE-X-"
     return prefix + name[0].upper() + name[1:], json.dumps(text)
 

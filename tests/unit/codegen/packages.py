@@ -35,7 +35,7 @@ def generate(schemas: Path, out: Path, *more: str) -> int:
 
 @contextmanager
 def imported(package: Path) -> Iterator[ModuleType]:
-    """Yields the package in a folder, and removes its modules at the end."""
+    """Imports the package in a folder, yields it, and then removes its modules from sys.modules."""
     sys.path.insert(0, str(package.parent))
     importlib.invalidate_caches()
     try:

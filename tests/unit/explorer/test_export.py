@@ -30,7 +30,7 @@ KEYS = {
 
 
 def field_in_full(made: list[Any]) -> dict[str, Any]:
-    """Returns a field of the export in Kafka's format."""
+    """Converts a field of the export to a field definition in Kafka's JSON format."""
     name, kind, versions, extras, fields = [*made, 0, 0][:5]
     out: dict[str, Any] = {"name": name, "type": kind, "versions": versions}
     for key, value in (extras or {}).items():
@@ -69,7 +69,7 @@ def test_every_definition_comes_back_from_the_export() -> None:
 
 
 def test_an_attribute_that_python_spells_otherwise_is_said() -> None:
-    """A struct needs the names `copy` and `list` for itself, so such fields have another name."""
+    """The field Copy is the attribute `copy_`, because each message class has a method `copy`."""
     fields = (FieldSpec("Copy", "int8", ZERO), FieldSpec("TopicId", "int8", ZERO))
     spec = MessageSpec("OddRequest", "request", ZERO, fields=fields)
     (made,) = definitions({"OddRequest": spec})

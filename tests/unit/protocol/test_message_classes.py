@@ -212,7 +212,7 @@ async def test_an_own_request_without_its_response_is_told(tmp_path: Path) -> No
 
 
 def test_a_response_without_its_request_is_told(tmp_path: Path) -> None:
-    """A data message with the name of a request is not a request."""
+    """TalkRequest is only a data message: it has a request's name, but no api key."""
     data = definition("data", 0, "TalkRequest")
     del data["apiKey"]
     half = made(tmp_path, "half", data, definition("response", 1002, "TalkResponse"))
@@ -226,9 +226,10 @@ def test_a_response_without_its_request_is_told(tmp_path: Path) -> None:
 
 
 def test_kafkas_messages_generated_anew_are_taken_for_what_they_are(tmp_path: Path) -> None:
-    """A package of one Kafka release, for example, has its own classes for Kafka's messages.
+    """A package that was generated from a Kafka release has its own classes of Kafka's messages.
 
-    Connections must return the package's classes, and expect no response to a Produce with acks=0.
+    Connections return messages of these classes, and expect no response to the package's
+    ProduceRequest with acks=0.
     """
     produce = definition("request", 0, "ProduceRequest")
     produce["fields"] = [{"name": "Acks", "type": "int16", "versions": "0+"}]

@@ -184,7 +184,7 @@ def test_response_header_with_longer_encodings_is_written_back_unchanged() -> No
 
 
 def quotas(value: float | bytes) -> bytes:
-    """Returns a DescribeClientQuotasResponse v1 of one quota, with `value` or its encoded bytes."""
+    """Returns a DescribeClientQuotasResponse v1 with one quota: a number or its encoded bytes."""
     entry = EntryData(values=[ValueData(key="k", value=1.0)])
     data = DescribeClientQuotasResponse(entries=[entry]).encode(1)
     wanted = struct.pack(">d", value) if isinstance(value, float) else value

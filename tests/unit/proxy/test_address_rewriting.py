@@ -1,4 +1,8 @@
-"""Tests that each response with addresses is rewritten, and that a broker keeps its port."""
+"""Tests that the proxy rewrites the addresses of brokers in responses.
+
+A table names every other response with addresses. A broker whose address changes keeps its port at
+the proxy.
+"""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ new_records = st.lists(
 
 
 def contents(records: list[Record]) -> list[NewRecord]:
-    """Returns the new records from which these records can be written again."""
+    """Converts records that were read to `NewRecord`s with the same content."""
     return [(r.key, r.value, r.headers, r.timestamp) for r in records]
 
 

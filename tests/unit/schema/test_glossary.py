@@ -50,7 +50,7 @@ def specs() -> list[MessageSpec]:
 
 
 def field_paths() -> list[FieldPath]:
-    """Returns every field of every struct; fields of the message have the message as struct."""
+    """Returns the path of every field; the struct of a top-level field is its message."""
     return [
         FieldPath(message.name, struct, field)
         for message in specs()

@@ -1,4 +1,7 @@
-"""Tests the causes that errors name for TLS errors, first bytes and closed connections."""
+"""Tests the causes that errors of failed connections name.
+
+The failures are TLS errors, a TLS answer on a plaintext connection, and closed connections.
+"""
 
 from __future__ import annotations
 

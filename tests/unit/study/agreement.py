@@ -40,7 +40,11 @@ def check_agreement(cls: type[Message], version: int, data: bytes) -> Node:
 
 
 def check_every_byte(root: Node, data: bytes) -> None:
-    """Checks that `own_bytes` of all nodes are `data`, and that children fill their parents."""
+    """Checks that the `own_bytes` of all nodes, in the order of the tree, are `data`.
+
+    Also checks that the children of a node follow each other without a gap, from the node's own
+    bytes to its end. Decompressed bytes are not part of `data`.
+    """
     own = [node for node in nodes(root) if not node.buffer]
     assert b"".join(node.own_bytes for node in own) == data
     for node in nodes(root):

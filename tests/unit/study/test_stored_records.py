@@ -1,4 +1,4 @@
-"""Tests that trees of Kafka's internal records agree with kproto.stored."""
+"""Tests that the annotated trees of internal records agree with what kproto.stored decodes."""
 
 from __future__ import annotations
 

@@ -184,11 +184,12 @@ def cases() -> Iterator[Any]:
 
     A row is a coroutine to cancel, from `ROWS` or `MANUAL_ROWS`. Each row has a case with a setting
     of `QUICK`. `make test` runs this case for about a fourth of the rows, exhaustive tests for
-    about another fourth, and thorough tests for the other rows. Further cases combine each row with
-    each event of `BESIDE`; rows of `MANUAL_ROWS` omit the joining member. These cases alternate
-    between the assignors, and between the first two times of cancellation in `WHEN`. Some of them
-    are exhaustive tests, the others thorough tests. Rows of `LONG` have more cases, in which
-    another member joins.
+    about another fourth, and thorough tests for the other rows.
+
+    Further cases combine each row with each event of `BESIDE`. Rows of `MANUAL_ROWS` have no group,
+    so they skip events of another member. These cases alternate between the assignors, and between
+    the first two entries of `WHEN`. Some of them are exhaustive tests, the others thorough tests.
+    Rows of `LONG` have more cases, in which another member joins.
     """
     for at, row in enumerate(ROWS | MANUAL_ROWS):
         for number, beside in enumerate(BESIDE):

@@ -212,7 +212,10 @@ async def test_position_ignores_another_partition_without_a_commit() -> None:
 
 
 async def take_some(records: Any) -> list[tuple[int, int]]:
-    """Polls until no record arrives for 0.2 s, at most 20 times; ignores NoCommittedOffsetError."""
+    """Returns (partition, offset) of each record that arrives.
+
+    Polls until no record arrives for 0.2 s, at most 20 times; ignores NoCommittedOffsetError.
+    """
     found: list[tuple[int, int]] = []
     for _ in range(20):
         try:

@@ -54,7 +54,7 @@ def iteration(consumer: Consumer, kind: str) -> Any:
 
 
 def values_of(fetched: Any) -> list[bytes | None]:
-    """Returns the values of one item of any of the iterations."""
+    """Returns the record values of one item that an iteration of any kind in `KINDS` yields."""
     if isinstance(fetched, FetchedValues):
         return fetched.values
     if isinstance(fetched, FetchedBatch):

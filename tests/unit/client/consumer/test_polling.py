@@ -184,7 +184,7 @@ async def test_broken_batch_raises_after_the_records_of_other_partitions() -> No
 
 
 def _with_checksum(data: bytearray) -> bytes:
-    """Returns a batch of magic 2 with the checksum of its changed bytes."""
+    """Sets the CRC of the magic 2 batch `data`, whose bytes a test has changed."""
     from kproto.records.magic2.crc import crc32c
 
     data[17:21] = crc32c(bytes(data[21:])).to_bytes(4, "big")

@@ -82,7 +82,7 @@ class Comparison:
         self.take_more(at, offsets, begins)
 
     def take_more(self, at: int, offsets: list[int], begins: int) -> None:
-        """Works as `take`, but adds the range to those in flight."""
+        """Works as `take`, but keeps the ranges in flight of the other partitions."""
         model = self.models[at]
         assert begins == model.next
         self.in_flight[at] = (begins, offsets[-1] + 1)

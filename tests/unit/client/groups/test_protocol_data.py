@@ -123,5 +123,5 @@ def test_duplicate_partition_is_read_once() -> None:
 
 
 def test_empty_bytes_are_an_empty_assignment() -> None:
-    """Another client's leader may omit members without partitions."""
+    """If the leader's SyncGroup omits a member, as some clients do, the member gets empty bytes."""
     assert read_assignment(b"") == []

@@ -199,7 +199,11 @@ def test_records_of_a_partition_keep_the_order_of_the_calls(seed: int) -> None:
 
 
 async def play(chance: random.Random) -> None:
-    """Runs random calls, some of which wait, lose their connection or are cancelled."""
+    """Calls a producer's `send`, `enqueue`, `send_many` and `flush` at random, and checks the log.
+
+    Some calls wait for memory, lose their connection or are cancelled. Each partition must store
+    its records in the order of the calls; only records of cancelled calls may be missing.
+    """
     topics = {"t": chance.choice([1, 2]), "u": 1}
     expected: dict[tuple[str, int], list[bytes]] = {}
     cancelled_values: set[bytes] = set()

@@ -57,9 +57,9 @@ SEPARATORS = [(",", ":"), (", ", ": "), (",\n", ":"), (" , ", " : ")]
 
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
-    """Draws the members of an event, in most cases with all required members.
+    """Draws an event as a JSON object.
 
-    In most cases no value, or only one, is wrong.
+    Usually it has all required members, and at most one invalid value.
     """
     base = draw(st.sampled_from([BASE, BASE, {**BASE, "specversion": "0.3"}, OLD]))
     names = draw(st.permutations([*base, *draw(st.lists(st.sampled_from([*MORE]), max_size=3))]))

@@ -100,7 +100,7 @@ def test_the_package_and_the_error_codes_name_the_releases() -> None:
 
 
 def test_a_package_of_own_messages_has_heads(tmp_path: Path) -> None:
-    """A user's FetchRequest gets code with branches; Kafka's gets straight-line code."""
+    """The head of a user's FetchRequest says "branches"; that of Kafka's says "straight-line"."""
     schemas = write_definitions(tmp_path / "far" / "mine", [message(name="FetchRequest")])
     assert generate(schemas, tmp_path / "own") == 0
     branching = "# Style: branches on the version where the layout changes."

@@ -16,7 +16,7 @@ STATIC = 0x0008
 
 @dataclass(frozen=True)
 class Constant:
-    """One constant of the enum: name, code, text, and the exception class, if any."""
+    """A constant of the enum of error codes: name, code, text, and the exception class, if any."""
 
     name: str
     code: int

@@ -1,4 +1,4 @@
-"""Tests real Kafka jars: old releases by the legacy profile, repeated keys, and a source tree."""
+"""Tests the import of real releases: old jars with faults, repeated keys, and a source tree."""
 
 from __future__ import annotations
 

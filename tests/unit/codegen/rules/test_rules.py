@@ -18,7 +18,7 @@ Source = Mapping[str, Any]
 
 
 def key(*fields: Any, **keys: Any) -> dict[str, Any]:
-    """Returns a coordinator key."""
+    """Returns the definition of a coordinator record's key."""
     base = {
         "type": "coordinator-key",
         "name": "SampleKey",

@@ -389,7 +389,7 @@ def test_the_faster_packages_are_used_if_installed(request: pytest.FixtureReques
 def test_zstd_frames_of_every_form_are_read(
     data: bytes, times: int, level: int, declared: bool, checksum: bool
 ) -> None:
-    """The frames have or lack a content size, which Java's streams omit, and a checksum."""
+    """Frames may lack a content size, as those of Java's streams do, or a checksum."""
     whole = data * times
     frame = zstd_frame(whole, level=level, declared=declared, checksum=checksum)
     zstd = codec_for_name("zstd")

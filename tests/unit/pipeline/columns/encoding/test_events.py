@@ -143,9 +143,9 @@ def test_row_with_an_error_is_written_as_its_record() -> None:
 
 
 def test_headers_that_match_the_columns_are_kept() -> None:
-    """The kept headers have their order and the original text of the time.
+    """The kept headers keep their order, and `ce_time` keeps its text.
 
-    A header whose column was changed is written from the column.
+    If the value of a column differs from the header, the header gets the value of the column.
     """
     headers = [
         ("content-type", b"application/json"),

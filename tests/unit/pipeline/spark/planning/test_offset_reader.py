@@ -1,4 +1,4 @@
-"""Tests how options are resolved against a cluster whose responses are plain data."""
+"""Tests which topics and offsets the options of a read select, with a simulated cluster."""
 
 from __future__ import annotations
 
