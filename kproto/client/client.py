@@ -5,6 +5,7 @@ Producers and consumers share the metadata and the connections of their client.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -34,6 +35,7 @@ from .consumer.group_consumer import GroupConsumer
 from .consumer.rebalance_listener import RebalanceCallback, RebalanceCallbacks
 from .consumer.user_offsets import checked_mapping, checked_offsets, checked_tp
 from .core.open_parts import OpenParts
+from .core.tasks import shielded
 from .fetch.fetch_options import DEFAULT_FETCH_OPTIONS, FETCH_BYTES, FetchOptions
 from .fetch.fetch_requests import FetchedPartition
 from .fetch.list_offsets import OffsetSpec, list_offsets
@@ -115,7 +117,9 @@ class Client:
         self._view = ClusterView(parse_bootstrap(bootstrap), self.settings, clock)
         for text in contradicting_prefixes(bootstrap, self.settings):
             log(logging.WARNING, "%s", text)
-        self._parts = OpenParts(clock, self.settings.error_flush_ms)
+        self._parts = OpenParts(
+            clock, self.settings.error_flush_ms, self.settings.max_cancelled_close_ms
+        )
         # Defaults from properties; arguments of a call override them.
         self._producer_defaults: Mapping[str, Any] = {}
         self._consumer_defaults: Mapping[str, Any] = {}
@@ -161,7 +165,7 @@ class Client:
         if error is None:
             await self.close()
             return
-        for fault in await self._close(None, is_after_error=True):
+        for fault in await self._close(None, after=error):
             error.add_note(f"besides: {fault}")
 
     async def close(self, *, timeout_ms: int | None = None) -> None:
@@ -179,16 +183,19 @@ class Client:
         """
         if timeout_ms is not None:
             check_whole_number("timeout_ms", timeout_ms, 0)
-        errors = await self._close(timeout_ms, is_after_error=False)
+        errors = await self._close(timeout_ms)
         if errors:
             for other in errors[1:]:
                 errors[0].add_note(f"besides: {other}")
             raise errors[0]
 
-    async def _close(self, timeout_ms: int | None, *, is_after_error: bool) -> list[BaseException]:
+    async def _close(
+        self, timeout_ms: int | None, *, after: BaseException | None = None
+    ) -> list[BaseException]:
         """Closes the client; returns the errors of its producers and consumers.
 
-        Raises ConfigurationError, and closes nothing, if a handler or callback makes the call.
+        `after` is the exception that ended the block of the client. Raises ConfigurationError, and
+        closes nothing, if a handler or callback makes the call.
         """
         guard = self._view.loop_guard
         has_parts = guard.loop is not None and not guard.is_gone
@@ -198,11 +205,13 @@ class Client:
         try:
             if not has_parts:
                 return []
-            if is_after_error:
-                return await self._parts.close_after_error()
+            if after is not None:
+                is_cancelled = isinstance(after, asyncio.CancelledError)
+                return await self._parts.close_after_error(is_cancelled=is_cancelled)
             return await self._parts.close(timeout_ms)
         finally:
-            await self._view.close()
+            limit_ms = self.settings.max_cancelled_close_ms
+            await shielded(self._view.close(), self._view.clock, limit_ms)
 
     # The cluster
 

@@ -44,6 +44,7 @@ _LEAST: Final = {
     "delivery_timeout_ms": 1,
     "api_timeout_ms": 1,
     "error_flush_ms": 1,
+    "cancelled_close_ms": 0,
     "retry_backoff_ms": 1,
     "retry_backoff_max_ms": 1,
     "metadata_max_age_ms": 1,
@@ -114,6 +115,10 @@ class ClientSettings:
     #: block ends with an exception. It is short, because a broker that is down must not delay the
     #: exception.
     error_flush_ms: int = 1_000
+    #: How long a cancelled `async with` block or `close` may take to end, besides `error_flush_ms`.
+    #: Then callbacks that still run, such as `on_revoked`, are cancelled. 5 s let a callback save
+    #: its state, and fit into the 30 s after which Kubernetes kills a pod.
+    cancelled_close_ms: int = 5_000
     #: Backoff before the first retry; doubles with each further retry, with a jitter of 20 %.
     retry_backoff_ms: int = 100
     #: The longest backoff between two retries.
@@ -172,6 +177,11 @@ class ClientSettings:
         check_tls(self.tls)
         check_sasl(self.sasl)
         check_hooks(self.hooks)
+
+    @property
+    def max_cancelled_close_ms(self) -> int:
+        """The longest time in ms that an end may take after it was cancelled."""
+        return self.error_flush_ms + self.cancelled_close_ms
 
 
 @dataclass(frozen=True, slots=True, order=True)

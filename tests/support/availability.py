@@ -6,16 +6,24 @@ how to install it. In CI the test fails.
 
 from __future__ import annotations
 
+import importlib
 import os
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
-__all__ = ["PREFIX", "missing_lines", "not_available", "report_missing", "skip_untested"]
+__all__ = [
+    "PREFIX",
+    "imported",
+    "missing_lines",
+    "not_available",
+    "report_missing",
+    "skip_untested",
+]
 
 PREFIX = "NOT TESTED: "
 """Begins the reason of every skip that the summary repeats."""
@@ -29,6 +37,17 @@ def not_available(part: str, reason: object, install: str = "") -> NoReturn:
     if os.environ.get("CI", "").lower() in {"true", "1", "yes"}:
         pytest.fail(_message(part, reason, install), pytrace=False)
     skip_untested(part, reason, install)
+
+
+def imported(name: str, part: str) -> Any:
+    """Returns the module `name` of a package that only some tests need.
+
+    Without the package, skips the test as `not_available` does.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        not_available(part, error, f"{name.partition('.')[0]} (requirements/dev.txt)")
 
 
 def skip_untested(part: str, reason: object, install: str = "") -> NoReturn:

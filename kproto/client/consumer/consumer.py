@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from ...tasks import start_task
 from ...wire.errors import ConfigurationError
-from ..core.tasks import retrieve_exception
+from ..core.tasks import retrieve_exception, shielded
 from ..fetch.fetch_buffer import FetchBuffer
 from ..fetch.fetch_options import DEFAULT_FETCH_OPTIONS, FetchOptions
 from ..fetch.in_flight_fetches import InFlightFetches
@@ -106,12 +106,16 @@ class Consumer(RecordStream):
         await self.close()
 
     async def close(self) -> None:
-        """Ends every iteration, cancels the fetches in flight and closes their connections."""
+        """Ends every iteration, cancels the fetches in flight and closes their connections.
+
+        A cancelled call does so, too, before it raises CancelledError.
+        """
         self._view.loop_guard.check()
         self._status.is_closed = True
         self._buffer.put_back_remaining()
         self._subscriptions.log_ends.clear()
-        await self._stop()
+        settings = self._view.settings
+        await shielded(self._stop(), self._view.clock, settings.max_cancelled_close_ms)
 
     async def _prepare_poll(self, ends_at: float = _NEVER) -> None:
         """Looks up partitions and positions; after a cancelled poll the look-up continues.

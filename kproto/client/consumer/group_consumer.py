@@ -26,6 +26,7 @@ from ..commits.errors import CommitFailedError
 from ..commits.membership import GroupMembership
 from ..commits.offset_requests import CommittedOffset
 from ..core.retry import LAST_ATTEMPT_S
+from ..core.tasks import shielded
 from ..fetch.fetch_buffer import FetchBuffer
 from ..fetch.fetch_options import DEFAULT_FETCH_OPTIONS, FetchOptions
 from ..fetch.in_flight_fetches import InFlightFetches
@@ -233,11 +234,23 @@ class GroupConsumer(RecordStream):
                 self._subscriptions.poll.on_poll(self._view.clock.monotonic())
             await self.close()
         else:
-            await self._close_after_error()
+            is_cancelled = isinstance(error, asyncio.CancelledError)
+            await self._close_after_error(is_cancelled=is_cancelled)
 
-    async def _close_after_error(self) -> None:
-        """Closes the consumer within `error_flush_ms`; logs an exception of a callback."""
-        await self._close(None, self._view.settings.error_flush_ms)
+    async def _close_after_error(
+        self, leave: bool | None = None, *, is_cancelled: bool = False
+    ) -> None:
+        """Closes the consumer within `error_flush_ms`; logs an exception of a callback.
+
+        Commits and leaves the group even if the call is cancelled, also repeatedly.
+        """
+        self._check_may_close()
+        limit_ms = self._view.settings.max_cancelled_close_ms
+        closing = self._close_unraised(leave)
+        await shielded(closing, self._view.clock, limit_ms, is_cancelled=is_cancelled)
+
+    async def _close_unraised(self, leave: bool | None) -> None:
+        await self._close(leave, self._view.settings.error_flush_ms)
         if self._status.pending_error is not None:
             logger.warning("not raised: %s", self._status.pending_error)
 
@@ -247,13 +260,22 @@ class GroupConsumer(RecordStream):
         With `auto_commit` it commits processed offsets first; a record in flight does not count as
         processed. `leave` overrides the setting `leave`: by default a dynamic member leaves, so
         that the group rebalances at once, and a static member stays, so that it can rejoin within
-        its session. After a cancelled call, another call, or the close of the client, completes
-        the close: it commits, and leaves the group, if the first call has not. Raises an error,
-        such as that of a callback, if no poll has raised it yet.
+        its session. If another task closes the consumer, the call waits for that close. Raises an
+        error, such as that of a callback, if no poll has raised it yet.
+
+        If `close` is cancelled, once or repeatedly, it commits and leaves within `error_flush_ms`
+        before it raises CancelledError; callbacks then have `cancelled_close_ms`, too. If it cannot
+        do so, another call, or the close of the client, completes the close.
         """
         if leave is not None and not isinstance(leave, bool):
             raise ConfigurationError(f"leave is {leave!r:.80}; it is True, False or None")
-        await self._close(leave, self._view.settings.api_timeout_ms)
+        self._check_may_close()
+        try:
+            await self._close(leave, self._view.settings.api_timeout_ms)
+        except asyncio.CancelledError:
+            if not self._close_lock.locked():  # otherwise another task closes the consumer
+                await self._close_after_error(leave, is_cancelled=True)
+            raise
         fault = self._status.take_pending_error()
         if fault is not None:
             raise fault
@@ -270,7 +292,6 @@ class GroupConsumer(RecordStream):
         If another task closes the consumer, first waits for that close, up to `limit_ms`. If the
         call is cancelled during this wait, the other close continues.
         """
-        self._check_may_close()
         await self._processing.stop()
         self._effects.close()
         clock = self._view.clock

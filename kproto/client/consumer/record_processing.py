@@ -11,6 +11,7 @@ from functools import partial
 from typing import Protocol, TypeAlias, TypeVar
 
 from ...wire.errors import ConfigurationError, UnreadableRecordError
+from ..core.tasks import shielded
 from ..fetch.effects import FetchEffect
 from ..fetch.partition_state import TopicPartitionState
 from ..fetch.subscription_state import SubscriptionState
@@ -126,9 +127,13 @@ class RecordProcessing:
             await pool.until_stopped()
         finally:
             try:
-                limit_ms = max(round(pool.drain_remaining_ms), self._view.settings.error_flush_ms)
-                await self._acks.acknowledge(limit_ms)
-                await self._stream._stop()
+                settings = self._view.settings
+                limit_ms = max(round(pool.drain_remaining_ms), settings.error_flush_ms)
+                await shielded(
+                    self._acknowledge_and_stop(limit_ms),
+                    self._view.clock,
+                    limit_ms + settings.cancelled_close_ms,
+                )
             finally:
                 left = [
                     (state, offset, poll.bitmap_of(state))
@@ -140,6 +145,10 @@ class RecordProcessing:
                 self._effects.apply(subscriptions.release_backpressure())
                 for state, offset, bitmap in left:
                     self._effects.apply(subscriptions.rewind(state, offset, bitmap))
+
+    async def _acknowledge_and_stop(self, limit_ms: int) -> None:
+        await self._acks.acknowledge(limit_ms)
+        await self._stream._stop()
 
     def check_no_handler(self) -> None:
         """Raises ConfigurationError if a handler makes the call."""

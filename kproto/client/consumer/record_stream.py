@@ -194,8 +194,14 @@ class RecordStream(ABC):
     async def close(self) -> None:
         """Closes the consumer."""
 
-    async def _close_after_error(self) -> None:
-        """Closes the consumer because of an exception of the program."""
+    async def _close_after_error(
+        self, leave: bool | None = None, *, is_cancelled: bool = False
+    ) -> None:
+        """Closes the consumer because of an exception of the program.
+
+        `leave` is for a consumer of a group. `is_cancelled` is True if the exception is
+        CancelledError.
+        """
         await self.close()
 
     @abstractmethod

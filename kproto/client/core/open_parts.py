@@ -8,8 +8,7 @@ from collections.abc import Coroutine, Iterable
 from typing import Any, Protocol, TypeVar
 
 from ...clock import Clock
-from ...tasks import start_task
-from .tasks import until_ended
+from .tasks import shielded
 
 __all__ = ["OpenConsumer", "OpenParts", "OpenProducer"]
 
@@ -30,21 +29,22 @@ class OpenConsumer(Protocol):
 
     def _check_may_close(self) -> None: ...
     async def close(self) -> None: ...
-    async def _close_after_error(self) -> None: ...
+    async def _close_after_error(self, *, is_cancelled: bool = ...) -> None: ...
 
 
 class OpenParts:
     """References producers and consumers weakly: a part that the program has dropped is not closed.
 
     The tasks and timers of a producer keep it alive while it has incomplete records. After an error
-    or a cancellation, the parts have `flush_ms` to end.
+    or a cancellation, the parts have `flush_ms` to end; a cancelled end takes `limit_ms` at most.
     """
 
-    __slots__ = ("_clock", "_consumers", "_flush_ms", "_producers")
+    __slots__ = ("_clock", "_consumers", "_flush_ms", "_limit_ms", "_producers")
 
-    def __init__(self, clock: Clock, flush_ms: int) -> None:
+    def __init__(self, clock: Clock, flush_ms: int, limit_ms: int) -> None:
         self._clock = clock
         self._flush_ms = flush_ms
+        self._limit_ms = limit_ms
         self._producers: weakref.WeakSet[OpenProducer] = weakref.WeakSet()
         self._consumers: weakref.WeakSet[OpenConsumer] = weakref.WeakSet()
 
@@ -69,26 +69,26 @@ class OpenParts:
         Producers send their records within `timeout_ms`. A cancelled call closes them as after an
         error, even if it is cancelled again, and then raises CancelledError.
         """
-        return await self._until_closed(self._close(timeout_ms, is_after_error=False))
-
-    async def close_after_error(self) -> list[BaseException]:
-        """Closes all parts because of an exception of the program; returns their errors."""
-        return await self._until_closed(self._close(self._flush_ms, is_after_error=True))
-
-    async def _until_closed(
-        self, closing: Coroutine[Any, Any, list[BaseException]]
-    ) -> list[BaseException]:
         # A cancelled close of a part may hold the last other reference to the part.
         parts = [*self._producers, *self._consumers]
         try:
-            return await closing
+            return await self._close(timeout_ms)
         except asyncio.CancelledError:
-            await until_ended([start_task(self._close(self._flush_ms, is_after_error=True))])
+            await self.close_after_error(is_cancelled=True)
             raise
         finally:
             del parts
 
-    async def _close(self, timeout_ms: int | None, *, is_after_error: bool) -> list[BaseException]:
+    async def close_after_error(self, *, is_cancelled: bool) -> list[BaseException]:
+        """Closes all parts because of an exception of the program; returns their errors.
+
+        A cancelled call does so, too, before it raises CancelledError. `is_cancelled` is True if
+        the exception is CancelledError.
+        """
+        closing = self._close_in_time(is_cancelled=is_cancelled)
+        return await shielded(closing, self._clock, self._limit_ms, is_cancelled=is_cancelled)
+
+    async def _close(self, timeout_ms: int | None) -> list[BaseException]:
         """Closes producers and consumers; the parts that other tasks close are awaited, too.
 
         Producers send their records first: a consumer may then commit the offsets of the records
@@ -97,19 +97,26 @@ class OpenParts:
         """
         began = self._clock.monotonic()
         errors = await _gathered(each._send_buffered(timeout_ms) for each in self._producers)
+        errors += await _gathered(each.close() for each in self._consumers)
+        left_ms = self._left_ms(timeout_ms, began)
+        return errors + await _gathered(each.close(timeout_ms=left_ms) for each in self._producers)
+
+    async def _close_in_time(self, *, is_cancelled: bool) -> list[BaseException]:
+        """Closes all parts as `_close` does, within `flush_ms`."""
+        began = self._clock.monotonic()
+        errors = await _gathered(each._send_buffered(self._flush_ms) for each in self._producers)
         errors += await _gathered(
-            each._close_after_error() if is_after_error else each.close()
-            for each in self._consumers
+            each._close_after_error(is_cancelled=is_cancelled) for each in self._consumers
         )
-        if timeout_ms is not None:
-            timeout_ms = max(0, timeout_ms - round((self._clock.monotonic() - began) * 1000))
-        errors += await _gathered(
-            each._close_after_error(timeout_ms)
-            if is_after_error
-            else each.close(timeout_ms=timeout_ms)
-            for each in self._producers
+        left_ms = self._left_ms(self._flush_ms, began)
+        return errors + await _gathered(
+            each._close_after_error(left_ms) for each in self._producers
         )
-        return errors
+
+    def _left_ms(self, timeout_ms: int | None, began: float) -> int | None:
+        if timeout_ms is None:
+            return None
+        return max(0, timeout_ms - round((self._clock.monotonic() - began) * 1000))
 
 
 async def _gathered(closes: Iterable[Coroutine[Any, Any, None]]) -> list[BaseException]:

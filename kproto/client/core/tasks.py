@@ -1,12 +1,30 @@
-"""Waits for tasks to end, and retrieves their exceptions."""
+"""Waits for tasks to end, also in a cancelled caller, and retrieves their exceptions.
+
+`task.cancel()` raises CancelledError once in a task. A cancel scope of anyio cancels its tasks
+again in each iteration of the event loop, until they end: then each further `await` of such a task
+raises CancelledError, also the first one of a `finally` block. So the last requests of a producer
+or consumer are sent by a task of their own, for which the cancelled task waits.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any
+import logging
+from collections.abc import Coroutine, Iterable
+from typing import Any, Final, TypeVar
 
-__all__ = ["is_in_task", "retrieve_exception", "until_ended"]
+from ...clock import Clock
+from ...tasks import start_task
+
+__all__ = ["is_cancelled_again", "is_in_task", "retrieve_exception", "shielded", "until_ended"]
+
+T = TypeVar("T")
+
+logger = logging.getLogger("kproto.client")
+
+#: A cancellation is repeated if the next one follows within this many iterations of the event loop.
+#: anyio repeats it in the next iteration.
+_REPEATED_WITHIN: Final = 3
 
 
 def is_in_task() -> bool:
@@ -35,6 +53,51 @@ async def until_ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
             left = {task for task in left if not task.done()}
     if cancelled is not None:
         raise cancelled
+
+
+async def shielded(
+    coroutine: Coroutine[Any, Any, T], clock: Clock, limit_ms: int, *, is_cancelled: bool = False
+) -> T:
+    """Runs `coroutine` in a task of its own, and waits for its end even if the caller is cancelled.
+
+    Returns its result, or raises its exception. `coroutine` has `limit_ms` to end after the caller
+    is cancelled, or from the start if `is_cancelled` is True because the caller was cancelled
+    before; then the task is cancelled. Further cancellations of the caller have no effect. A caller
+    that is cancelled during the call gets CancelledError, and an exception of `coroutine` is
+    logged.
+    """
+    task = start_task(coroutine)
+    timer = clock.call_later(limit_ms / 1000, task.cancel) if is_cancelled else None
+    try:
+        await asyncio.wait([task])
+    except asyncio.CancelledError:
+        if timer is None:
+            timer = clock.call_later(limit_ms / 1000, task.cancel)
+        try:
+            await until_ended([task])
+        finally:
+            error = None if task.cancelled() else task.exception()
+            if error is not None:
+                logger.warning("not raised, because the call was cancelled: %r", error)
+        raise
+    finally:
+        if timer is not None:
+            timer.cancel()
+    return task.result()
+
+
+async def is_cancelled_again() -> bool:
+    """Returns True if the caller, which was cancelled, is cancelled again at once.
+
+    anyio does so. Returns False after a few iterations of the event loop without a cancellation;
+    a later cancellation is a second one.
+    """
+    try:
+        for _ in range(_REPEATED_WITHIN):
+            await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        return True
+    return False
 
 
 def retrieve_exception(task: asyncio.Task[None]) -> None:

@@ -21,7 +21,7 @@ from ...clock import Clock, Timer
 from ...records import Record
 from ...tasks import start_task
 from ...wire.errors import UnreadableRecordError
-from ..core.tasks import is_in_task, until_ended
+from ..core.tasks import is_cancelled_again, is_in_task, retrieve_exception, until_ended
 from ..core.yielding import LoopYielder
 from ..fetch.in_flight_records import AdaptiveBatchSize
 from ..metadata.cluster import TopicPartition
@@ -147,27 +147,41 @@ class ProcessingPool:
         """Polls and processes records until the pool stops, fails, or this call is cancelled.
 
         Then drains the records in flight for at most `drain_timeout_ms`. A second cancellation ends
-        the drain at once.
+        the drain at once. A cancellation that is repeated in each iteration of the event loop, as
+        by anyio, counts as one.
         """
         poll_task = start_task(self._poll_loop())
         poll_task.add_done_callback(self._on_poll_task_done)
         cancelled: asyncio.CancelledError | None = None
         try:
+            await self._is_stopping.wait()
+        except asyncio.CancelledError as error:
+            cancelled = error
+        self.stop()
+        poll_task.cancel()
+        self._drain_deadline = self._clock.monotonic() + self.settings.drain_timeout_ms / 1000
+        draining = start_task(self._drain_and_end(poll_task))
+        draining.add_done_callback(retrieve_exception)
+        is_repeated = cancelled is not None and await is_cancelled_again()
+        while not draining.done():
             try:
-                await self._is_stopping.wait()
+                await asyncio.wait([draining])
             except asyncio.CancelledError as error:
-                cancelled = error
-            self.stop()
-            poll_task.cancel()
-            self._drain_deadline = self._clock.monotonic() + self.settings.drain_timeout_ms / 1000
-            try:
-                await self._drain(poll_task)
-            except asyncio.CancelledError as error:
-                if cancelled is not None:
-                    raise
-                cancelled = error
-                await self._drain(poll_task)
-        except asyncio.CancelledError:
+                if cancelled is None:
+                    cancelled = error
+                    is_repeated = await is_cancelled_again()
+                elif not is_repeated:
+                    self._drain_deadline = _LONG_AGO
+                    self.cancel_handlers()
+        if cancelled is not None:
+            raise cancelled
+        draining.result()
+
+    async def _drain_and_end(self, poll_task: asyncio.Task[None]) -> None:
+        """Drains the records in flight, and ends all tasks and timers of the pool."""
+        try:
+            await self._drain(poll_task)
+        except asyncio.CancelledError:  # the program cancels all tasks
             self._drain_deadline = _LONG_AGO
             raise
         finally:
@@ -177,8 +191,6 @@ class ProcessingPool:
                     timer.cancel()
             self.cancel_handlers()
             await until_ended([poll_task, *(worker.task for worker in self._workers)])
-        if cancelled is not None:
-            raise cancelled
 
     def stop(self) -> None:
         """Stops accepting records and starting handlers."""

@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, RequestTimeoutError
+from ..core.tasks import shielded
 from ..metadata.cluster_view import ClusterView
 from ..producer_record import (
     EncodedRecords,
@@ -127,25 +128,39 @@ class Producer:
     async def _close_after_error(self, timeout_ms: int | None = None) -> None:
         """Closes the producer within `timeout_ms`, by default `error_flush_ms`.
 
-        Logs the records that were not delivered.
+        Sends the records even if the call is cancelled, also repeatedly. Logs the records that were
+        not delivered; raises DeliveryError with them.
         """
+        self._view.loop_guard.check()
+        settings = self._view.settings
         if timeout_ms is None:
-            timeout_ms = self._view.settings.error_flush_ms
+            timeout_ms = settings.error_flush_ms
+        failure = await shielded(
+            self._close_unraised(timeout_ms), self._view.clock, settings.max_cancelled_close_ms
+        )
+        if failure is not None:
+            raise failure from failure.cause
+
+    async def _close_unraised(self, timeout_ms: int) -> DeliveryError | None:
+        """Closes the producer within `timeout_ms`; returns and logs the records that failed."""
         try:
             await self.close(timeout_ms=timeout_ms)
         except DeliveryError as failure:
             self._report_undelivered(failure)
-            raise
+            return failure
+        return None
 
     async def close(self, *, timeout_ms: int | None = None) -> None:
         """Refuses further calls, and sends all records of earlier calls.
 
         Calls that have not appended all of their records, for example because they wait for
         metadata or memory, have `delivery_timeout_ms` to append them. Records that are not appended
-        or acked after `timeout_ms`, or when the close is cancelled, fail: their own calls raise
-        DeliveryError. `close` raises DeliveryError as `flush` does. If an `async with` block ends
-        with an exception, `timeout_ms` is `error_flush_ms`. If another task closes the producer,
-        the call waits for that close, up to `timeout_ms`, and continues it if it was cancelled. A
+        or acked after `timeout_ms` fail: their own calls raise DeliveryError. `close` raises
+        DeliveryError as `flush` does. If an `async with` block ends with an exception, `timeout_ms`
+        is `error_flush_ms`. If `close` is cancelled, once or repeatedly, it sends records for up to
+        `error_flush_ms` before it raises CancelledError.
+
+        If another task closes the producer, the call waits for that close, up to `timeout_ms`. A
         call that is cancelled during this wait does not affect the other close.
         """
         _check_timeout(timeout_ms)
@@ -159,24 +174,45 @@ class Producer:
         finally:
             if is_alone:
                 self._close_lock.release()
+        self._raise_unretrieved()
 
     async def _close_by(self, ends_at: float | None) -> None:
         """Sends all records until `ends_at`, in seconds of the clock, then fails the others."""
-        limit_ms = self._view.settings.delivery_timeout_ms
         try:
-            # If the time is over, the calls whose records are incomplete raise the error.
+            await self._send_all(ends_at)
+            await self._sender.close()
+        except asyncio.CancelledError:
+            settings = self._view.settings
             left_ms = self._left_ms(ends_at)
-            calls_ms = limit_ms if left_ms is None else min(limit_ms, left_ms)
-            await self._within_timeout(calls_ms, self._until_calls_done())
-            self._appender.append_queues.close()
-            await self._within_timeout(self._left_ms(ends_at), self._until_batches_completed())
-        except BaseException:
+            rest_ms = settings.error_flush_ms
+            if left_ms is not None:
+                rest_ms = min(left_ms, rest_ms)
+            await shielded(
+                self._send_rest(rest_ms),
+                self._view.clock,
+                settings.max_cancelled_close_ms,
+                is_cancelled=True,
+            )
+            raise
+
+    async def _send_rest(self, timeout_ms: int) -> None:
+        """Sends records for `timeout_ms`; logs the records that failed, as no call raises them."""
+        try:
+            await self._send_all(self._view.clock.monotonic() + timeout_ms / 1000)
+        finally:
             self._appender.append_queues.close()
             await self._sender.close()
             self._report_undelivered(self._unretrieved())
-            raise
-        await self._sender.close()
-        self._raise_unretrieved()
+
+    async def _send_all(self, ends_at: float | None) -> None:
+        """Waits for the outcome of all records, until `ends_at` in seconds of the clock."""
+        limit_ms = self._view.settings.delivery_timeout_ms
+        # If the time is over, the calls whose records are incomplete raise the error.
+        left_ms = self._left_ms(ends_at)
+        calls_ms = limit_ms if left_ms is None else min(limit_ms, left_ms)
+        await self._within_timeout(calls_ms, self._until_calls_done())
+        self._appender.append_queues.close()
+        await self._within_timeout(self._left_ms(ends_at), self._until_batches_completed())
 
     def _left_ms(self, ends_at: float | None) -> int | None:
         if ends_at is None:

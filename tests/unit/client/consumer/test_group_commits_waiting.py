@@ -167,10 +167,10 @@ async def test_pending_commit_raises_when_the_consumer_closes() -> None:
 
 
 @pytest.mark.parametrize("refusal", [None, "REBALANCE_IN_PROGRESS", "STALE_MEMBER_EPOCH"])
-async def test_second_close_does_not_wait_for_a_generation(
+async def test_cancelled_close_does_not_wait_for_a_generation(
     refusal: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The first close was cancelled, but it ended the member, which will not join again."""
+    """The cancelled attempt has ended the member, which will not join again."""
     settings = replace(QUICK, api_timeout_ms=30_000)
     async with group(TEN, settings=settings, clock=ManualClock()) as it:
         consumer = await it.consumer().__aenter__()
@@ -179,20 +179,20 @@ async def test_second_close_does_not_wait_for_a_generation(
         closing = asyncio.create_task(consumer.close())
         await asyncio.sleep(0)
         closing.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await closing
-        assert it.member.calls == ["start", "close"]
         if refusal is None:
             it.member.identity = None
         else:
             it.coordinator.refused[P0] = refusal
-        with caplog.at_level(logging.WARNING):
-            await consumer.__aexit__(None, None, None)
+        with caplog.at_level(logging.WARNING), pytest.raises(asyncio.CancelledError):
+            await closing
+        assert it.member.calls == ["start", "close", ("leave", True), "close"]
         assert "t[0]: processed offsets were not committed: " in caplog.text
         assert "an earlier close() was cancelled" in caplog.text
 
 
 async def test_second_close_repeats_an_interrupted_commit_and_callback() -> None:
+    """A cancelled close tries once more, within its limits, before it raises CancelledError."""
+    settings = replace(QUICK, error_flush_ms=20, cancelled_close_ms=0)
     called: list[str] = []
     may_return = asyncio.Event()
 
@@ -201,7 +201,7 @@ async def test_second_close_repeats_an_interrupted_commit_and_callback() -> None
         await may_return.wait()
         called.append("ends")
 
-    async with group(TEN) as it:
+    async with group(TEN, settings=settings) as it:
         consumer = await it.consumer(on_revoked=on_revoked).__aenter__()
         await it.owner.assign([P0])
         await take(aiter(consumer), 4)
@@ -219,7 +219,7 @@ async def test_second_close_repeats_an_interrupted_commit_and_callback() -> None
                 break
             closing.cancel()
             await asyncio.wait([closing])
-        assert called == ["begins", "begins", "ends"]
+        assert called == ["begins", "begins", "begins", "ends"]
         assert it.coordinator.committed == [{P0: 3}, {P0: 3}]
         assert [each for each in it.member.calls if each != "close"] == ["start", ("leave", True)]
 

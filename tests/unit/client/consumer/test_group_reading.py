@@ -462,7 +462,8 @@ async def test_each_poll_raises_the_error_of_a_failed_member() -> None:
 
 
 async def test_cancelled_close_leaves_no_fetch_in_flight() -> None:
-    async with group([]) as it:
+    settings = replace(QUICK, error_flush_ms=20, cancelled_close_ms=0)
+    async with group([], settings=settings) as it:
         consumer = await it.consumer(max_wait_ms=60_000).__aenter__()
         await it.owner.assign([P0])
         poll = asyncio.create_task(anext(aiter(consumer)))
