@@ -17,7 +17,7 @@ from tests.support.batches import batch_bytes, patched
 from .conversations import Said
 from .talk import Talk, error
 
-__all__ = ["NO_EPOCH", "header_counts", "producing_odd_batches"]
+__all__ = ["NO_EPOCH", "producing_odd_batches"]
 
 DAY_MS: Final = 86_400_000
 
@@ -52,17 +52,11 @@ def changed(batch: bytes, **fields: int) -> bytes:
 #: A producer id with a sequence, and without an epoch.
 NO_EPOCH: Final = {"producer_id": 5, "producer_epoch": -1, "base_sequence": 0}
 
-
-def header_counts(*counts: int) -> list[dict[str, int]]:
-    """Returns header changes for each record count; last_offset_delta is the count less one."""
-    return [{"record_count": it, "last_offset_delta": it - 1} for it in counts]
-
-
 #: The changes of the header of a batch of three records.
 _CASES: Final[tuple[dict[str, int], ...]] = (
     *({"last_offset_delta": it} for it in (-(2**31), -2, -1, 0, 1, 3, 2**31 - 1)),
     *({"record_count": it} for it in (-(2**31), -1, 0, 1, 2, 4, 2**31 - 1)),
-    *header_counts(-1, 0, 1, 2, 4, 2**31 - 1),
+    *({"record_count": it, "last_offset_delta": it - 1} for it in (-1, 0, 1, 2, 4, 2**31 - 1)),
     *({"base_offset": it} for it in (-1, 1, 2**62)),
     *({"magic": it} for it in (-128, -1, 0, 1, 3, 127)),
     *({"partition_leader_epoch": it} for it in (-1, 0, 5, 2**31 - 1)),

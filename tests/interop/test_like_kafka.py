@@ -16,7 +16,7 @@ from tests.support.brokers import RunningKafka
 from tests.support.embedded import threaded_broker
 
 from .admin_conversations import deleting_records, describing_settings
-from .batch_conversations import NO_EPOCH, header_counts, producing_odd_batches
+from .batch_conversations import NO_EPOCH, producing_odd_batches
 from .cluster_conversations import CLUSTER_CONVERSATIONS
 from .conversations import CONVERSATIONS, NAMED_TWICE, Said
 from .offset_conversations import OFFSET_CONVERSATIONS
@@ -38,19 +38,6 @@ BY_DESIGN: dict[tuple[str, object], Difference] = {
     ("producing", "two hours ahead"): Difference(
         "3.9 has no bound for timestamps unless it is set", ("3.9.2",)
     ),
-    **{
-        ("producing_odd_batches", (topic, str(header))): Difference(
-            "the embedded broker does not count the records, because it does not read them"
-        )
-        for header in header_counts(1, 2)
-        for topic in ("plain", "gzip", "stamped")
-    },
-    **{
-        ("producing_odd_batches", ("gzip", str(header))): Difference(
-            "the embedded broker does not count the records, because it does not read them"
-        )
-        for header in header_counts(4, 2**31 - 1)
-    },
     **{
         ("producing_odd_batches", (topic, str({"base_timestamp": -10_000}))): Difference(
             "the embedded broker does not read records if the timestamps of the header are ordered"
