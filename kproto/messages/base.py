@@ -105,6 +105,10 @@ class Struct:
 
     __hash__ = None  # type: ignore[assignment]  # mutable, as a list is
 
+    def __getstate__(self) -> object:
+        """Returns the slots; without this method, the pickle protocols 0 and 1 refuse slots."""
+        return super().__getstate__()
+
     def __repr__(self) -> str:
         parts = [f"{name}={self._shown(name)}" for name in self._names()]
         if self._unknown_tags:

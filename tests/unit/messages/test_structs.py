@@ -225,6 +225,14 @@ def test_messages_can_be_pickled() -> None:
             assert pickle.loads(pickle.dumps(message)) == message
 
 
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_messages_can_be_pickled_with_each_protocol(protocol: int) -> None:
+    data = PartitionProduceData(index=1, records=b"r")
+    request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+    request.unknown_tagged_fields = [RawTaggedField(9, b"x")]
+    assert pickle.loads(pickle.dumps(request, protocol)) == request
+
+
 def test_repr_of_a_message_is_its_constructor_call() -> None:
     request = MetadataRequest(topics=[MetadataRequestTopic(name="a")])
     names = {"MetadataRequest": MetadataRequest, "MetadataRequestTopic": MetadataRequestTopic}
