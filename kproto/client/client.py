@@ -531,13 +531,14 @@ class Client:
         `start` is "earliest", "latest", an offset for each partition, or a time: an aware datetime,
         or a timedelta back from now, also as Kafka's text "by_duration:PT1H" (KIP-1106). Partitions
         then start at their first record with a timestamp at or after the time, or at the log end if
-        there is none. With `stop_at_end` iterations end at the ends that the partitions had at the
-        start. `max_wait_ms` is the time for which a broker may delay a fetch response with less
-        than `fetch_min_bytes`. A response has at most `max_partition_fetch_bytes` of each partition
-        and `fetch_max_bytes` in all, except for a larger first batch. `queued_max_bytes` bounds the
-        memory for fetched records, whatever the number of partitions, and with `GroupConsumer.run`
-        also that for queued ones. A call of `poll` returns at most `max_poll_records`. With
-        `allow_auto_create_topics` brokers with auto.create.topics.enable create missing topics.
+        there is none. With `stop_at_end` iterations end at the log ends that the consumer finds
+        when it looks up its start positions. `max_wait_ms` is the time for which a broker may delay
+        a fetch response with less than `fetch_min_bytes`. A response has at most
+        `max_partition_fetch_bytes` of each partition and `fetch_max_bytes` in all, except for a
+        larger first batch. `queued_max_bytes` bounds the memory for fetched records, whatever the
+        number of partitions; with `GroupConsumer.run` also the memory for queued records. A call of
+        `poll` returns at most `max_poll_records`. With `allow_auto_create_topics` brokers with
+        auto.create.topics.enable create missing topics.
 
         With `group` the consumer shares the topics with the other members of that group, or reads
         manually assigned partitions, and commits offsets. Then `start` applies to partitions

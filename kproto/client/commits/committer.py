@@ -233,7 +233,7 @@ class Committer:
         left: Mapping[TopicPartition, OffsetAndMetadata],
         failed: Mapping[TopicPartition, BrokerResponseError],
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Returns the commits to retry with less metadata, which was too long for the broker.
+        """Returns those of `left` whose metadata was too long for the broker, to retry with less.
 
         A commit with a bitmap is retried without the bitmap. A commit without metadata of the user
         is retried without the label. Metadata of the user is never removed. Later commits have

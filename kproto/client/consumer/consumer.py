@@ -43,10 +43,10 @@ class Consumer(RecordStream):
     `async for record in consumer` yields single records. `async for fetched in
     consumer.record_lists()` yields `FetchedRecords`, which is faster; `values` and `raw_batches`
     decode less, and are faster still. Iterations are endless; with `stop_at_end` they end at the
-    ends that the partitions had at the start. After a `break`, another iteration of any kind
-    continues after the last returned item. An `anext` that is cancelled, as by `asyncio.wait_for`,
-    loses no record and does not end the iteration. `poll` returns records by partition within a
-    timeout.
+    log ends that the consumer finds when it looks up its start positions. After a `break`, another
+    iteration of any kind continues after the last returned item. An `anext` that is cancelled, as
+    by `asyncio.wait_for`, loses no record and does not end the iteration. `poll` returns records by
+    partition within a timeout.
 
     After a lost connection or a retriable error code, requests are retried for `api_timeout_ms`;
     then the last error is raised. Raises BrokerResponseError for other error codes. Raises

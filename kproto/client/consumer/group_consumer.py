@@ -570,7 +570,7 @@ class GroupConsumer(RecordStream):
             self._view.topic_creation.allow([*names, *(topic for topic, _ in tps)])
 
     def _subscribe_retry_topics(self, topics: frozenset[str]) -> None:
-        """Adds the retry topics `topics` to the subscription, in place of earlier ones.
+        """Subscribes also to the retry topics `topics`, instead of the previous retry topics.
 
         Their partitions start at the log start if they have no committed offset.
         """

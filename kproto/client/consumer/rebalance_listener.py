@@ -55,7 +55,7 @@ class RebalanceCallbacks(NamedTuple):
 
 
 class RebalanceListenerInvoker:
-    """The `AssignmentListener` of the member. It makes one change at a time, in call order."""
+    """The `AssignmentListener` of the member; runs one callback at a time, in call order."""
 
     def __init__(
         self,

@@ -33,10 +33,12 @@ class OpenConsumer(Protocol):
 
 
 class OpenParts:
-    """References producers and consumers weakly: a part that the program has dropped is not closed.
+    """Holds the producers and consumers of a client by weak references.
 
-    The tasks and timers of a producer keep it alive while it has incomplete records. After an error
-    or a cancellation, the parts have `flush_ms` to end; a cancelled end takes `limit_ms` at most.
+    `close` does not close a producer or consumer that the program has dropped. The tasks and timers
+    of a producer keep it alive while it has incomplete records. After an error or a cancellation,
+    producers have `flush_ms` to send their records. A close ends at most `limit_ms` after a
+    cancellation.
     """
 
     __slots__ = ("_clock", "_consumers", "_flush_ms", "_limit_ms", "_producers")

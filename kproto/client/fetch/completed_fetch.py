@@ -291,7 +291,10 @@ class CompletedFetch:
         return next_offset if self._end is None else min(next_offset, self._end)
 
     def _next_records(self, unread: UnreadBatch, most: int) -> list[Record]:
-        """Removes and returns the records of the first batch, or its next `most` records."""
+        """Returns the next records of `unread`, the first batch, at most `most`.
+
+        Removes the batch once its last record is returned.
+        """
         batch = unread.batch
         if self._reader is None and batch.record_count <= most:
             records = self._records_of(unread)

@@ -38,17 +38,17 @@ RecordInterceptor: TypeAlias = Callable[[str, int, list[Record]], list[Record]]
 
 
 class FetchBuffer:
-    """Buffers completed fetches in `ready`, and the list that the caller iterates by record.
+    """Buffers completed fetches in `ready`, and the list of records that the caller iterates.
 
     `remaining` iterates over the rest of that list. With a `batch_size`, `remaining` stops after
-    `batch_size.size` records, and `take_record` continues it. `take_records`, `take_values` and
-    `take_batch` return the next list or batch, and `take_polled` the lists of several partitions;
-    None if no record is ready. All of these methods except `take_batch` raise the errors of
-    `CompletedFetch`. After MissingCodecError, `ready[0]` is the fetch that raised it. After
-    UnreadableRecordError, the record is in flight.
+    `batch_size.size` records, and `take_record` continues the list. `take_records`, `take_values`
+    and `take_batch` return the next list or batch. `take_polled` returns lists of several
+    partitions. All four return None if no record is ready. All `take` methods except `take_batch`
+    raise the errors of `CompletedFetch`. After MissingCodecError, `ready[0]` is the fetch that
+    raised it. After UnreadableRecordError, the unreadable record is in flight.
 
-    Paused partitions keep `max_decompressed_bytes` of batches that were returned in part; other
-    batches are decompressed again after the pause.
+    A batch of which some records were returned stays decompressed. Paused partitions keep at most
+    `max_decompressed_bytes` of such batches; the others are decompressed again after the pause.
     """
 
     __slots__ = (
@@ -228,7 +228,7 @@ class FetchBuffer:
             paused.append(fetch)
 
     def iterate(self, fetched: FetchedRecords) -> Record:
-        """Starts to iterate by record over `fetched`, the last taken list; returns the first."""
+        """Starts to iterate over `fetched`, the list taken last; returns its first record."""
         self._by_record = self.last_taken
         self._current = fetched
         self._unreturned = iter(fetched.records)

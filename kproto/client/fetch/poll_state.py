@@ -55,7 +55,7 @@ class RecordProcessor(Protocol):
 
     @property
     def queued_positions(self) -> dict[TopicPartition, int]:
-        """The first queued offset of each partition that has one."""
+        """The first queued offset of each partition that has queued records."""
         ...
 
     def is_in_flight(self, epochs: Collection[object]) -> bool:

@@ -35,7 +35,7 @@ FIRST_EPOCHS_VERSION: Final = 3
 
 
 class RequestedEpoch(NamedTuple):
-    """The epochs of one partition in the request.
+    """The epochs of one partition in an OffsetForLeaderEpoch request.
 
     `last` is the leader epoch of the last fetched record, `current` that of the present leader.
     """

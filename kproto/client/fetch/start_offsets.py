@@ -97,7 +97,11 @@ class StartOffsetResolver:
     def _still_initializing(
         self, states: _States, *, has_no_commit: bool
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns those of `states` that no seek, look-up or revocation has changed meanwhile."""
+        """Returns those of `states` that are still INITIALIZING.
+
+        A seek, another look-up or a revocation may have changed the others. `has_no_commit` is as
+        in `initializing`.
+        """
         now = self.initializing(states, has_no_commit=has_no_commit)
         return {tp: state for tp, state in states.items() if now.get(tp) is state}
 
@@ -177,9 +181,10 @@ class StartOffsetResolver:
         state.await_reset("earliest")
 
     def on_position(self, state: TopicPartitionState) -> list[Effect]:
-        """Adds a start offset to commit, if a later member would start at another offset.
+        """Marks the position of a partition to be committed as its start offset.
 
-        Returns the effect that commits the start offset at once; otherwise no effect.
+        Does so only if `commits_start` is True, and the position is set and validated. Returns the
+        effect that commits the start offset at once; an empty list if nothing was marked.
         """
         if not state.commits_start or not state.has_position:
             return []

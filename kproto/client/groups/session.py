@@ -93,9 +93,10 @@ class MemberSession:
     def revoke_deadline(self, now: float) -> float:
         """Returns the time until which a revocation may wait for records in flight.
 
-        The broker removes members that do not join within `max_poll_interval_ms` after the start of
-        the rebalance. The rebalance started after the last request whose response announced no
-        rebalance. The deadline leaves time for JoinGroup, and is never before `now`.
+        The broker removes a member that does not rejoin within `max_poll_interval_ms` after the
+        start of a rebalance. The rebalance started after the member sent the last request whose
+        response announced no rebalance. So the deadline is `max_poll_interval_ms` after the member
+        sent that request, minus a margin for JoinGroup, and never before `now`.
         """
         margin_s = min(self.interval_s, self._max_poll_interval_s / _MARGIN)
         return max(now, self._last_stable_at + self._max_poll_interval_s - margin_s)

@@ -371,7 +371,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return InFlightRequest(request, version, callback, ends_at, limit_ms, holds_slot=True)
 
     def _write_frame(self, sent: InFlightRequest, data: bytes, now: float) -> None:
-        """Writes a frame, and then watches its request, so that nothing delays the write."""
+        """Writes the frame of a request; only then starts its deadline and reports the request."""
         self._write_queue.write_now(data, now)
         self._deadlines.watch(sent)
         self._watch.written(sent.request, sent.version, len(data), now)

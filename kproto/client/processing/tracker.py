@@ -260,7 +260,7 @@ class RecordTracker:
     def is_in_flight(self, epochs: Container[object]) -> bool:
         """Returns True if a record of these assignment epochs is in flight.
 
-        Before `drain`, other records may count, too; see `Shard.has_in_flight`.
+        Before `drain`, queued records may count, too; see `Shard.has_in_flight`.
         """
         shards = [*self._shards.values(), *self._draining]
         return any(shard.assignment_epoch in epochs and shard.has_in_flight() for shard in shards)

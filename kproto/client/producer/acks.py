@@ -49,7 +49,7 @@ class Acks(Sequence[Ack]):
             self._offset = start - position
 
     def set_count(self, count: int) -> None:
-        """Sets the total number of records, and so ends the last run of records in one batch."""
+        """Sets the total number of records; the last run of records in one batch ends there."""
         self._count = count
 
     def batches(self) -> list[ProducerBatch]:

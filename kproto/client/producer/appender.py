@@ -178,7 +178,7 @@ class RecordAppender:
             elements, every = self._calls.on_send_each(topic, source), 1
 
         def unappended() -> list[ProducerRecord]:
-            """Returns the records that were not appended: `record`, and the rest of a list."""
+            """Returns the records not appended: `record`, and the rest of a collection `values`."""
             others = islice(source, len(values)) if isinstance(values, Collection) else ()
             return [*(() if record is None else (record,)), *map(as_record, others)]
 
@@ -382,9 +382,9 @@ class RecordAppender:
 async def _wrap_delivery_error(
     waiting: Awaitable[T], topic: str, unappended: Callable[[], list[ProducerRecord]]
 ) -> T:
-    """Returns the result of `waiting`; if it fails, raises DeliveryError with `unappended()`.
+    """Returns the result of `waiting`; if it fails, raises DeliveryError.
 
-    An EncodeError is raised unchanged.
+    The error has the records that `unappended` returns. An EncodeError is raised unchanged.
     """
     try:
         return await waiting

@@ -13,16 +13,16 @@ __all__ = ["DeliveryError"]
 
 
 class DeliveryError(KprotoError):
-    """Records that were not acked; `records` has all of them, so that none is lost.
+    """Records that were not acked; `records` has all of them except the `dropped` ones.
 
     `by_topic` has the same records by topic: those of `flush` and `close` may be of several topics.
     A record that was appended to a batch has its partition and its timestamp, so that it can be
     sent again as it is. `topic`, `partition` (-1 if none was chosen) and `cause` are those of the
     first record. After a timeout or a lost connection it is unknown whether the broker has stored
-    the records. `dropped` has the number of further records by topic that failed, and that the
-    producer has dropped, because no caller had awaited their deliveries, and all of them exceeded
-    `undelivered_bytes`. An error whose `cause` is an AuthenticationError is an AuthenticationError
-    too.
+    the records. `dropped` has the number of dropped records by topic. These records failed, and no
+    caller has awaited their deliveries. The producer drops the oldest failed records if all that it
+    stores exceed `undelivered_bytes`. An error whose `cause` is an AuthenticationError is an
+    AuthenticationError too.
     """
 
     def __new__(

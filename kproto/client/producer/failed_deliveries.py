@@ -125,7 +125,10 @@ class FailedDeliveries:
         self._release_count = max(_MIN_RELEASE_COUNT, 2 * len(self._batches))
 
     def _drop_oldest(self) -> None:
-        """Drops the oldest batch, and counts the failed records that no caller has awaited."""
+        """Drops the oldest batch.
+
+        Counts its failed records whose deliveries no caller has awaited.
+        """
         batch, deliveries, size = self._batches.popleft()
         self._size_in_bytes -= size
         unretrieved = [each for each in deliveries if not each.is_retrieved]

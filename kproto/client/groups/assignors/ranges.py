@@ -129,7 +129,7 @@ class _TopicAssignment:
 
 
 def _match_racks(shares: Sequence[_TopicAssignment]) -> None:
-    """Assigns partitions to consumers in whose rack they have a replica.
+    """Assigns partitions only to consumers without a rack, or with a replica in their rack.
 
     Topics with the same consumers and number of partitions are co-partitioned.
     """

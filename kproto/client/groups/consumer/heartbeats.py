@@ -94,9 +94,9 @@ def heartbeat_request(
 ) -> ConsumerGroupHeartbeatRequest:
     """Returns the heartbeat of a member; `member` is its id and epoch.
 
-    `known` are the fields of the last heartbeat if that succeeded, None if it did not, or if there
-    was none since the join. The heartbeat has the `fields` that differ from `known`, or all fields
-    if `known` is None. If `acknowledges` is True, the heartbeat lists the owned partitions in any
+    `known` has the fields of the last heartbeat since the join; it is None if there was none, or if
+    that heartbeat failed. The heartbeat has the `fields` that differ from `known`, or all fields if
+    `known` is None. If `acknowledges` is True, the heartbeat lists the owned partitions in any
     case. Raises UnsupportedVersionError if the fields have a pattern, which `version` does not
     support.
     """

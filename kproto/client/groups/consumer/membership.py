@@ -565,11 +565,11 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
                     self._log("%s is tried again: %s", request.value, error)
 
     def _wait_for_release(self, error: KprotoError, now: float) -> None:
-        """Waits while another member has the instance id.
+        """Waits until another member releases the instance id.
 
-        Fails if that lasts longer than the session timeout plus a heartbeat interval. The other
-        member may have failed without leaving, or may still run. If this member itself may have the
-        instance id, from before it lost its epoch, it first releases the id by a heartbeat.
+        Fails after the session timeout plus a heartbeat interval. The other member may be running,
+        or may have failed without leaving. If the coordinator may still have the instance id for
+        this member, from before it lost its epoch, a heartbeat first releases the id.
         """
         if self._may_have_instance and self.member_id:
             self._may_have_instance = False
