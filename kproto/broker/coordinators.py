@@ -61,8 +61,9 @@ class InternalTopicCoordinators:
         return self._partitions[kind][partition_of(key, INTERNAL_PARTITIONS)].leader
 
     def change(self, elect: Callable[[LeaderAndIsr], LeaderAndIsr]) -> None:
-        """Replaces leader and ISR by the result of `elect`, in each partition of the topics whose
-        keys have been looked up.
+        """Replaces leader and ISR of each partition by the result of `elect`.
+
+        Skips an internal topic until `of` has first looked up a key in it.
         """
         for kind, leader_and_isr in self._partitions.items():
             self._partitions[kind] = [elect(each) for each in leader_and_isr]

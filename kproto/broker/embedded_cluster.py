@@ -253,7 +253,7 @@ class EmbeddedCluster:
         times: int | None,
         nodes: Iterable[int],
     ) -> Control:
-        """Adds one control to several nodes; `times` counts its outcomes on all nodes together."""
+        """Adds one control to several nodes; `times` limits its outcomes on all nodes together."""
         control: Control | None = None
         for node in nodes:
             if control is None:

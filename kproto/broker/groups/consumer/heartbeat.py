@@ -54,8 +54,8 @@ class ConsumerHeartbeat:
 class ConsumerHeartbeatResult:
     """Holds the result of a heartbeat.
 
-    `assigned` is None if the response has no assignment: for a member that leaves, and for an
-    unchanged assignment unless the member joins or the request is full.
+    `assigned` is None if the response has no assignment. It has one if the member joins, if the
+    request is full, or if the assignment has changed, but never for a member that leaves.
     """
 
     member_id: str

@@ -365,7 +365,7 @@ class _RegexParser:
         return self._char(self._escaped())
 
     def _known_class(self) -> Test | None:
-        """Parses the class after a backslash, such as `\\d`; returns None if it is no class."""
+        """Parses a class such as `\\d` after its backslash; returns None if no class follows."""
         one = self._text[self._at : self._at + 1]
         if one.lower() in _PERL and one:
             self._at += 1

@@ -73,8 +73,8 @@ class _HeterogeneousAssignmentBuilder:
     def _in_order(self, topics: list[Uuid]) -> list[Uuid]:
         """Returns topics in the order in which they are assigned and balanced.
 
-        Topics with the most partitions per subscriber come first; if their ratio is equal, those
-        with the fewest subscribers.
+        Topics with the most partitions per subscriber come first. Topics with an equal ratio are in
+        ascending order of their number of subscribers, then of their topic ids.
         """
 
         def rank(topic_id: Uuid) -> tuple[float, int, int, int]:
