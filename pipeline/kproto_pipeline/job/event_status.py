@@ -51,9 +51,10 @@ def with_status(
 
 
 def _with_written_before(events: DataFrame, before: DataFrame, window_s: float) -> DataFrame:
-    """Adds a column that is true if `before` has the event within the window; adds no row.
+    """Adds a column that is true if the event was written before; adds no row.
 
-    An event with an unknown timestamp, in `events` or in `before`, is always within the window.
+    An event was written before if `before` has it, and the two timestamps differ by at most
+    `window_s` seconds or one of them is unknown.
     """
     # Collects an array of timestamps per source and id, so that an event joins at most one row.
     # Unknown timestamps are 0, because collect_list drops nulls.

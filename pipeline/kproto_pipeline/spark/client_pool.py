@@ -253,7 +253,10 @@ def with_client(
 
 
 def close_clients() -> None:
-    """Closes all clients of this process and ends their thread; a later use starts a new loop."""
+    """Cancels the tasks of the client loop, closes its clients, and stops the loop and its thread.
+
+    The next call that needs a client starts a new loop.
+    """
     global _client_loop
     with _lock:
         client_loop, _client_loop = _client_loop, None

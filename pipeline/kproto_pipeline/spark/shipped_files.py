@@ -21,9 +21,9 @@ _FILE_SUFFIX: Final = ".location"
 
 
 def resolve_shipped_files(properties: Mapping[str, str]) -> dict[str, str]:
-    """Returns the properties with the full path of each shipped file.
+    """Returns the properties, with the name of each shipped file replaced by its full path.
 
-    A file in the working directory has precedence over a shipped one.
+    A name of a file that also exists in the working directory is not replaced.
     """
     return {
         name: _path(value) if name.endswith(_FILE_SUFFIX) else value
