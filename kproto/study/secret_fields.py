@@ -1,8 +1,8 @@
 """Finds the fields of generated classes that carry a secret.
 
-They are the fields that the repr of the class hides, and encoded messages inside Envelope messages.
-If a message has such a field, unreadable bytes and bytes after its end are hidden too, because they
-may contain the secret.
+A field carries a secret if the repr of its class hides it, or if it is the encoded message inside
+an Envelope. If a message class has such a field, the unreadable bytes of a message and the bytes
+after its end are hidden too, because they may contain the secret.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ class TcpStream:
         return self.next + distance - (_MODULUS if distance >= _HALF else 0)
 
     def _merge(self, data: bytes, time_us: int) -> list[StreamData]:
-        """Returns `data`, which are the next bytes, and the bytes that waited for them."""
+        """Returns `data`, the next bytes of the stream, and the buffered bytes that follow it."""
         assert self.next is not None
         out: list[StreamData] = []
         begin = start = self.next
@@ -195,7 +195,7 @@ class TcpStream:
         return out
 
     def _skip(self) -> list[StreamData]:
-        """Returns a gap for the first missing bytes, and the bytes that waited for them."""
+        """Returns a gap for the first missing bytes, and the buffered bytes that follow it."""
         assert self.next is not None
         first = self._positions[0]
         gap = Gap(first - self.next)
