@@ -106,7 +106,10 @@ HARMLESS: Final = frozenset({"closed"})
 
 
 class FrameOutcome(NamedTuple):
-    """The outcome of a replayed frame as text, and as a fault: a key of WORDS, or None."""
+    """The outcome of a replayed frame: a text, and the fault as a key of WORDS.
+
+    `fault` is None if the frame caused no fault.
+    """
 
     text: str
     fault: str | None
