@@ -109,7 +109,8 @@ def _read_to_the_end(message: type[M], data: bytes, version: int) -> M | None:
     """Returns the message in bytes that end between two fields; None if they end inside a field.
 
     Each version adds fields after those of the previous version. So bytes that end before these
-    fields are a complete message of the previous version. In version 0, the user data are last.
+    fields are a complete message of the previous version. The bytes may also end before the user
+    data, the last field of version 0; the user data are then null.
     """
     for older in range(version - 1, -1, -1):
         with suppress(DecodeError):

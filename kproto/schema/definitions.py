@@ -97,6 +97,7 @@ def union() -> Definitions:
 def definitions_of(module: str) -> Definitions:
     """Returns the definitions in the package of the generated module `module`.
 
-    Returns the union if the package has no definitions file.
+    If the package has no definitions file, returns kproto's own definitions, the union of all Kafka
+    releases.
     """
     return _of_package(module.rpartition(".")[0]) or union()

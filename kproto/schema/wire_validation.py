@@ -514,5 +514,8 @@ class _Validator:
 
 
 def _of(what: str, fault: BytesFault) -> NoReturn:
-    """Raises `fault` with `what` before its reason: the tag or count, which a field path lacks."""
+    """Raises `fault` with `what` before its reason.
+
+    `what` names a tag or count, which the path of a field does not contain.
+    """
     raise BytesFault(f"{what}: {fault.reason}", fault.offset) from None

@@ -56,7 +56,7 @@ UVARINT: Final = [bytes((value,)) for value in range(128)]
 
 
 class _CountedArrayStructs(dict[str, list[struct.Struct]]):
-    """Maps two format characters to the Structs for a count with 0 to 126 numbers after it.
+    """Maps two format characters to a list of 127 Structs: Struct n is a count and n numbers.
 
     The first character is the format of the count, the second the format of the numbers. The
     Structs are built at the first use.

@@ -68,9 +68,10 @@ def decompress(data: bytes, limit: int) -> bytes:
 
 
 def _is_ignored(data: bytes, pos: int) -> bool:
-    """Returns True if snappy-java ignores the bytes after a block, which are no block.
+    """Returns True if snappy-java ignores the rest of `data` from `pos` on, which is no block.
 
-    It ignores up to three bytes, and anything after a header whose first four bytes are right.
+    snappy-java ignores a rest of up to three bytes, and a rest that begins with a complete header
+    of which the first four bytes are right.
     """
     bytes_left = len(data) - pos
     is_header = data.startswith(_XERIAL_MAGIC[:4], pos) and bytes_left >= len(_XERIAL_HEADER)

@@ -38,8 +38,8 @@ def runs(count: int) -> int:
 def is_run(data: bytes, pos: int, size: int, length: bytes) -> bool:
     """Returns True if a run of records of `size` bytes may begin at `pos`.
 
-    Looks only at the place at which the LEAST_RUN-th record of the run would begin. The encoded
-    length there must be equal to `length`.
+    Checks only the position at which the LEAST_RUN-th record of the run would begin: the encoded
+    length of a record there must be equal to `length`.
     """
     ahead = pos + size * (LEAST_RUN - 1)
     return data[ahead : ahead + 2] == length
