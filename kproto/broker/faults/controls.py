@@ -102,7 +102,7 @@ class ControlFunctions:
     def add_shared(self, control: Control) -> None:
         """Registers a control that other nodes have, too.
 
-        `Control.times` counts the outcomes on all nodes together.
+        All these nodes share `control.times`: it limits the total number of outcomes on them.
         """
         self._controls.append(control)
 

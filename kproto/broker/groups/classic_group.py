@@ -427,7 +427,7 @@ class ClassicGroup(Watchable):
         return pending
 
     def _assign(self, assignments: Mapping[str, bytes], now: ClockReading) -> None:
-        """Stores the leader's assignments; for a member that has none, the assignment is empty.
+        """Stores the assignments that the leader sent; a member without one gets an empty one.
 
         If they cannot be stored, clears all assignments, and starts a rebalance.
         """

@@ -30,7 +30,7 @@ from ..registry import handles
 
 @handles(DeleteAclsRequest, versions=range(4))
 def delete_acls(context: Context, request: DeleteAclsRequest, version: int) -> DeleteAclsResponse:
-    """Deletes the ACLs that match the filters, and returns them for each filter."""
+    """Deletes the ACLs that match the filters; returns the deleted ACLs of each filter."""
     try:
         check_cluster(context, Operation.ALTER)
         authorizer = required_authorizer(context)

@@ -228,9 +228,9 @@ class SaslSession:
         """Returns the reason for which a request must close the connection; None if it is allowed.
 
         If the session has a lifetime, a SaslHandshake in the state OPEN starts a re-authentication
-        (KIP-368), at most once a second. After the session's end, any other request closes the
-        connection. Otherwise a SaslHandshake in OPEN is allowed, but its handler returns
-        ILLEGAL_SASL_STATE.
+        (KIP-368), at most once a second. Any other request after the end of that lifetime must
+        close the connection. Before that end, or without a lifetime, a SaslHandshake in OPEN that
+        starts no re-authentication is allowed, but its handler returns ILLEGAL_SASL_STATE.
         """
         if self.phase is SaslState.OPEN and self._ends_at is not None:
             if api_key == _HANDSHAKE and self._may_reauthenticate(now):

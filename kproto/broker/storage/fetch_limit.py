@@ -15,9 +15,9 @@ class FetchLimit:
     `remaining` is how many bytes of records may still be read. With `at_least_one`, the first batch
     of the response is read even if it is larger (KIP-74).
 
-    `readable` is how many bytes Kafka would return, which cuts the last batch of a partition at the
-    limit. Here it is omitted, so the response may be shorter; whether there are enough bytes for
-    the response must not depend on that.
+    `readable` is how many bytes Kafka would return. Kafka cuts the last batch of a partition at the
+    limit; this broker omits that batch, so its response may be shorter. The handler compares
+    `min_bytes` of the request with `readable`, so that it waits no longer than Kafka.
     """
 
     def __init__(self, max_bytes: int, *, at_least_one: bool) -> None:
@@ -31,8 +31,7 @@ class FetchLimit:
 
         Only the first batch of the response may be larger, with `at_least_one`. Subtracts the size
         of the batches from `remaining`, and adds the bytes that Kafka would return to `readable`.
-        Raises OFFSET_OUT_OF_RANGE if `offset` is outside of the
-        log.
+        Raises OFFSET_OUT_OF_RANGE if `offset` is outside of the log.
         """
         found = log.read(offset, min(max_bytes, self.remaining), at_least_one=self.at_least_one)
         cut = min(log.size_from(offset), max_bytes, self.max_bytes - self.readable)

@@ -34,9 +34,9 @@ def has_valid_checksum(batch: RecordBatch) -> bool:
 def with_attributes_of_kafka(batch: RecordBatch, *, stamp_time: bool) -> RecordBatch:
     """Returns the batch with the attributes that Kafka stores.
 
-    The timestamp type is CreateTime, whatever the producer has set; with `stamp_time` the append
-    changes it later. Kafka recomputes all attributes if it changes the timestamps, so with
-    `stamp_time` the unused bits are lost.
+    Sets the timestamp type to CreateTime, whatever the producer has set. With `stamp_time`, clears
+    the unused bits, because Kafka recomputes all attributes if it changes the timestamps; the
+    append then sets the timestamp type.
     """
     attributes = batch.attributes & ~LOG_APPEND_TIME_FLAG
     if stamp_time:
