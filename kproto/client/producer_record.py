@@ -35,7 +35,7 @@ class ProducerRecord(NamedTuple):
 
 
 def as_record(value: bytes | ProducerRecord | None) -> ProducerRecord:
-    """Returns an element of `send_many` as a record."""
+    """Returns `value`, an element of the argument of `send_many`, as a ProducerRecord."""
     return value if isinstance(value, ProducerRecord) else ProducerRecord(value)
 
 

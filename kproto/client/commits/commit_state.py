@@ -175,12 +175,12 @@ class CommitState:
             self._start_offsets.pop(tp, None)
 
 
-def _is_same(last: OffsetAndMetadata, its: OffsetAndMetadata) -> bool:
-    """Returns True if a commit of `its` after `last` would change nothing.
+def _is_same(last: OffsetAndMetadata, new: OffsetAndMetadata) -> bool:
+    """Returns True if a commit of `new` would not change the last commit, `last`.
 
-    Compares metadata only if one of the two has a bitmap, because auto-commit does not replace
-    metadata of the user.
+    Compares the metadata only if `last` or `new` has a bitmap there, because auto-commit does not
+    replace metadata of the user.
     """
-    has_incomplete = has_bitmap(its.metadata) or has_bitmap(last.metadata)
-    is_other_metadata = has_incomplete and its.metadata != last.metadata
-    return (last.offset, last.topic_id) == (its.offset, its.topic_id) and not is_other_metadata
+    has_incomplete = has_bitmap(new.metadata) or has_bitmap(last.metadata)
+    is_other_metadata = has_incomplete and new.metadata != last.metadata
+    return (last.offset, last.topic_id) == (new.offset, new.topic_id) and not is_other_metadata

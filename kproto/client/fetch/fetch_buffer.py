@@ -309,7 +309,7 @@ class FetchBuffer:
         fetch.put_back_unreadable(error)
 
     def _keep_after(self, fetched: FetchedRecords, count: int) -> None:
-        """Keeps the records of the last taken list after the first `count` for the next `take`."""
+        """Keeps all records of `fetched` except the first `count`, for the next take."""
         self._current = fetched
         self._unreturned = iter(fetched.records)
         for _ in islice(self._unreturned, count):

@@ -1,4 +1,7 @@
-"""Records in flight, and the adaptive number of records between checks of the group session."""
+"""Defines ranges of records in flight, and adapts the interval of session checks.
+
+A consumer returns `AdaptiveBatchSize.size` records between two checks of the group session.
+"""
 
 from __future__ import annotations
 

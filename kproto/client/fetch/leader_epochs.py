@@ -50,7 +50,7 @@ class EpochHistory:
             del self._start_offsets[:-_MAX_EPOCHS], self._epochs[:-_MAX_EPOCHS]
 
     def rewind(self, offset: int) -> int:
-        """Removes the changes at `offset` and after it; returns the epoch of the record before."""
+        """Removes epoch changes from `offset` on; returns the epoch of the record before it."""
         at = bisect_left(self._start_offsets, offset)
         del self._start_offsets[at:], self._epochs[at:]
         return self.epoch_before(offset)

@@ -327,7 +327,7 @@ class TopicPartitionState:
         return True
 
     def on_validated(self, leader_epoch: int) -> None:
-        """Marks the position as valid: the leader of that epoch has the record before it."""
+        """Marks the position as valid at `leader_epoch`: the leader has the record before it."""
         self.leader_epoch = leader_epoch
         self.transition(FetchStateEvent.VALIDATED)
 

@@ -25,7 +25,7 @@ _States: TypeAlias = Mapping[TopicPartition, TopicPartitionState]
 
 
 class CommitPlanner:
-    """Compares the processed offsets of `poll` with the committed ones of `commit_state`."""
+    """Plans commits: `poll` has the processed offsets, `commit_state` the committed offsets."""
 
     __slots__ = ("_commit_state", "_most_metadata", "_poll")
 

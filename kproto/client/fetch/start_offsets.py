@@ -138,10 +138,10 @@ class StartOffsetResolver:
         return effects
 
     def without_start_offset(self, states: _States) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns the partitions that have no committed offset, so that the option `start` applies.
+        """Returns those of `states` to which `start` applies: the group has no committed offset.
 
-        Partitions of `from_start` topics start at the log start instead. Raises
-        NoCommittedOffsetError if `start` is "none" and applies to a partition.
+        Does not return partitions of `from_start` topics, but makes them start at the log start.
+        Raises NoCommittedOffsetError if `start` is "none" and applies to a partition.
         """
         for tp, state in states.items():
             if tp[0] in self.from_start:

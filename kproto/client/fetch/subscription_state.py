@@ -508,8 +508,8 @@ class SubscriptionState:
     ) -> list[Effect]:
         """Moves the position back to `offset`, whose record was returned and not processed.
 
-        Offsets of `bitmap` are processed, and are not returned again. The position of a revoked
-        partition moves back, too, for its last commit.
+        The records at the offsets in `bitmap` are processed, and are not returned again. The
+        position of a revoked partition moves back, too, for its last commit.
         """
         if not self.is_current(state):
             if state.has_position:

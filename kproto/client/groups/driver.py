@@ -441,7 +441,7 @@ class MemberDriver(ABC, Generic[M]):
 
     @abstractmethod
     async def _carry_out_protocol_step(self, step: Any) -> OnResult:
-        """Carries out an effect that only this protocol has, as `_carry_out` does."""
+        """Carries out an effect that only the member's protocol has; called by `_carry_out`."""
 
     @abstractmethod
     def _heartbeat_to_send(self, now: float) -> HeartbeatSender | None:

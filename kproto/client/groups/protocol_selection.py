@@ -197,8 +197,8 @@ class GroupMember:
         """Reports `error` to the listener, or starts a member of the other protocol.
 
         A member of the other protocol starts after GroupProtocolMismatchError, unless this member
-        is leaving or closed. The first change of protocol in a row happens at once, each later one
-        after a backoff.
+        is leaving or closed. The first change of protocol happens at once, each further change in
+        a row after a backoff.
         """
         if not isinstance(error, GroupProtocolMismatchError):
             self._listener.on_member_failed(error)
@@ -213,8 +213,9 @@ class GroupMember:
     def _change_protocol(self, why: GroupProtocolMismatchError) -> None:
         """Starts a member of the other protocol.
 
-        The new member checks the group before it joins, unless `why.is_certain` is True or the
-        protocol has changed more than `_MAX_CHANGES` times in a row.
+        The new member checks which protocol the group uses before it joins. It does not check if
+        `why.is_certain` is True, or if the protocol has changed more than `_MAX_CHANGES` times in
+        a row.
         """
         self._timer = None
         self.protocol = (

@@ -244,7 +244,7 @@ class Cluster:
 
 
 def no_leader_error(topics: Iterable[TopicInfo], topic: str, partition: int) -> BrokerResponseError:
-    """Returns the error for a partition without a leader; `topics` are of a Metadata response."""
+    """Returns the error for a partition that has no leader in `topics` of a Metadata response."""
     code = _NO_SUCH_PARTITION
     for info in topics:
         if info.name == topic:

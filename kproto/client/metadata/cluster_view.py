@@ -1,7 +1,7 @@
 """`ClusterView`: the cluster for producers, consumers and the client's own calls.
 
 It sends requests to the brokers that answer them, has the metadata of topics and leaders, and
-refreshes old metadata. Callers interpret responses; `retry` has the remedies of errors.
+refreshes old metadata. Callers interpret the responses, and decide on retries with `core.retry`.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class ClusterView:
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> R:
-        """Returns the response of `broker`, or of the brokers for this type of request.
+        """Sends a request to `broker`, or to the brokers for its type; returns the response.
 
         See `Client.request`.
         """

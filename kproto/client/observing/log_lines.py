@@ -48,7 +48,7 @@ _FORGOTTEN_S: Final = 60.0
 
 
 def reason_of(error: Exception) -> str:
-    """Returns the text of an error; that of a BrokerConnectionError without its address."""
+    """Returns the text of an error; for a BrokerConnectionError without the broker's address."""
     return error.reason if isinstance(error, BrokerConnectionError) else str(error)
 
 

@@ -210,7 +210,7 @@ def forwarded_headers(
 
 
 def add_record_note(error: BaseException, record: Record) -> BaseException:
-    """Returns the error with a note that names the record, which is not processed."""
+    """Adds a note that names `record` and says that it is not processed; returns `error`."""
     error.add_note(
         f"raised by the handler of {record.topic}[{record.partition}] at offset {record.offset}, "
         "which is not processed"

@@ -269,7 +269,7 @@ class ProcessingPool:
         return self._tracker.held_bytes
 
     def on_poll_refused(self) -> None:
-        """Wakes the poll when the pool accepts records again."""
+        """Makes the pool wake the refused poll when the pool accepts records again."""
         self._is_poll_waiting = True
 
     def _wake_poll(self) -> None:
@@ -608,7 +608,7 @@ class ProcessingPool:
             self._commit_timer = self._clock.call_later(seconds, self._commit)
 
     def _commit(self) -> None:
-        """Ends the batches of the workers, and requests a commit that includes their records."""
+        """Ends each worker's batch after its record in flight, and requests an early commit."""
         self._commit_timer = None
         for worker in self._workers:
             worker.stop_early()
@@ -748,7 +748,7 @@ class ProcessingPool:
         self._state_changed.set()
 
     def _set_timer(self) -> None:
-        """Sets the timer to the next due record."""
+        """Sets the timer to the due time of the next record, if it is earlier than the timer."""
         due = self._tracker.next_due
         if due >= self._timer_at or self._has_ended:
             return

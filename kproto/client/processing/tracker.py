@@ -69,7 +69,8 @@ class RecordTracker:
     ) -> Shard:
         """Queues records of a partition; returns its shard.
 
-        Records of a retry topic have due times, see `Shard.add`: call `move_due` afterwards.
+        For records of a retry topic, `due_ms` and `due` are the due times (see `Shard.add`); the
+        caller must then call `move_due`.
         """
         shard = self._shards.get(state)
         if shard is None:
@@ -178,7 +179,7 @@ class RecordTracker:
     # Retries and due times
 
     def schedule(self, shard: Shard, record: Record | None, due: float) -> None:
-        """Schedules the retry of `record` at `due`, or, with None, a check for due records."""
+        """Schedules a retry of `record` at `due`; if `record` is None, a check for due records."""
         if record is None:
             shard.is_timed = True
         heapq.heappush(self._scheduled, (due, next(self._numbers), shard, record))

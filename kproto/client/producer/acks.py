@@ -17,10 +17,10 @@ __all__ = ["Acks"]
 class Acks(Sequence[Ack]):
     """A sequence of `Ack`, in the order of the records.
 
-    It is stored as runs: consecutive records that are in one batch. Run `i` has the records from
-    index `_starts[i]` up to `_starts[i + 1]`, exclusive; `_runs[i]` is their batch, and the
-    position of the first of them in the batch. It is equal to a list of the same acks, and a copy
-    is such a list.
+    The sequence equals a list of the same acks; a copy of the sequence is such a list. It stores
+    runs: consecutive records in one batch. Run `i` has the records from index `_starts[i]` up to
+    `_starts[i + 1]`, exclusive. `_runs[i]` is the batch, and the position of the run's first record
+    in the batch.
     """
 
     __hash__ = None  # type: ignore[assignment]  # as that of a list; mypy refuses this idiom

@@ -16,7 +16,7 @@ __all__ = ["AppendQueues", "AppendTicket"]
 
 
 class AppendQueues:
-    """A queue for each topic with waiting calls."""
+    """Holds a queue for each topic to which calls wait to append records."""
 
     def __init__(self) -> None:
         self.by_topic: dict[str, deque[AppendTicket]] = {}

@@ -142,7 +142,7 @@ class FailedDeliveries:
             self._warn(count)
 
     def _warn(self, dropped: int) -> None:
-        """Reports the first drop, with the number and the topics of all failed records."""
+        """Logs a warning at the first drop, with the number and topics of all failed records."""
         topics = {each.batch.topic for each in self._batches} | self.dropped.keys()
         log(
             logging.WARNING,

@@ -23,10 +23,10 @@ def assign_equal_subscriptions(
     owned: Mapping[str, Sequence[TopicPartition]],
     conflicting: Collection[TopicPartition],
 ) -> Assignment:
-    """Returns the partitions of each member.
+    """Returns the partitions to assign to each member.
 
-    `owned` has the current partitions of each member, `conflicting` those that two members claim in
-    the same generation.
+    `owned` has the partitions that each member owns now. `conflicting` has the partitions that two
+    members claim in the same generation.
     """
     wanted = members[next(iter(members))].topics if members else ()
     existing = {topic: topics[topic] for topic in java_sorted(set(wanted) & topics.keys())}

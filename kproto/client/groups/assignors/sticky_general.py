@@ -159,10 +159,11 @@ class StickyBalancer:
         return has_moved
 
     def _move_if_better(self, tp: TopicPartition) -> bool:
-        """Moves `tp`, or an equivalent partition, to a member with at least two partitions fewer.
+        """Moves `tp`, or an equivalent partition, from its owner to a member with fewer partitions.
 
-        That member is the previous owner of `tp`, or else the subscriber with the fewest
-        partitions. Returns False, and moves nothing, if neither has so few.
+        That member must have at least two partitions fewer than the owner of `tp`. It is the
+        previous owner of `tp` or, if that has too many partitions or there is none, the subscriber
+        with the fewest partitions. Returns False, and moves nothing, if that has too many, too.
         """
         topic = tp[0]
         owner = self._owner[tp]

@@ -95,10 +95,10 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
     async def _request_session(self, connection: BrokerConnection) -> int | None:
         """Returns the session timeout of the group in ms; None if the broker does not disclose it.
 
-        A member without the ACL does not request it again, because brokers log denied requests. A
-        retriable error is raised up to `_MAX_UNANSWERED` times in a row, so that the member
-        retries: with a wrong timeout, two members might read one partition. After that, and after
-        any other error, the result is None.
+        A member without DESCRIBE_CONFIGS on the group does not request the timeout again, because
+        brokers log denied requests. A retriable error is raised up to `_MAX_UNANSWERED` times in a
+        row, so that the member retries: with a wrong timeout, two members might read one partition.
+        After that, and after any other error, the result is None.
         """
         membership = self._membership
         requested_at = self._clock.monotonic()

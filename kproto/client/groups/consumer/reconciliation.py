@@ -124,9 +124,9 @@ class AssignmentReconciliation:
         """Returns True if the member owns the partition with that topic id, or is adding it."""
         return topic_id in (self.owned.get(tp), self._adding.get(tp))
 
-    def start(self, its: Difference) -> None:
-        """Stores the partitions to add; `finish` then makes them owned partitions."""
-        self._adding = its.added
+    def start(self, changes: Difference) -> None:
+        """Stores the partitions `changes.added`; `finish` adds them to the owned partitions."""
+        self._adding = changes.added
 
     def finish(self, revoked: Iterable[TopicPartition], added: Iterable[TopicPartition]) -> None:
         """Updates the owned partitions: `revoked` are no longer owned, `added` are owned now."""
