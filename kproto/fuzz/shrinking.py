@@ -67,9 +67,10 @@ def minimize(
     steps: Callable[[T], Iterator[T]],
     rank: Callable[[T], Any],
 ) -> T:
-    """Replaces `case` by a result of `steps` with a lower rank for which `reproduces` is true.
+    """Replaces `case` by the first case of `steps(case)` that has a lower rank and reproduces.
 
-    Repeats until there is no such result, and returns the last case.
+    A case reproduces if `reproduces` returns True for it. Repeats the replacement until
+    `steps(case)` has no such case; returns the last `case`.
     """
     shrunk = True
     while shrunk:

@@ -56,7 +56,10 @@ def introduced_by(message: type[Message], version: int) -> dict[str, tuple[str, 
 def vector_line(
     message: Message, version: int, releases: Mapping[str, tuple[str, int]] | None = None
 ) -> str:
-    """Returns a vector as a line of JSON; `releases` has the name and version by release."""
+    """Returns a vector as a line of JSON.
+
+    `releases` has, by Kafka release, the message's name and version in that release.
+    """
     known = releases or {}
     content: dict[str, Any] = {
         "message": message._definition().name,

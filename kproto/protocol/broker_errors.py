@@ -57,7 +57,10 @@ class ClusterAuthorizationError(AuthorizationError):
 
 
 class TransactionalIdAuthorizationError(AuthorizationError):
-    """TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53): not authorized for the transactional.id."""
+    """TRANSACTIONAL_ID_AUTHORIZATION_FAILED (53).
+
+    The principal is not authorized for the transactional.id.
+    """
 
 
 class OffsetOutOfRangeError(BrokerResponseError):

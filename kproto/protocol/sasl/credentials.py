@@ -158,7 +158,7 @@ def _check_salting(hash_name: str, iterations: int, salt: bytes) -> None:
 
 
 def _digest_size(hash_name: str) -> int:
-    """Returns the bytes of a digest; 0 for an unknown hash or one of variable length."""
+    """Returns the length of a digest in bytes; 0 for an unknown hash or a variable length."""
     try:
         return hashlib.new(hash_name).digest_size
     except ValueError:

@@ -49,7 +49,7 @@ class ServerExchange(Protocol):
 
     @property
     def mechanism(self) -> str:
-        """Returns the name from SaslHandshake."""
+        """Returns the mechanism that the client has named in SaslHandshake."""
         ...
 
     @property

@@ -116,7 +116,7 @@ class ScramClient:
         return token
 
     def next(self, challenge: bytes) -> bytes:
-        """Answers the server: the proof to its first message, nothing to its final one."""
+        """Returns the client's proof for the server's first message, b"" for its final one."""
         step, self._step = self._step, _Step.FAILED
         if step is _Step.FINAL:
             response = self._prove(ServerFirst.parse(challenge))
@@ -181,9 +181,9 @@ class ScramServer:
 
     `lookup` returns the credential of a user for this mechanism. `token_lookup` returns the
     credential of a delegation token by the token's id; it is called if the client sends
-    `tokenauth=true`. If it is None, the server refuses these clients. `nonce` is for tests; it is
-    random by default. With `prepare_strings` the server applies SASLprep to a name before it looks
-    the name up.
+    `tokenauth=true`. If `token_lookup` is None, the server refuses such a client. `nonce` is for
+    tests; it is random by default. With `prepare_strings` the server applies SASLprep to a name
+    before it looks the name up.
 
     `next` raises `AuthenticationError` for a malformed or unexpected message, an authorization id
     other than the user, an unknown user (at once, as Kafka's broker does) and a wrong password. A

@@ -124,7 +124,7 @@ class ServerFirst:
         return cls(_nonce(nonce, where), _from_base64(salt, "s", where), int(iterations), text)
 
     def encode(self) -> bytes:
-        """Returns the message as sent."""
+        """Returns the bytes of the message, which the server sends."""
         return self.text.encode()
 
 
@@ -164,7 +164,7 @@ class ClientFinal:
 
     @staticmethod
     def encode(without_proof: str, proof: bytes) -> bytes:
-        """Returns the message as sent."""
+        """Returns the bytes of the message: `without_proof`, `,p=` and `proof` in base64."""
         return f"{without_proof},p={_to_base64(proof)}".encode()
 
 

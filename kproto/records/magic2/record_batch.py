@@ -34,12 +34,13 @@ _LARGE_RECORD_BYTES: Final = 1024
 
 
 class RecordBatch:
-    """A view of an encoded batch in a buffer. Copies only a bytearray or memoryview, once.
+    """A view of an encoded batch in a buffer.
 
-    The header fields have Kafka's names. `position` is the start of the batch in the buffer,
-    `size_in_bytes` its length with the header. Timestamps are ms since the epoch, -1 for none. Two
-    batches are equal if their bytes are equal, at any position. A copy, also a pickled one, has
-    only the bytes of the batch, not the whole buffer; its `position` is 0.
+    The view does not copy bytes; it copies a bytearray or memoryview once. The header fields have
+    Kafka's names. `position` is the start of the batch in the buffer, `size_in_bytes` its length
+    with the header. Timestamps are ms since the epoch, -1 for none. Two batches are equal if their
+    bytes are equal, at any position. A copy, also a pickled one, has only the bytes of the batch,
+    not the whole buffer; its `position` is 0.
     """
 
     __slots__ = (

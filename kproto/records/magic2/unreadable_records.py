@@ -110,20 +110,20 @@ def split_batch(
     """Returns the records of a batch in order, with an error in place of each unreadable record.
 
     If neither the lengths of the records nor those of their fields fill the batch, the bounds of
-    the records are unknown: one error then has all records from the first unreadable one on. If the
-    batch cannot be decompressed, or is a message set (magic 0 or 1), the error has the whole batch.
-    As in Kafka, only the first frame of lz4 data counts. Raises MissingCodecError.
+    the records are unknown: one error then stands for all records from the first unreadable one on.
+    If the batch cannot be decompressed, or is a message set (magic 0 or 1), one error stands for
+    the whole batch. As in Kafka, only the first frame of lz4 data counts. Raises MissingCodecError.
     """
     return _Split(batch, max_decompressed_bytes, topic, partition).items()
 
 
 def content_ends(data: bytes, count: int, deltas: list[int] | None = None) -> list[int] | None:
-    """Returns the ends of `count` records by the lengths of their fields, as a broker finds them.
+    """Returns the end of each of `count` records, computed from the lengths of its fields.
 
-    The records are decompressed. Their own lengths must not be negative, but are not compared with
-    those of the fields: a broker does not verify them in a compressed batch (Java:
-    PartialDefaultRecord). Appends the offset deltas of the records to `deltas`. Returns None if the
-    records do not fill `data`.
+    `data` has the records, decompressed. The length of a record itself must not be negative. It is
+    not compared with the lengths of the fields, because a broker does not verify it in a compressed
+    batch (Java: PartialDefaultRecord). Appends the offset deltas of the records to `deltas`.
+    Returns None if the records do not fill `data`.
     """
     ends: list[int] = []
     pos = 0
