@@ -288,11 +288,12 @@ class IncrementWriter:
         }
 
     def _recent_increments(self) -> set[int]:
-        """Returns the increments to compare with until the timestamps of the new events are known.
+        """Returns the earlier increments in which to search for duplicates of the new events first.
 
-        Each of these increments has a timestamp of at least the lowest timestamp of the last
-        increment minus `window_s`. If the last increment has no timestamps, returns all increments
-        with valid events. If `window_s` is 0, returns none.
+        The timestamps of the new events are not known yet. Each returned increment has a timestamp
+        of at least the lowest timestamp of the last increment minus `window_s`. If the last
+        increment has no timestamps, returns all increments with valid events. If `window_s` is 0,
+        returns none.
         """
         last = self._store.last
         if last is None or last.timestamps is None:

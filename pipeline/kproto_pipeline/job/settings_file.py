@@ -1,7 +1,7 @@
 """Parses a job's file, `pipeline.toml`, into `JobSettings`.
 
-An error names the file and the key, and for an unknown key similar or all known ones. It never
-contains the value of a secret.
+An error names the file and the key, but never contains the value of a secret. For an unknown key it
+also lists the known keys with similar names; if there are none, all known keys.
 """
 
 from __future__ import annotations

@@ -178,8 +178,9 @@ class _Events:
     def check(self, with_error: Bools) -> None:
         """Raises UnwritableEventError for faults that the conversion does not detect.
 
-        These are: a null or invalid header key, a value in a row without an error, and a time
-        outside the years 1 to 9999. `with_error` is a mask of the rows with an error.
+        These faults are a null or invalid header key and, in a row without an error, a non-null
+        `value` or a time outside the years 1 to 9999. `with_error` is a mask of the rows with an
+        error.
         """
         try:
             check_keys(self.column("headers"))

@@ -26,7 +26,7 @@ _MAX_INT64: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class TimestampSpec:
-    """In each partition, the offset of the first record with this timestamp (ms) or a later one.
+    """Selects, in each partition, the offset of the first record at or after a timestamp (ms).
 
     `timestamps` is one timestamp for all partitions, or a timestamp for each. `option` is the
     option's name for errors.
