@@ -220,7 +220,7 @@ async def test_second_close_repeats_an_interrupted_commit_and_callback() -> None
             closing.cancel()
             await asyncio.wait([closing])
         assert called == ["begins", "begins", "begins", "ends"]
-        assert it.coordinator.committed == [{P0: 3}, {P0: 3}]
+        assert it.coordinator.committed == [{P0: 3}] * 3
         assert [each for each in it.member.calls if each != "close"] == ["start", ("leave", True)]
 
 
