@@ -220,7 +220,7 @@ class FetchBuffer:
     # Adding and taking
 
     def add(self, fetch: CompletedFetch) -> None:
-        """Appends a completed fetch; that of a paused partition waits until `resume_buffered`."""
+        """Appends a completed fetch; if its partition is paused, it waits for `resume_buffered`."""
         paused = self._paused.get(fetch.state)
         if paused is None:
             self.ready.append(fetch)

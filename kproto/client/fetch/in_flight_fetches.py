@@ -61,7 +61,10 @@ class InFlightFetches:
         return sum(fetch.max_bytes for _, fetch in self.fetches.values())
 
     def start_lookup(self, name: str, lookup: Coroutine[Any, Any, None]) -> None:
-        """Starts a look-up, unless one of that name is running, or is completed but not removed."""
+        """Starts the look-up `name`.
+
+        Does nothing if a look-up of that name is running, or has completed and is not removed yet.
+        """
         if name in self._lookups:
             lookup.close()
         else:

@@ -240,7 +240,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def was_dropped(self) -> bool:
         """True if the connection failed with requests in flight, and this client did not close it.
 
-        The first request after an idle time does not count: brokers close idle connections.
+        A request that was sent after an idle time does not count, because brokers close idle
+        connections.
         """
         return self._error is not None and self._had_requests and not self._was_closed_here
 
