@@ -51,7 +51,7 @@ _INTERNAL_REPLICATION_FACTOR: Final = 3
 
 
 class ClusterState:
-    """Holds the state of one cluster; `settings` are those of any node.
+    """Holds the state of one cluster; `settings` are the settings of any one of its nodes.
 
     The class reads only settings that are equal on all nodes.
     """

@@ -142,7 +142,7 @@ class FetchContextResponse(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class FetchContext:
-    """Holds the partitions that one request reads, and selects those of the response."""
+    """Holds the partitions that one Fetch reads, and selects which of them the response has."""
 
     partitions: list[CachedPartition]
     _sessions: FetchSessionCache

@@ -116,8 +116,8 @@ class ControlFunctions:
     ) -> Iterator[Decided]:
         """Calls the control functions in order, and yields each outcome that is not None.
 
-        The caller stops the iteration at a final outcome, so that later functions are not called. A
-        failed function counts as one outcome.
+        The caller stops the iteration at a final outcome, so that later functions are not called.
+        Yields `Close()` for a function that fails.
         """
         for control in tuple(self._controls):
             if control.request is not None and request.api_key != control.request.API_KEY:
