@@ -552,6 +552,7 @@ class ProcessingPool:
         records = shard.take_batch(handler.size)
         worker.record = records[0]
         worker.in_flight = len(records)
+        failed: list[tuple[Record, BaseException]]
         try:
             try:
                 failed = await handler(records)

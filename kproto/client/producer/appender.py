@@ -64,7 +64,7 @@ class RecordAppender:
         self._accumulator = accumulator
         self._sender = sender
         self._buffer_bytes = buffer_bytes
-        self._partitioner = partitioner
+        self._partitioner: PartitionerName | Partitioner = partitioner
         self._allow_auto_create_topics = allow_auto_create_topics
         self._calls = view.observer.calls
         self._partitioners: dict[str, TopicPartitioner] = {}

@@ -149,7 +149,7 @@ def test_plain_over_tls(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Non
         "tls": True,
         "sasl": Plain("QXZ7AB3CDEFGH2KL", "cfltq/Zk0+hunter2=="),
     }
-    assert (found.producer, found.consumer) == ({}, {})
+    assert (found.producer, found.consumer) == ({"acks": "all"}, {})
     assert caplog.record_tuples == [
         (
             "kproto.security",

@@ -18,8 +18,10 @@ from kproto import (
     failure_of,
 )
 from kproto.client.processing.handlers import UNREADABLE_HEADER
+from kproto.clock import SYSTEM_CLOCK
 from kproto.messages import ProduceRequest
 from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
+from kproto.records import RecordBatch
 from kproto.records.varints import encode_varint
 from tests.unit.client.processing.orders import DEAD, TOPIC, Orders, orders, read_all
 from tests.unit.records.batches import batch_bytes, record_bytes
@@ -181,7 +183,9 @@ async def test_record_with_unreadable_headers_becomes_a_dead_letter_without_retr
     block = b"\x04\x02a\x02b"
     batch = batch_bytes(numbered(0, header_block=block))
     async with orders(0, topics=(DEAD, "orders.retry.1ms")) as it:
-        await append(it, batch)
+        # Kafka's brokers refuse such a batch, but their logs may have it from other sources.
+        log = it.broker._cluster.topics.named(TOPIC).partitions[0].log
+        log.append(RecordBatch(batch), now_ms=SYSTEM_CLOCK.now_ms())
         await it.send([ProducerRecord(b"end", b"k")])
 
         async def handle(record: Record) -> None:
