@@ -185,7 +185,7 @@ class Cluster(EmbeddedCluster):
     ) -> Control:
         """Adds a control as `Broker.control` does: for all nodes, or only for the node `node`.
 
-        `times` counts the outcomes on all nodes together.
+        The control is removed after `times` outcomes on all nodes together.
         """
         if node is not None:
             self._check_node(node)
