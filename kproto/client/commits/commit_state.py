@@ -81,7 +81,7 @@ class CommitResult(NamedTuple):
 
 
 def classify_results(answers: Mapping[TopicPartition, BrokerResponseError | None]) -> CommitResult:
-    """Sorts the results of a commit by the action for their errors."""
+    """Sorts the partitions of a commit: the committed ones, the failed ones by error action."""
     found = CommitResult([], {}, {}, {}, {})
     by_action = {
         CommitErrorAction.RETRY: found.to_retry,

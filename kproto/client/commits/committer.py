@@ -321,7 +321,7 @@ class Committer:
 
 
 def _may_be_transient(error: KprotoError) -> bool:
-    """Returns True if the commit may succeed after a rebalance."""
+    """Returns True if a commit that failed with `error` may succeed after a rebalance."""
     return isinstance(error, CommitFailedError) and error.retriable
 
 

@@ -49,9 +49,9 @@ class Consumer(RecordStream):
     partition within a timeout.
 
     After a lost connection or a retriable error code, requests are retried for `api_timeout_ms`;
-    then the last error is raised. Raises BrokerResponseError for other error codes. Raises
-    CorruptBatchError for bytes that are no records, after the records before them; for an
-    unreadable record UnreadableRecordError, once: the next call continues after it.
+    then the last error is raised. Raises BrokerResponseError for other error codes. For bytes
+    that are no records, returns the records before them, and then raises CorruptBatchError. Raises
+    UnreadableRecordError once for an unreadable record; the next call continues after the record.
     """
 
     def __init__(

@@ -26,11 +26,11 @@ class LoopGuard:
         return self.loop is not None and self.loop.is_closed()
 
     def check(self) -> None:
-        """Stores the running event loop at the first call in one.
+        """Stores the running event loop at the first call that is made in an event loop.
 
-        Afterwards raises ConfigurationError if another event loop runs, or none.
-        In another event loop, futures of the client would not wake their waiters, and two threads
-        might change the same state.
+        Later calls raise ConfigurationError if another event loop runs, or none. In another event
+        loop, futures of the client would not wake their waiters, and two threads might change the
+        same state.
         """
         try:
             loop = asyncio.get_running_loop()

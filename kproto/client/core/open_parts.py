@@ -122,9 +122,9 @@ class OpenParts:
 
 
 async def _gathered(closes: Iterable[Coroutine[Any, Any, None]]) -> list[BaseException]:
-    """Runs the closes concurrently; returns their errors.
+    """Runs the coroutines `closes` concurrently; returns their errors.
 
-    If the caller is cancelled, the closes are cancelled, too, and end before the call does.
+    If the caller is cancelled, the coroutines are cancelled, too, and end before this call does.
     """
     outcomes = await asyncio.gather(*closes, return_exceptions=True)
     return [each for each in outcomes if isinstance(each, BaseException)]

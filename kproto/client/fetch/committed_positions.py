@@ -44,7 +44,7 @@ class PositionInitializer:
         self._read_committed = read_committed
 
     async def look_up_all(self) -> None:
-        """Looks up the positions of all partitions that `StartOffsets.initializing` returns."""
+        """Looks up the positions of all partitions in `StartOffsetResolver.initializing`."""
         self._subscriptions.starts.begin_lookup()
         await self.look_up()
 

@@ -278,7 +278,7 @@ class CompletedFetch:
         self.put_back([self._unreadable], error.record_offset)
 
     def _fits(self, count: int, most: int) -> bool:
-        """Returns True if the next batch may be added to `count` records of a list of `most`."""
+        """Returns True if the next batch may join `count` records in a list of at most `most`."""
         if not self._batches:
             return False
         if not count:
@@ -325,7 +325,7 @@ class CompletedFetch:
             self._batches[0] = UnreadBatch(offset, self._batches[0].batch)
 
     def _offset_after(self, batch: RecordBatch) -> int:
-        """Returns the next offset to read after a part of `batch`, or after all of it."""
+        """Returns the next offset to read: in `batch` if a part of it is left, else after it."""
         if self._batches and self._batches[0].batch is batch:
             return self._batches[0].from_offset
         return self._next_offset(batch)
@@ -465,7 +465,7 @@ def filter_batches(
 
 
 def _records_within(max_bytes: int, batch: RecordBatch) -> int:
-    """Returns how many records of a batch have `max_bytes`, by their mean size: 1 to 500."""
+    """Returns how many records of a batch fit into `max_bytes`, by their mean size: 1 to 500."""
     mean = batch.size_in_bytes // max(1, batch.record_count)
     return max(1, min(_LIST_RECORDS, max_bytes // max(1, mean)))
 

@@ -178,7 +178,7 @@ class FetchBuffer:
 
     @property
     def is_empty(self) -> bool:
-        """True if all records were returned that are not of paused partitions."""
+        """True if no record is left to return, except records of paused partitions."""
         return not self.ready and not length_hint(self._unreturned)
 
     # Positions

@@ -68,7 +68,7 @@ class FetchOptions(NamedTuple):
             check_whole_number(name, getattr(self, name), 0, _MAX_VALUE)
 
     def response_limit(self, brokers: int) -> int:
-        """Returns the most bytes of the response to one of the fetches at `brokers` brokers."""
+        """Returns the most bytes of each response if fetches at `brokers` brokers are sent."""
         share = self.queued_max_bytes // (_FETCH_SHARE * max(1, brokers))
         return max(1, min(self.fetch_max_bytes, share))
 

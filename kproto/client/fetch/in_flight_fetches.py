@@ -101,7 +101,7 @@ class InFlightFetches:
                 self._timer = None
 
     def lookup_errors(self) -> Iterator[KprotoError]:
-        """Removes completed look-ups; yields each KprotoError, and raises any other error."""
+        """Removes completed look-ups; yields their KprotoErrors, and raises any other error."""
         for name in [name for name, task in self._lookups.items() if task.done()]:
             try:
                 self._lookups.pop(name).result()

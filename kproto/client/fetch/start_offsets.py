@@ -65,10 +65,10 @@ class StartOffsetResolver:
         )
 
     def cancel_lookup(self) -> list[Effect]:
-        """Returns the effect that cancels the look-up if no state in the look-up is current.
+        """Returns the effect that cancels the look-up, if all its partition states are outdated.
 
-        A revocation, a seek or a recreated topic has then replaced every state. The next look-up
-        then has a timeout of its own.
+        A revocation removes the state of a partition; a seek or a recreated topic replaces it. The
+        next look-up has a timeout of its own.
         """
         if not self._lookup_states or any(
             self._partitions.get(state.tp) is state for state in self._lookup_states
@@ -113,7 +113,7 @@ class StartOffsetResolver:
         topics: Mapping[str, TopicInfo],
         now: float,
     ) -> list[Effect]:
-        """Starts partitions at their committed offsets; marks those that have none.
+        """Starts partitions at their committed offsets; sets `has_no_commit` if there is none.
 
         `of_deleted_topics` are partitions whose commits belong to a deleted topic of the same name;
         they start at the log start.
@@ -158,7 +158,12 @@ class StartOffsetResolver:
         states: _States,
         found: Mapping[TopicPartition, int],
     ) -> list[Effect]:
-        """Starts partitions without a commit: at the offset of a time, the log start or the end."""
+        """Starts partitions that have no committed offset.
+
+        They start at their offsets in `found`, which were looked up for the option `start`. If
+        `found` has no offset of a partition, its position is reset: to the log start if `start` is
+        "earliest" or the partition is new, otherwise to the log end.
+        """
         start = self._start
         effects: list[Effect] = []
         for tp, state in self._still_initializing(states, has_no_commit=True).items():

@@ -137,7 +137,7 @@ async def find_partitions(
 def check_in_log(
     positions: Mapping[TopicPartition, int], log_ends: Mapping[TopicPartition, int]
 ) -> None:
-    """Raises OffsetOutOfRangeError for the first position after its log end."""
+    """Raises OffsetOutOfRangeError for the first partition whose position is after its log end."""
     for (topic, partition), position in positions.items():
         log_end = log_ends[topic, partition]
         if position > log_end:

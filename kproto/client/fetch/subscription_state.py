@@ -171,7 +171,7 @@ class SubscriptionState:
     ) -> tuple[bool, list[Effect]]:
         """Resets the position to `offset`, from ListOffsets; see `TopicPartitionState.reset`.
 
-        Returns True if the position is set, and effects.
+        Returns two values: True if the position is set, and the effects.
         """
         before = state.position
         is_set = state.reset(offset, after_end=after_end)

@@ -180,7 +180,7 @@ class GroupMember:
     # Changing the protocol
 
     def on_joined(self) -> None:
-        """Resets the count of protocol changes, because the group has the protocol of the member.
+        """Resets the count of protocol changes, because the group uses the member's protocol.
 
         The first call logs the settings that this protocol ignores.
         """

@@ -43,7 +43,7 @@ class BrokerSelection:
         self._last_failed.pop(address, None)
 
     def on_failed(self, address: Address) -> None:
-        """Marks a broker that cannot be reached, or was lost."""
+        """Records that a broker cannot be reached, or that its connection was lost."""
         self._sequence += 1
         self._last_failed[address] = self._sequence
 

@@ -22,8 +22,8 @@ __all__ = ["disconnect_error", "error_for_request", "throttled_error", "timed_ou
 def error_for_request(error: KprotoError, address: Address) -> KprotoError:
     """Returns a copy of the connection's `error` for one request, with a traceback of its own.
 
-    After the timeout of another request, the copy is a BrokerConnectionError; for an error of the
-    received bytes it is a ProtocolError.
+    If `error` is the timeout of another request, the copy is a BrokerConnectionError. If the
+    received bytes were invalid, the copy is a ProtocolError.
     """
     if isinstance(error, BrokerConnectionError):
         return BrokerConnectionError(error.reason, address=error.address)

@@ -127,7 +127,10 @@ class RequestDeadlines:
         self._loop.call_soon(self._expire, first)
 
     def _expire(self, late: PendingRequest) -> None:
-        """Ends a request, unless its response has arrived meanwhile or no caller waits for it."""
+        """Ends a request that is still in flight, if a caller still waits for its response.
+
+        Otherwise sets the timer again.
+        """
         request: InFlightRequest = late.context
         if request.ends_at == NEVER or late not in self._pending:
             self._on_timer()

@@ -60,9 +60,10 @@ class UnreadableValue(bytes):
 
 
 def unreadable_record(error: UnreadableRecordError) -> Record:
-    """Returns a record to be processed in place of an unreadable one, with its bytes as value.
+    """Returns a record to be processed in place of the unreadable record of `error`.
 
-    It has no key, and a header that names the content of the value.
+    The returned record has the bytes of the unreadable record as its value, no key, and a header
+    that names the content of the value.
     """
     value = UnreadableValue(error.raw)
     value.error = error

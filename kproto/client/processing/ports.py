@@ -54,7 +54,7 @@ class RecordReceiver(Protocol):
         tp: TopicPartition,
         error: UnreadableRecordError,
     ) -> None:
-        """Queues an unreadable record, whose handler then fails with `error`."""
+        """Queues an unreadable record: it fails with `error`, and no handler is called for it."""
         ...
 
 

@@ -225,9 +225,10 @@ class RecordTracker:
         return found if current is None else _min_offset(found, current.dropped)
 
     def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
-        """Returns `Shard.incomplete_offsets` of the shard with the first incomplete offset.
+        """Returns `Shard.incomplete_offsets` of one shard of a partition.
 
-        Returns None if there is no such shard.
+        It is the shard with the first incomplete offset of the partition. Returns None if there is
+        no such shard.
         """
         first_incomplete = self.first_incomplete(state)
         for shard in self._shards_of(state):

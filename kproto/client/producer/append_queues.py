@@ -87,7 +87,7 @@ class AppendTicket:
         return self._removal
 
     def remove(self) -> None:
-        """Removes the call from the queue, and wakes the next one."""
+        """Removes the call from the queue, and wakes the next call."""
         queue = self._queues.by_topic[self.topic]
         queue.remove(self)
         if not queue:

@@ -171,8 +171,8 @@ class ProducerBatch:
     ) -> ProducerBatch | None:
         """Fails the records at the positions of `invalid`, each with its error.
 
-        Returns a batch with the other records, the only one of `parts`; None if there are none. It
-        has no sequence, because no broker has stored the records.
+        Returns a batch with the other records, the only one of `parts`; None if all records are
+        invalid. The returned batch has no sequence, because no broker has stored the records.
         """
         self.invalid = dict(sorted(invalid.items()))
         self._invalid_positions = list(self.invalid)
