@@ -277,7 +277,10 @@ def _original_records(events: _Events) -> EventRecords:
 
 
 def _original_headers(events: _Events) -> EventRecords:
-    """Returns records with the column `headers`, for events whose other columns agree with it."""
+    """Returns records with the headers of the column `headers`, unchanged.
+
+    The records decode to the events only if `_headers_match` is true for the rows.
+    """
     return EventRecords(
         events.column("key"), events.column("data"), headers_of_lists(events.column("headers"))
     )
@@ -370,7 +373,7 @@ def _encoded_name(header: str) -> pa.Scalar:
 
 
 def _event_headers(events: _Events) -> HeaderColumn:
-    """Returns each row's headers, without those of attributes."""
+    """Returns the column `headers` without headers that hold CloudEvents attributes."""
     lists = events.column("headers")
     if lists.null_count == len(lists):
         return HeaderColumn.none(len(lists))
