@@ -35,7 +35,7 @@ class ImplementationError(KprotoError):
 class TooManyRestartsError(ImplementationError):
     """The command was restarted more than `max_restarts` times.
 
-    `answers` are the answers so far, by the index of the case.
+    `answers` has the answers before the error, by the index of the case.
     """
 
     def __init__(self, message: str) -> None:

@@ -75,9 +75,11 @@ class LengthField(NamedTuple):
 
 
 class LenientReadResult(NamedTuple):
-    """The offset after a message, its deviations and oddities without duplicates, and its lengths.
+    """Holds the results of reading one message.
 
-    `length_fields` are the lengths and counts in the order in which their contents end.
+    `end` is the offset after the message. `deviations` and `oddities` have no duplicates.
+    `length_fields` are the lengths and counts of the message, in the order in which their contents
+    end.
     """
 
     end: int

@@ -80,7 +80,7 @@ class Side(enum.Enum):
 
 
 class EventKind(enum.Enum):
-    """The kind of an event: a message, or why the bytes are not one."""
+    """The kind of an event: a message, other bytes, missing bytes or a missing response."""
 
     #: A request or response that was read.
     MESSAGE = "message"

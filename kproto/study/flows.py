@@ -233,10 +233,11 @@ class _Flow:
                     self._splitters.clear()
 
     def _is_kafka(self, source: _Endpoint, piece: bytes | Gap) -> bool:
-        """Returns True if the connection is Kafka's: by its port, or by a request up to `piece`.
+        """Returns True if the connection is Kafka's, by its port or by a request from `source`.
 
-        The side that sent the request becomes the client. If the first bytes of a side cannot begin
-        a request, the connection is marked as another protocol.
+        `piece` continues the bytes from `source`. The side that sent the request becomes the
+        client. If the first bytes of a side cannot begin a request, the connection is marked as
+        another protocol.
         """
         if self.ports and self._client is not None:
             return True

@@ -214,7 +214,7 @@ class BrokerResponseError(KprotoError):
 
 
 def _rebuild_error(kind: type[KprotoError], arguments: tuple[Any, ...]) -> KprotoError:
-    """Returns an error of this class without fields, for `KprotoError.__reduce__`."""
+    """Returns an error of the class `kind` without fields, for `KprotoError.__reduce__`."""
     error = kind.__new__(kind)
     error.args = arguments
     return error

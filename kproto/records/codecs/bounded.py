@@ -158,10 +158,10 @@ def decompress_streams(
 ) -> bytes:
     """Returns the decompressed content of the streams that follow one another in `data`.
 
-    `begin()` is called for each stream and returns a new decompressor; `broken` is the exception of
-    the decompressor. The bytes after a stream are ignored if `begins_at(data, position)` is False
-    for them. Raises ValueError if the data is broken, or decompresses to more than `limit`
-    bytes.
+    `begin()` is called for each stream and returns a new decompressor; `broken` is the exception
+    that the decompressor raises for broken data. If `begins_at(data, position)` is False for the
+    end of a stream, the bytes after the stream are ignored. Raises ValueError if the data is
+    broken, or decompresses to more than `limit` bytes.
     """
     if not data:
         raise ValueError(f"{codec}: no data")

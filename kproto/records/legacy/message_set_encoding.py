@@ -162,9 +162,9 @@ class MessageSetBuilder:
     def extend(self, records: Iterable[NewRecord], *, first_index: int = 0) -> NewRecord | None:
         """Adds records in order; returns the first that would exceed `max_bytes`, None if all fit.
 
-        Does not consume an iterator beyond the returned record. Raises EncodeError for headers, and
-        for a field of a wrong type or out of range. The error names the record by its index in
-        `records` plus `first_index`; the records before it have been added.
+        Does not consume an iterator beyond the returned record. Raises EncodeError for a
+        record with headers, and for a field of a wrong type or out of range. The error names the
+        record by its index in `records` plus `first_index`; the records before it have been added.
         """
         index = first_index
         given: Iterable[Any] = records  # typed Any, because the records are checked below

@@ -1,4 +1,4 @@
-"""Reads a batch that has unreadable records: returns the others, and an error for each of these.
+"""Reads batches that have unreadable records: returns the readable ones, and errors for the rest.
 
 A broker verifies the records of a compressed batch only in part, so it may store records that no
 client can decode. The fast loops of `record_decoding` raise for the whole batch; a consumer then
@@ -153,7 +153,7 @@ def content_ends(data: bytes, count: int, deltas: list[int] | None = None) -> li
 
 
 def _after_field(data: bytes, pos: int) -> int:
-    """Returns the position after the length at `pos` and its bytes."""
+    """Returns the position after the field at `pos`: a length, and that number of bytes."""
     length, pos = read_varint(data, pos)
     return pos if length & 1 else pos + (length >> 1)
 
