@@ -175,7 +175,5 @@ class MemoryLog(PartitionLog):
         self._first = 0
 
     def _end_of(self, count: int) -> int:
-        """Returns the end position of the first `count` batches in the lists, in bytes since the
-        start of the log.
-        """
+        """Returns the position in bytes after `count` of `_batches`; deleted batches count, too."""
         return self._ends[count - 1] if count else self._first_position
