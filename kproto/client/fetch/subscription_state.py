@@ -569,10 +569,10 @@ class SubscriptionState:
     def baselines(
         self, tps: Iterable[TopicPartition]
     ) -> dict[TopicPartition, tuple[TopicPartitionState, int]]:
-        """Returns by partition the state and the present processed offset of each of `tps`.
+        """Returns the state and the present processed offset of each partition in `tps`.
 
-        After an explicit commit, auto-commit skips a partition until its processed offset has
-        changed.
+        The caller makes an explicit commit: auto-commit then skips a partition until its processed
+        offset differs from the returned one.
         """
         states = self._committable([*tps])
         return {tp: (states[tp], its.offset) for tp, its in self.processed.of(states).items()}
