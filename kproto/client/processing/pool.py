@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -26,16 +24,12 @@ from ..core.yielding import LoopYielder
 from ..fetch.in_flight_records import AdaptiveBatchSize
 from ..metadata.cluster import TopicPartition
 from ..observing.log_lines import log
-from .failure_headers import add_record_note, due_time, error_text, has_readable_headers
-from .failure_log import log_failure, log_unraised
-from .failure_policy import Forward, Retry, find_stop, next_step
-from .forwarding import send_forwarded
+from .failure_handler import FailureHandler
+from .failure_headers import due_time
+from .failure_log import log_unraised
 from .handlers import (
     BatchHandler,
-    InvalidFailuresError,
-    NotAsyncError,
     RecordHandler,
-    UndecodableError,
     raise_unreadable,
     unreadable_record,
 )
@@ -91,13 +85,15 @@ class ProcessingPool:
         else:
             self._handle = handle
         self._has_unreadable = False
-        self._forward_producer = forward_producer
         self._group_id = group_id
         self._other_groups: set[str] = set()
         self._delays = {each.topic: each.delay_ms for each in settings.retry_topics}
         batch_size = None if self._batch_handler is None else self._batch_handler.size
         self._tracker = RecordTracker(
             settings.order, settings.max_offset_gap, max_bytes, batch_size
+        )
+        self._failures = FailureHandler(
+            self, self._tracker, clock, settings, forward_producer, group_id
         )
         self._is_poll_waiting = False
         self._workers: set[PoolWorker] = set()
@@ -112,14 +108,16 @@ class ProcessingPool:
         self._has_ended = False
         self._drain_deadline = _LONG_AGO
         self._error: BaseException | None = None
-        self._handled = self._retried = self._sent_to_retry = self._dead_letters = 0
+        self._handled = 0
 
     @property
     def summary(self) -> RunSummary:
         """The results so far."""
         shards = [worker.shard for worker in self._workers]
         handled = self._handled + sum(x.uncounted for x in shards if isinstance(x, OrderedShard))
-        return RunSummary(handled, self._retried, self._sent_to_retry, self._dead_letters)
+        its = self._failures
+        handled += its.handled
+        return RunSummary(handled, its.retried, its.sent_to_retry, its.dead_letters)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -130,6 +128,11 @@ class ProcessingPool:
     def records_in_flight(self) -> int:
         """The number of records in flight."""
         return sum(worker.in_flight for worker in self._workers if worker.shard is not None)
+
+    @property
+    def is_stopping(self) -> bool:
+        """True after `stop` or `fail`: no further record is polled."""
+        return self._is_stopping.is_set()
 
     @property
     def error(self) -> BaseException | None:
@@ -473,7 +476,7 @@ class ProcessingPool:
                     assert isinstance(shard, UnorderedShard), "there are no others"
                     failed = await self._process_unordered(worker, shard, started_at)
                 if failed is not None:
-                    await self._on_failure(worker, shard, *failed)
+                    await self._failures.handle(worker, shard, *failed)
             finally:
                 worker.shard = worker.record = None
                 self._release_shard(shard)
@@ -566,32 +569,10 @@ class ProcessingPool:
                 if record.offset not in failed_offsets:
                     shard.complete(record)
                     self._handled += 1
-            await self._on_failures(worker, shard, failed)
+            await self._failures.handle_all(worker, shard, failed)
         finally:
             worker.in_flight = 1
             shard.end_batch()
-
-    async def _on_failures(
-        self,
-        worker: PoolWorker,
-        shard: Shard,
-        failed: list[tuple[Record, BaseException]],
-    ) -> None:
-        """Applies `_on_failure` to each failed record of a batch, in the order of the offsets."""
-        is_ending = bool(failed and worker.task.cancelling()) and await self._is_ending(worker)
-        reported: BaseException | None = None
-        for at, (record, error) in enumerate(failed):
-            if (is_ending and find_stop(error) is None) or error is reported:
-                shard.abandon(record)
-                continue
-            try:
-                await self._on_failure(worker, shard, record, error)
-            except BaseException:
-                for other, _ in failed[at + 1 :]:
-                    shard.abandon(other)
-                raise
-            if self._error is error:
-                reported = error  # its note names the first record
 
     def _release_shard(self, shard: Shard) -> None:
         self._tracker.release_shard(shard)
@@ -623,133 +604,17 @@ class ProcessingPool:
         took = self._batch_size.on_poll(now)
         await self._yielder.yield_at_intervals(now, took)
 
-    # Failures
-
-    async def _on_failure(
-        self, worker: PoolWorker, shard: Shard, record: Record, error: BaseException
-    ) -> None:
-        stop = find_stop(error)
-        if stop is not None:
-            if error is not stop and not stop.done:
-                log_failure(record, error, "is not processed, and is redelivered")
-            if stop.done and not shard.is_lost:
-                shard.complete(record)
-                self._handled += 1
-            else:
-                shard.abandon(record)
-            self.stop()
-        elif isinstance(error, NotAsyncError | InvalidFailuresError) or not isinstance(
-            error, Exception | asyncio.CancelledError
-        ):
-            shard.abandon(record)
-            self.fail(add_record_note(error, record))
-        elif shard.is_lost or worker.is_cancelled:
-            shard.abandon(record)
-            if isinstance(error, Exception):
-                what = "failed after its partition was lost or its handler cancelled"
-                log_failure(record, error, what)
-        elif worker.task.cancelling() and await self._is_ending(worker):
-            shard.abandon(record)
-        else:
-            await self._apply_policy(worker, shard, record, error)
-
-    async def _is_ending(self, worker: PoolWorker) -> bool:
-        """Returns True if a worker that was cancelled must end, because the pool ends.
-
-        A program that cancels all tasks cancels `run` in the same iteration of the event loop as
-        the worker, so the call waits for the end of that iteration. Returns False if the handler
-        has cancelled its own task: the handler has failed, and the task continues.
-        """
-        while worker.task.uncancel():
-            pass
-        with suppress(asyncio.CancelledError):  # a pending cancellation, or that of the pool
-            await asyncio.sleep(0)
-        return worker.is_cancelled or self._is_stopping.is_set()
-
-    async def _apply_policy(
-        self, worker: PoolWorker, shard: Shard, record: Record, error: BaseException
-    ) -> None:
-        is_decoded = not isinstance(
-            error, UndecodableError | UnreadableRecordError
-        ) and has_readable_headers(record)
-        if isinstance(error, UndecodableError) and error.__cause__ is not None:
-            error = error.__cause__
-        attempts = shard.count_failure(record)
-        chance = random.random()  # noqa: S311 - jitter, no secret
-        step = next_step(
-            self.settings, record.topic, error, attempts, chance, is_decoded=is_decoded
-        )
-        if isinstance(step, Retry):
-            self._retried += 1
-            self._retry_later(shard, record, step.wait_ms)
-        elif isinstance(step, Forward):
-            await self._forward(worker, shard, record, error, attempts, step)
-        else:
-            shard.abandon(record)
-            self.fail(add_record_note(error, record))
-
-    def _retry_later(self, shard: Shard, record: Record, wait_ms: float) -> None:
-        if shard.is_lost:
-            shard.abandon(record)
-            return
-        shard.retry_later(record)
-        self._tracker.schedule(shard, record, self._clock.monotonic() + wait_ms / 1000)
-        self._set_timer()
-
-    async def _forward(
-        self,
-        worker: PoolWorker,
-        shard: Shard,
-        record: Record,
-        error: BaseException,
-        attempts: int,
-        step: Forward,
-    ) -> None:
-        producer = self._forward_producer
-        assert producer is not None, "there are topics to send to"
-        due_ms = None if step.delay_ms is None else self._clock.now_ms() + step.delay_ms
-        try:
-            await send_forwarded(
-                producer,
-                step.topic,
-                record,
-                error,
-                group_id=self._group_id,
-                attempts=attempts,
-                due_ms=due_ms,
-            )
-        except asyncio.CancelledError:
-            if worker.is_cancelled:
-                shard.abandon(record)
-                return
-            self._retry_later(shard, record, 0.0)
-            raise
-        except Exception as fault:  # noqa: BLE001 - `run` raises it
-            why = f"{type(error).__name__}: {error_text(error)}"
-            fault.add_note(f"while sending it to {step.topic}, because its handler failed: {why}")
-            shard.abandon(record)
-            self.fail(add_record_note(fault, record))
-        else:
-            shard.complete(record)
-            level = logging.WARNING
-            if step.delay_ms is None:
-                self._dead_letters += 1
-            else:
-                self._sent_to_retry += 1
-                level = logging.INFO
-            log_failure(record, error, f"was sent to {step.topic}", level)
-
     # Time
 
     def _on_timer(self) -> None:
         """Makes the delayed records that are due now ready for the workers."""
         self._timer_at = _NEVER
         self._tracker.move_due(self._clock.monotonic(), self._clock.now_ms())
-        self._set_timer()
+        self.set_timer()
         self._start_worker()
         self._state_changed.set()
 
-    def _set_timer(self) -> None:
+    def set_timer(self) -> None:
         """Sets the timer to the due time of the next record, if it is earlier than the timer."""
         due = self._tracker.next_due
         if due >= self._timer_at or self._has_ended:
