@@ -126,7 +126,7 @@ class RequestOutcome:
 
     `answer` is a response to send instead of the handler's. The request is handled if `handled` is
     True and `answer` is None. If `close` is True, the connection is closed afterwards. If `silent`
-    is True, no further response is sent on it.
+    is True, no further response is sent on the connection.
     """
 
     answer: Response | None = None

@@ -304,8 +304,8 @@ class ClassicMembers:
     def swap(self, member: ClassicMember, other: ClassicMember) -> None:
         """Replaces `member` by `other`, which becomes the leader if `member` was.
 
-        If `member` has not sent SyncGroup yet, `other` must send it in time. Kafka still waits for
-        the SyncGroup of `member`, and so rebalances at the deadline without removing `other`.
+        If `member` has not sent SyncGroup yet, `other` must send it in time. Unlike here, Kafka
+        waits for the SyncGroup of `member`: at the deadline it rebalances, and keeps `other`.
         """
         leads = self.leader == member.member_id
         del self.members[member.member_id]

@@ -81,11 +81,11 @@ def needs_regex_refresh(
 ) -> bool:
     """Returns True if the regular expressions of a group must be resolved at `timestamp_ms`.
 
-    They must be resolved for a new or removed expression, after the creation of a topic, and after
-    `interval_ms` (group.consumer.regex.refresh.interval.ms), but at most every ten seconds, and
-    only if a member has an expression. `expressions` are those of all members, `known` the resolved
-    ones. `is_new` is True if a heartbeat has a new expression. `version` is how many topics have
-    been created so far.
+    They must be resolved if an expression is new or was removed, if a topic was created, or if
+    `interval_ms` (group.consumer.regex.refresh.interval.ms) has passed. Returns False in the ten
+    seconds after the last resolution, and if no member has an expression. `expressions` are those
+    of all members, `known` the resolved ones. `is_new` is True if a heartbeat has a new expression.
+    `version` is how many topics have been created so far.
     """
     expressions = set(expressions)
     if not expressions and not is_new:

@@ -23,7 +23,7 @@ _NOBODY: Final = -1
 
 
 def assign_uniform_heterogeneous(group: GroupSpec) -> Assignment:
-    """Returns the target assignment of the assignor `uniform` for different subscriptions."""
+    """Returns the assignment of the assignor `uniform` if members have different subscriptions."""
     return _HeterogeneousAssignmentBuilder(group).assign()
 
 
