@@ -213,7 +213,7 @@ class RecordProcessing:
         self._effects.apply(self._subscriptions.release_backpressure([tp]))
 
     def wake_poll(self) -> None:
-        """Makes a poll that waits for the pool check again if the pool accepts records."""
+        """Wakes the poll, which then checks again whether the pool accepts records."""
         self._effects.apply([FetchEffect.WAKE_POLL])
 
     def on_drained(self, *, is_lost: bool) -> None:

@@ -68,8 +68,8 @@ class OpenParts:
     async def close(self, timeout_ms: int | None) -> list[BaseException]:
         """Closes all parts; returns the errors of the closes.
 
-        Producers send their records within `timeout_ms`. A cancelled call closes them as after an
-        error, even if it is cancelled again, and then raises CancelledError.
+        Producers send their records within `timeout_ms`. If the call is cancelled, it closes all
+        parts by `close_after_error`, even if it is cancelled again, and then raises CancelledError.
         """
         # A cancelled close of a part may hold the last other reference to the part.
         parts = [*self._producers, *self._consumers]
@@ -91,11 +91,11 @@ class OpenParts:
         return await shielded(closing, self._clock, self._limit_ms, is_cancelled=is_cancelled)
 
     async def _close(self, timeout_ms: int | None) -> list[BaseException]:
-        """Closes producers and consumers; the parts that other tasks close are awaited, too.
+        """Closes producers and consumers; also waits for parts that other tasks are closing.
 
-        Producers send their records first: a consumer may then commit the offsets of the records
-        from which these were made. Then the consumers are closed, and then the producers, to which
-        handlers may have sent more records.
+        First the producers send their buffered records: a handler may have produced them from
+        records whose offsets the consumer then commits. Next the consumers are closed. The
+        producers are closed last, because handlers may have sent more records meanwhile.
         """
         began = self._clock.monotonic()
         errors = await _gathered(each._send_buffered(timeout_ms) for each in self._producers)

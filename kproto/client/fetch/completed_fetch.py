@@ -259,7 +259,7 @@ class CompletedFetch:
         return FetchedBatch(self.state.topic, self.state.partition, batch, self.high_watermark)
 
     def put_back(self, batches: Iterable[UnreadBatch], from_offset: int) -> None:
-        """Puts the records of `batches` from the offset `from_offset` on back to the front.
+        """Puts records back to the front: those of `batches` with offsets from `from_offset` on.
 
         The last `take_records` must have returned `batches`.
         """

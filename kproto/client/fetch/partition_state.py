@@ -230,13 +230,14 @@ class TopicPartitionState:
         self.reset_strategy = strategy
 
     def reset(self, offset: int, *, after_end: OffsetSpec) -> bool:
-        """Sets the position to `offset`, that of the reset strategy; returns True if it is set.
+        """Sets the position to `offset`, or requests another look-up; returns True if it is set.
 
-        If the log start offset has overtaken the position, fetching continues at the log start, and
-        skips no record that exists. If the position is after the end of the log, fetching starts
-        again at the log start; or the offset of `after_end` is looked up, if that is not the log
-        start. If no record is at or after the time of `after_end`, `offset` is NO_POSITION, and the
-        log end is looked up. Does nothing if the position was set meanwhile.
+        `offset` is the offset of `reset_strategy`. If the log start offset has overtaken the
+        position, the position becomes the log start offset, and no record that exists is skipped.
+        If the position is after the log end, it also becomes the log start offset if `after_end` is
+        "earliest"; otherwise the offset of `after_end` is looked up next. If no record is at or
+        after the time of `reset_strategy`, `offset` is NO_POSITION, and the log end is looked up
+        next. Does nothing if the position was set meanwhile.
         """
         if self.fetch_state is not FetchState.AWAIT_RESET:
             return False  # `ensure_positions` has set the position meanwhile
@@ -294,7 +295,7 @@ class TopicPartitionState:
     def rewind(self, position: int) -> None:
         """Moves the position back to `position`: later batches were dropped and are fetched again.
 
-        This ends a reset, because the position before it may be in range.
+        Ends a reset in progress, because `position` may be in range.
         """
         if self.fetch_state is FetchState.AWAIT_RESET:
             self.transition(FetchStateEvent.POSITION_SET)

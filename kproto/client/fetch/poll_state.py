@@ -158,8 +158,8 @@ class PollState:
     def has_in_flight(self, states: Mapping[TopicPartition, TopicPartitionState]) -> bool:
         """Returns True if records of `states` are in flight, also after a seek.
 
-        With a processor, the result is valid only after `drop`. Without one, records that the user
-        has committed do not count.
+        If `run` processes the records (`processor`), the result is valid only after `drop`. If not,
+        records whose offsets the user has committed do not count.
         """
         if self.processor is not None:
             epochs = {state.assignment_epoch for state in states.values()}

@@ -70,7 +70,7 @@ class PendingRevocations:
         states: Mapping[TopicPartition, TopicPartitionState],
         tps: Collection[TopicPartition],
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns `states`, and the states of the `tps` whose interrupted revocation continues."""
+        """Continues the interrupted revocations of `tps`; returns their states and `states`."""
         resumed = dict(states)
         for tp, pending in self._pending.items():
             if pending.is_interrupted and tp in tps:

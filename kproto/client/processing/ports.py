@@ -83,7 +83,7 @@ class ConsumerPort(Protocol):
         ...
 
     def wake_poll(self) -> None:
-        """Makes a waiting `poll_records` check again if the receiver accepts records."""
+        """Wakes `poll_records`, which then checks again whether the receiver accepts records."""
         ...
 
     def on_drained(self, *, is_lost: bool) -> None:

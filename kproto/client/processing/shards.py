@@ -242,8 +242,8 @@ class OrderedShard(Shard):
     """Starts one record after the other; `is_busy` is True while a worker processes its records.
 
     The worker iterates over `remaining`, the records of the current list that were not started. The
-    pool has added the first `counted` records of the list to its summary; processed records after
-    them are `uncounted`.
+    pool has added the first `counted` records of the list to its summary; `uncounted` is the number
+    of processed records after them.
     """
 
     __slots__ = ("_is_delayed", "_records", "counted", "is_busy", "remaining")

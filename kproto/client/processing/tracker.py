@@ -87,13 +87,17 @@ class RecordTracker:
     def _share(self) -> int:
         """The most bytes that a partition may queue before backpressure applies to it.
 
-        The shares of all partitions have half of `max_bytes`, because a list may exceed its share.
+        The shares of all partitions add up to half of `max_bytes`, because a polled list may exceed
+        the share of its partition.
         """
         return max(1, self.max_bytes // (2 * max(1, len(self._shards))))
 
     @property
     def max_list_bytes(self) -> int:
-        """The approximate maximum size of a polled list, in bytes: half of a partition's share."""
+        """The approximate maximum size of a polled list, in bytes.
+
+        It is half of the bytes that a partition may queue before backpressure.
+        """
         return max(1, self._share // 2)
 
     def _account(self, shard: Shard) -> None:

@@ -360,7 +360,7 @@ class Sender:
             self._on_request_done(node, batches, fault)
 
     async def _produce(self, node: int, batches: dict[TopicPartition, ProducerBatch]) -> None:
-        """Sends a request from a task, which waits for a connection or a slot."""
+        """Sends a request; runs in its own task, because it may wait for a connection or a slot."""
         fault: BaseException | None = None
         try:
             connection = await self._view.connection_to(node)

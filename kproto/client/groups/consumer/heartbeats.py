@@ -38,10 +38,9 @@ CLIENT_MEMBER_ID_VERSION: Final = 1
 
 
 class HeartbeatFields(NamedTuple):
-    """The fields that may change; a heartbeat leaves out those that the coordinator knows already.
+    """The subscribed topics, the text of the `TopicPattern` (or None), and the owned partitions.
 
-    They are the subscribed topics, the text of the `TopicPattern` (None without one), and the owned
-    partitions.
+    These fields may change. A heartbeat leaves out the fields that the coordinator has already.
     """
 
     topics: frozenset[str]
