@@ -69,8 +69,9 @@ TRAITS: Final[dict[DeviationFromKafka, str]] = {
 
 
 class Verdict(NamedTuple):
-    """A fault, the trait of the case ("" if it has none), and the cause.
+    """A fault of an answer, the traits of its case, and the cause of the fault.
 
+    `trait` has the traits separated by commas; "" if the case has none.
     Faults with equal verdicts in the same operation are grouped as a finding.
     """
 

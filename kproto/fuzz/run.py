@@ -29,7 +29,7 @@ class JudgeError(KprotoError):
 
 
 class Responder(Protocol):
-    """The methods of `Implementation` (a command) and `KprotoCodec`, which answer cases."""
+    """The methods by which `Implementation` (a command) and `KprotoCodec` answer cases."""
 
     name: str
 

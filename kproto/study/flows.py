@@ -53,7 +53,7 @@ class OtherTraffic:
     """Counts the traffic of a capture that is not Kafka's.
 
     `connections` counts the connections in which no request was found. `other_ports` counts the
-    segments between other ports than those named.
+    segments without any of the `ports` that the caller of `events_of_segments` has named.
     """
 
     connections: int = 0

@@ -429,7 +429,10 @@ class MessageReader:
     def fault_error(
         self, node: Node, reason: str, offset: int, expected: str, path: str | None
     ) -> UnreadableError:
-        """Adds a fault to `node`, ends the own bytes of `node` before it, and returns the error."""
+        """Adds a fault at `offset` to `node`, and returns the error.
+
+        If no node has bytes up to `offset` yet, the own bytes of `node` end there.
+        """
         if offset > self.reached:
             self.assign_bytes(node, node.offset, offset)
         field_path = node.path if path is None else path
