@@ -327,7 +327,7 @@ def _range_of(kind: str) -> str:
 
 
 def _kind(value: object) -> str:
-    """Returns error text for a value: the value of a number, else the type and any length."""
+    """Returns error text for a value: a number itself, or the type, with the length if any."""
     if type(value) is int and value.bit_length() > _SHOWN_BITS:
         return f"an int of {value.bit_length()} bits"
     if value is None or type(value) in (bool, int, float):

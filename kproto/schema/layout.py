@@ -44,7 +44,7 @@ FORMATS: Final = {
 
 
 class Presence(Enum):
-    """Whether a version lacks a field, has it as a plain field, or has it as a tagged field."""
+    """Tells if a version lacks a field, has it as a plain field, or has it as a tagged field."""
 
     ABSENT = "absent"
     PLAIN = "plain"

@@ -307,7 +307,7 @@ class MessageSpec:
 
 
 def _flag(value: object) -> bool:
-    """Returns a boolean, which a definition may write as a string, as Jackson accepts it."""
+    """Returns a boolean of a definition, which may be a string: Jackson accepts both."""
     return value is True or value == "true"
 
 

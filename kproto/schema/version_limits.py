@@ -50,10 +50,10 @@ class _VersionedField(NamedTuple):
 
 
 class VersionedFields(NamedTuple):
-    """The fields of a struct that a version removed or added, and that can limit the version.
+    """The fields of a struct that can limit the version, because a version removed or added them.
 
     `added` has no ignorable fields except ids (see `lowest_version_limit`). `structs_inside` has
-    the attributes of nested structs that have such fields.
+    the attribute and the fields of each nested struct whose fields can limit the version.
     """
 
     removed: tuple[_VersionedField, ...]

@@ -83,7 +83,7 @@ def whole(least: int, most: int = 2_147_483_647) -> PropertyType:
 
 
 def kilobytes(least: int, most: int) -> PropertyType:
-    """Returns a parser of `least` to `most` KB; it returns bytes."""
+    """Returns a parser of sizes from `least` to `most` KB; the parser returns the size in bytes."""
     parsed = whole(least, most)
     return PropertyType(parsed.may_be, lambda text: int(parsed.read(text)) * 1024)
 
@@ -122,7 +122,7 @@ def or_by_duration(other: PropertyType) -> PropertyType:
 
 
 def several(values: Mapping[str, Any]) -> PropertyType:
-    """Returns a parser of comma-separated keys of `values`; it returns a tuple of their values.
+    """Returns a parser of comma-separated keys of `values`; the parser returns a tuple of values.
 
     Empty parts, as after a last comma, are dropped.
     """

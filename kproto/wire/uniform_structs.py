@@ -16,9 +16,9 @@ _MAX_FOUND: Final = 64
 
 
 class _CountedStruct(NamedTuple):
-    """The `struct.Struct` that reads structs whose arrays have the counts in `marks`.
+    """Describes the structs whose arrays have certain counts; `shape` is their `struct.Struct`.
 
-    `shape` unpacks each array as bytes.
+    `shape` unpacks numbers as numbers, and each array as bytes.
     """
 
     shape: struct.Struct

@@ -79,10 +79,11 @@ _MASKS: Final = {rung[0]: (1 << (rung[0] - rung[1])) - 1 for rung in LADDER}
 def _plan(size: int) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
     """Returns the steps that fold `size` bytes down to the tail: (bits taken, mask, shifts).
 
-    Each multiple x^n + x^a + … folds the message to n bits, and the last multiple folds the message
-    to the tail. A whole step of a multiple takes n - a bits. When a whole step would leave fewer
-    than n bits, a shorter step takes the rest. The multiple has no shorter step if n is above
-    8,000, or if the rest is below 64 bits; but the last multiple always takes the rest.
+    Each multiple x^n + x^a + … in `LADDER` folds the message to n bits, and the last multiple folds
+    the message to the tail. A whole step of a multiple takes n - a bits. If the message exceeds n
+    bits by less, a shorter step takes the excess. But a multiple leaves the excess to the next
+    multiple if n is above 8,000, or if the excess is below 64 bits. The last multiple always takes
+    it.
     """
     bits = size * 8
     steps = []
