@@ -172,9 +172,9 @@ def _attribute_headers(
 
 
 def _attribute_of(header: str) -> str | None:
-    """Returns the attribute that a header has; None for a header without an attribute.
+    """Returns the name of the attribute that a header holds; None if it holds no attribute.
 
-    Returns "" for an unusual name, for which `kproto_cloudevents` must read the record.
+    Returns "" for an unusual attribute name: `kproto_cloudevents` must then read the record.
     """
     if header == _CONTENT_TYPE:
         return "datacontenttype"
@@ -196,7 +196,7 @@ def _event_arrays(
     extensions: Int64s,
     regular: Bools,
 ) -> dict[str, pa.Array]:
-    """Returns the event columns for the regular records only."""
+    """Returns the event columns of the records in the mask `regular` (see `_attribute_headers`)."""
     all_regular = bool(regular.all())
     mask = boolean_array(regular)
     regular_rows = np.flatnonzero(regular)

@@ -65,7 +65,7 @@ _SHORT_VARINTS, _RECORD_BYTES = _short_varints()
 
 
 def _views(buffer: bytes | memoryview) -> tuple[Bytes, BytePairs]:
-    """Returns views without a copy: the bytes, and each byte with the next as one number."""
+    """Returns two views of `buffer`: its bytes, and each byte with the next byte as a uint16."""
     pairs: BytePairs = np.ndarray(max(len(buffer) - 1, 0), dtype="<u2", buffer=buffer, strides=(1,))
     return np.frombuffer(buffer, dtype=np.uint8), pairs
 

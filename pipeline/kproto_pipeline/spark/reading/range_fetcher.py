@@ -204,10 +204,10 @@ class _RangeFetch:
     async def _fetch(
         self, client: Client, position: int, max_bytes: int
     ) -> FetchedPartition | None:
-        """Returns a response of the planned topic; None if the position is out of range.
+        """Fetches at `position`; returns None if the position is out of range.
 
         Raises:
-            _TopicDeletedError: the topic was deleted; it may have been recreated.
+            _TopicDeletedError: the planned topic was deleted; it may have been recreated.
         """
         topic, partition = self.offset_range.topic, self.offset_range.partition
 
@@ -324,13 +324,13 @@ class _RangeFetch:
 
 
 def next_offset(records: bytes, fetched_from: int, end: int | None = None) -> int:
-    """Returns the next fetch position: one after the last offset of a batch.
+    """Returns the next fetch position: the offset after the first batch that reaches `end`.
 
-    That batch is the first one that reaches `end`, or else the last complete one. The last offset
-    of a batch counts even if compaction removed its record. Returns `fetched_from` if there is no
-    batch, or if all batches end before it. If offsets are missing before the batch that reaches
-    `end`, the later batches are checked as well: compaction leaves gaps, but no later batch may
-    have lower offsets.
+    If no batch reaches `end`, returns the offset after the last complete batch. A batch ends at its
+    last offset even if compaction removed the record at that offset. Returns `fetched_from` if
+    there is no batch, or if all batches end before `fetched_from`. If offsets are missing before
+    the batch that reaches `end`, the later batches are checked as well: compaction leaves gaps, but
+    no later batch may have lower offsets.
 
     Raises:
         CorruptBatchError: the bytes are not a batch, the first batch is incomplete, or offsets do

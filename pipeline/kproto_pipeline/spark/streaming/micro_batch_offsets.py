@@ -109,7 +109,10 @@ def batch_starts(
 def truncation_losses(
     until: Offsets, latest: Offsets, recreated: Collection[TopicPartition]
 ) -> list[str]:
-    """Describes the data loss of logs that were truncated below their end in `until`."""
+    """Describes the data loss of each log whose latest offset is now below its end in `until`.
+
+    Leaves out partitions of recreated topics.
+    """
     return [
         f"{topic}-{number}: offsets {latest[topic, number]} to {end - 1} are gone"
         for (topic, number), end in sorted(until.items())
