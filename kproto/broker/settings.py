@@ -78,7 +78,7 @@ _LEAST: Final = {
 class BrokerSettings:
     """Configures a `Broker`. Times are in ms unless the name has another unit, sizes in bytes.
 
-    Kafka's name is in parentheses.
+    Kafka's name of a setting is in parentheses in its description.
 
     Raises ConfigurationError for invalid or contradictory values.
     """

@@ -169,7 +169,7 @@ class FetchOperation:
         return read
 
     def _max_bytes(self) -> int:
-        """Returns the size limit of the response, by request, broker and quota."""
+        """Returns the size limit of the response: the lowest of the request, broker and quota."""
         most = min(self.request.max_bytes, self.context.settings.fetch_max_bytes)
         return limit_fetch_bytes(self.context, most)
 

@@ -255,7 +255,7 @@ def _check_timestamp_type(batch: RecordBatch, config: TopicConfig) -> None:
 def _check_header(batch: RecordBatch) -> None:
     """Raises CorruptBatchError for a wrong checksum or codec, INVALID_RECORD for negative counts.
 
-    The checks of `RecordBatch.check`, with Kafka's error codes.
+    Makes the checks of `RecordBatch.check`, but raises Kafka's error codes.
     """
     try:
         batch.check()
@@ -297,10 +297,12 @@ def _check_batch(batch: RecordBatch, config: TopicConfig, version: int) -> None:
 
 
 def _with_checked_timestamps(batch: RecordBatch, config: TopicConfig, now_ms: int) -> RecordBatch:
-    """Returns the batch with the largest timestamp of its records, as far as it can be checked.
+    """Checks the timestamps of a batch; returns the batch with a corrected largest timestamp.
 
-    Reads the records only if the header is suspect. Raises INVALID_TIMESTAMP if the timestamp of a
-    record is out of the bounds of the topic.
+    Trusts the header if its base timestamp and its largest timestamp are in order and within the
+    bounds of the topic, or are both -1. Otherwise reads the records, and raises INVALID_TIMESTAMP
+    if the timestamp of a record is out of the bounds. Checks nothing for a topic with log append
+    times.
     """
     if config.log_append_time:
         return batch  # the append sets the timestamp of all records
