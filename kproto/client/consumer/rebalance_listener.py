@@ -281,7 +281,7 @@ class RebalanceListenerInvoker:
         return True
 
     async def _commit_before_release(self, request: CommitRequest, until: float) -> None:
-        """Commits partitions before other members read them; logs a failure."""
+        """Commits offsets before other members read the partitions; logs a failure."""
         clock = self._view.clock
         min_s = LAST_ATTEMPT_S if self._is_closing else _MIN_COMMIT_S
         left_s = max(min_s, until - clock.monotonic())

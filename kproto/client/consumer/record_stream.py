@@ -187,7 +187,7 @@ class RecordStream(ABC):
         return self._subscriptions.positions
 
     def _check_may_close(self) -> None:
-        """Raises ConfigurationError if the caller must not close the consumer."""
+        """Raises ConfigurationError if the call is not made in the event loop of the client."""
         self._view.loop_guard.check()
 
     @abstractmethod
@@ -338,8 +338,9 @@ class RecordStream(ABC):
         return [task for task in self._in_flight.cancel() if not task.done()]
 
     async def _poll_until_available(self, take: Callable[[], T | None], ends_at: float) -> T | None:
-        """Waits until `take` returns an item of the buffer; returns the item, or None at the end.
+        """Waits until `take` returns an item of the buffer; returns the item.
 
+        Returns None if the consumer is closed, or has returned all wanted records (`stop_at_end`).
         If the call is cancelled, or raises PollTimeoutError at `ends_at`, the fetches in flight
         continue.
         """

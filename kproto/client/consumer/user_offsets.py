@@ -94,7 +94,7 @@ def next_offsets_of(offsets: object) -> dict[TopicPartition, int]:
 
 
 def _is_polled(offsets: Mapping[Any, Any]) -> bool:
-    """Returns True if a mapping has lists of records, as those that `poll` returns."""
+    """Returns True if the values of the mapping are lists of records, as `poll` returns them."""
     return bool(offsets) and all(
         isinstance(each, list) and all(isinstance(one, Record) for one in each[-1:])
         for each in offsets.values()

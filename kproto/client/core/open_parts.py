@@ -82,9 +82,9 @@ class OpenParts:
             del parts
 
     async def close_after_error(self, *, is_cancelled: bool) -> list[BaseException]:
-        """Closes all parts because of an exception of the program; returns their errors.
+        """Closes all producers and consumers after an exception; returns the errors of the closes.
 
-        A cancelled call does so, too, before it raises CancelledError. `is_cancelled` is True if
+        A cancelled call also closes them, and then raises CancelledError. `is_cancelled` is True if
         the exception is CancelledError.
         """
         closing = self._close_in_time(is_cancelled=is_cancelled)

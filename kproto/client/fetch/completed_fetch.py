@@ -392,7 +392,10 @@ class CompletedFetch:
 
     @staticmethod
     def _is_in(bitmap: ProcessedBitmap, batch: RecordBatch) -> bool:
-        """Returns False if `bitmap` covers no offset of the batch, or its epoch is too low."""
+        """Returns False if `bitmap` covers no offset of the batch, or has a lower leader epoch.
+
+        Always returns True for a wrapper message, because its first offset is not known.
+        """
         if batch.record_count < 0:
             return True  # a wrapper, which has the offset of its last message
         is_among = batch.next_offset > bitmap.base and batch.base_offset < bitmap.end

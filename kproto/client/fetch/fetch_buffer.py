@@ -356,7 +356,10 @@ class FetchBuffer:
         return None if taken is None else taken[0]
 
     def _mark_returned(self, fetched: T | None, next_offset: int) -> T | None:
-        """Sets the range in flight unless `fetched` is None; returns `fetched`."""
+        """Makes `fetched` the range in flight, which ends before `next_offset`; returns `fetched`.
+
+        Does nothing if `fetched` is None.
+        """
         if fetched is not None:
             state, offset = self._taken()
             self._in_flight = {state: InFlightRange(state, offset, next_offset)}

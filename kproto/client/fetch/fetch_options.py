@@ -74,7 +74,10 @@ class FetchOptions(NamedTuple):
 
     @property
     def processing_limit(self) -> int:
-        """The most bytes of records that `run` queues; fetches have the rest."""
+        """The most bytes of records that `run` queues: half of `queued_max_bytes`.
+
+        At least the other half is left for fetches.
+        """
         return max(1, self.queued_max_bytes // 2)
 
     @property

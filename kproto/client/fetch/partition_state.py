@@ -203,7 +203,10 @@ class TopicPartitionState:
         return self.end is not None and self.position >= self.end
 
     def transition(self, event: FetchStateEvent) -> None:
-        """Changes the fetch state by `TRANSITIONS`; raises RuntimeError if that has no entry."""
+        """Changes the fetch state by `TRANSITIONS`.
+
+        Raises RuntimeError if the current fetch state has no transition for `event`.
+        """
         state = TRANSITIONS[event].get(self.fetch_state)
         if state is None:
             raise RuntimeError(

@@ -112,8 +112,7 @@ class PendingRevocations:
     ) -> dict[TopicPartition, TopicPartitionState]:
         """Returns all lost partitions: `states`, and those of `tps` that are being revoked.
 
-        A loss is unreported until `on_lost` has returned, except if `on_revoked` was called for the
-        partition.
+        Adds them to `unreported_losses`, except partitions for which `on_revoked` was called.
         """
         gone = dict(states)
         gone |= {tp: its.state for tp, its in self._pending.items() if tp in tps}

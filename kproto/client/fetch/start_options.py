@@ -101,8 +101,8 @@ def start_time_ms(start: datetime | timedelta, now_ms: int) -> int:
 def strategy_after_end(start: Start | GroupStart, now_ms: int) -> OffsetSpec:
     """Returns the offset at which a partition continues if its position is after the log end.
 
-    It is the log start, the log end, or for a time the first record at or after it, in ms. A
-    duration counts back from `now_ms`, in ms since 1970.
+    For the start "latest" this is "latest", for a time it is the time in ms since 1970, and for any
+    other start it is "earliest". A timedelta is a time back from `now_ms`, in ms since 1970.
     """
     if isinstance(start, datetime | timedelta):
         return start_time_ms(start, now_ms)

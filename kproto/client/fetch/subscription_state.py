@@ -158,8 +158,8 @@ class SubscriptionState:
     ) -> None:
         """Moves the position to `position`, and buffers the batches of a fetch response, if any.
 
-        The partition moves to the end of the order, so that each partition gets its share of full
-        responses.
+        Moves the partition to the end of the fetch order: if the responses are full, each partition
+        still gets its share of them.
         """
         state.on_fetched(position, last_epoch, epochs)
         self.move_to_end(state)

@@ -70,10 +70,10 @@ _CANCELLED: Final = "a callback of the consumer cancelled itself"
 
 
 class AssignmentListener(Protocol):
-    """The consumer, as the driver of its group membership sees it.
+    """The methods of a consumer that the driver of its group membership calls.
 
-    The driver tells it which partitions to add, to revoke, or to forget as lost, and awaits one
-    call at a time.
+    The driver passes the partitions to add, to revoke, or to forget as lost. It awaits one call at
+    a time.
     """
 
     def owned_partitions(self) -> Collection[TopicPartition]:

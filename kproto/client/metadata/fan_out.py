@@ -256,9 +256,11 @@ def split(request: Q, row: SplitRule, owners: Sequence[Sequence[int]]) -> dict[i
 def _part(
     struct: Any, levels: Sequence[KeyedListField], wanted: Iterator[bool], keep_empty: bool
 ) -> Any:
-    """Returns a copy of a struct with the wanted elements; `wanted` has a flag per element.
+    """Returns a copy of `struct` in which the lists of the last level have only wanted elements.
 
-    With `keep_empty` the copy keeps inner structs that have no elements in `struct`.
+    `levels` are nested lists, the outermost first. `wanted` has a flag for each element of the last
+    level. The copy leaves out structs whose inner list has no wanted element. With `keep_empty` it
+    keeps a struct whose inner list is already empty in `struct`.
     """
     first, *others = levels
     elements = getattr(struct, first.field)

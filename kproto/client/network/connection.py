@@ -347,7 +347,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return True
 
     def _can_send_now(self, now: float, *, may_be_lost: bool = False) -> bool:
-        """Takes a slot and returns True if a write need not wait. Raises the connection's error."""
+        """Takes a slot and returns True if a request can be written at once, else returns False.
+
+        Returns False for an idle connection, unless `may_be_lost`. Raises the connection's error.
+        """
         if not self._write_queue.can_write_now:
             return False
         self._raise_if_failed()
@@ -398,9 +401,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._watch.sent_only(type(request), used, len(data), now)
 
     def try_send_only(self, request: Request[R], *, version: int) -> bool:
-        """Writes a request that brokers do not answer now; returns False if it would have to wait.
+        """Writes at once a request that gets no response; returns False if it would have to wait.
 
-        Raises the errors that `send_only` raises before it writes.
+        Also returns False if the connection is idle, because the broker may be closing it. Raises
+        the errors that `send_only` raises before it writes.
         """
         now = self.clock.monotonic()
         if not self._write_queue.can_write_now:

@@ -88,14 +88,14 @@ class RequestDeadlines:
 
     @property
     def has_requests(self) -> bool:
-        """True if a request is in flight, not counting one that was sent after an idle time."""
+        """True if a request in flight was sent while the connection was not idle."""
         return any(not each.context.was_idle for each in self._pending)
 
     @property
     def latest_deadline(self) -> float:
         """The latest deadline of the requests in flight, in seconds of the clock.
 
-        The present time if no request has a deadline.
+        This is the present time if no request has a deadline.
         """
         ends = [each.context.ends_at for each in self._pending if each.context.ends_at != NEVER]
         return max(ends, default=self._clock.monotonic())

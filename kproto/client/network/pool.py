@@ -200,7 +200,10 @@ class ConnectionPool:
     # Idle connections
 
     def _schedule_idle_check(self, seconds: float) -> None:
-        """Sets the timer for idle connections, unless it is set or idle connections stay open."""
+        """Sets the timer that closes idle connections.
+
+        Does nothing if the timer is set, if the pool is closed, or if idle connections stay open.
+        """
         if self._idle_timer is None and not self._closed and self.settings.connections_max_idle_ms:
             self._idle_timer = self.clock.call_later(seconds, self._close_idle)
 

@@ -112,7 +112,7 @@ class ProcessingPool:
 
     @property
     def summary(self) -> RunSummary:
-        """The results so far."""
+        """The numbers of processed, retried and forwarded records so far."""
         shards = [worker.shard for worker in self._workers]
         handled = self._handled + sum(x.uncounted for x in shards if isinstance(x, OrderedShard))
         its = self._failures
@@ -121,7 +121,7 @@ class ProcessingPool:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The results so far by name, for metrics."""
+        """The counts of `summary` by name, for metrics."""
         return self.summary._asdict()
 
     @property
@@ -208,7 +208,7 @@ class ProcessingPool:
         self.stop()
 
     def cancel_handlers(self) -> None:
-        """Cancels the handlers; the record of a cancelled handler is not processed."""
+        """Cancels the handlers; their records do not count as processed."""
         self._is_cancelling = True
         self._state_changed.set()
         for worker in self._workers:
@@ -331,9 +331,9 @@ class ProcessingPool:
         return self._tracker.first_incomplete(state)
 
     def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
-        """Returns the highest offset that was started, and the incomplete offsets up to it.
+        """Returns the highest offset of a started record, and the incomplete offsets up to it.
 
-        Returns None if there are no such incomplete offsets, and always with order "partition".
+        Returns None if no offset up to it is incomplete, and always with order "partition".
         """
         return self._tracker.incomplete_offsets(state)
 

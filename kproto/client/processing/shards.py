@@ -178,9 +178,9 @@ class Shard(ABC):
         """Returns the first incomplete offset; None if all accepted records are processed."""
 
     def incomplete_offsets(self) -> tuple[int, list[int]] | None:
-        """Returns the highest offset that was started, and the incomplete offsets up to it.
+        """Returns the highest offset of a started record, and the incomplete offsets up to it.
 
-        Returns None if there are no such incomplete offsets, and always with order "partition".
+        Returns None if no offset up to it is incomplete, and always with order "partition".
         """
         return None
 

@@ -275,7 +275,8 @@ class RecordTracker:
     def is_idle(self) -> bool:
         """True if no record is in flight.
 
-        Valid only after `drain_all`: before it, `Shard.has_in_flight` may count other records, too.
+        Valid only after `drain_all`: before it, the result may be False because of records that are
+        not in flight (see `Shard.has_in_flight`).
         """
         return not any(shard.has_in_flight() for shard in (*self._shards.values(), *self._draining))
 

@@ -62,7 +62,7 @@ def append_to_open_batches(
     timing: AppendPassClock,
     acks: Acks,
 ) -> Any:
-    """Appends records to open batches, and adds their batches and positions to `acks`.
+    """Appends records to open batches; adds the batch of each, and its index there, to `acks`.
 
     Returns why the pass has ended: an `AppendEndReason`, or an element that was not appended. If
     the partition of the element was chosen by a call of its own, the element is a record with this

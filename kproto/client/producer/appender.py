@@ -82,13 +82,13 @@ class RecordAppender:
         is_single: bool = False,
         is_intercepted: bool = False,
     ) -> tuple[ProducerBatch, int]:
-        """Appends a record to the accumulator; returns its batch and its position there.
+        """Appends a record to the accumulator; returns its batch, and its index in the batch.
 
         A record that `is_single` is sent at once if `Sender.send_immediately` can. `is_intercepted`
         is True if `Hooks.on_send` has returned the record. The call waits for earlier calls for the
-        topic, for metadata, for a partition of the record that is not known yet, and for memory.
-        Raises DeliveryError if a wait fails, EncodeError for an invalid record, and
-        ConfigurationError once the producer is closed.
+        topic, for metadata of the topic and of the record's partition, and for memory. Raises
+        DeliveryError if a wait fails, EncodeError for an invalid record, and ConfigurationError
+        once the producer is closed.
         """
         if self._calls.intercepts and not is_intercepted:
             return await self._append_intercepted(topic, record, is_single=is_single)

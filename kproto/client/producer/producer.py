@@ -455,7 +455,7 @@ class Producer:
     async def _outcome(
         self, topic: str, acks: Acks, left: list[ProducerRecord]
     ) -> DeliveryError | None:
-        """Waits for the outcome of the appended records; returns one error with all that failed.
+        """Waits until all appended records are acked or failed; returns one error for all failures.
 
         The error also has the records in `left`, which were not appended. Returns None if all
         appended records were acked.

@@ -488,7 +488,10 @@ class Sender:
     def _on_request_done(
         self, node: int, batches: dict[TopicPartition, ProducerBatch], fault: BaseException | None
     ) -> None:
-        """Ends a request; its remaining batches failed with `fault`."""
+        """Ends a request.
+
+        `batches` are those without a result yet: if `fault` is not None, they fail with it.
+        """
         self._in_flight[node] -= 1
         if fault is not None:
             cause = fault if isinstance(fault, KprotoError) else _abort_error(fault)

@@ -194,7 +194,10 @@ class StickyBalancer:
         insort(self._order, (count + by, rank))
 
     def _is_balanced(self) -> bool:
-        """Returns True if no partition can move to a member with at least two partitions fewer."""
+        """Returns True if no move of a partition improves the balance.
+
+        A move improves it if the new owner has at least two partitions fewer than the old owner.
+        """
         if not self._order or self._order[0][0] >= self._order[-1][0] - 1:
             return True
         most_of: dict[str, int] = {}
