@@ -61,7 +61,7 @@ class FileStamp(NamedTuple):
 
 
 def inline(part: Pem) -> bytes | None:
-    """Returns inline PEM; None for a path."""
+    """Returns the PEM text of `part` as bytes; None if `part` is a path."""
     if isinstance(part, str) and _BEGIN in part:
         return part.encode()
     if isinstance(part, bytes):

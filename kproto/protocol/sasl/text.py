@@ -109,7 +109,8 @@ def _fault(prepared: str, *, stored: bool) -> str | None:
 def _bidirectional_text_is_whole(prepared: str) -> bool:
     """Returns True if the text obeys RFC 3454, 6.
 
-    Right-to-left text has no left-to-right characters, and begins and ends right-to-left.
+    Text with a right-to-left character must begin and end with one, and must have no left-to-right
+    character.
     """
     if not any(map(stringprep.in_table_d1, prepared)):
         return True

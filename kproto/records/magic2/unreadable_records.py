@@ -183,7 +183,7 @@ def check_as_broker(batch: RecordBatch) -> None:
 
 
 def _is_filled_by_fields(batch: RecordBatch, deltas: list[int]) -> bool:
-    """Returns True if the fields of the records fill the batch, whatever their lengths are."""
+    """Returns True if the fields of the records fill the batch; record lengths may be wrong."""
     try:
         data = decompressed_records(batch, MAX_DECOMPRESSED_BYTES)
     except MissingCodecError:
