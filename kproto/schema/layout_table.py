@@ -88,7 +88,11 @@ def least_size(message: str, version: int) -> tuple[int | None, int]:
 def _rows(
     layout: StructLayout, message: str, prefix: str, base: str, start: int | None
 ) -> Iterator[LayoutRow]:
-    """Yields the rows of a struct that begins `start` bytes after the start of the path `base`."""
+    """Yields a row for each field of the struct `layout`, and of the structs inside it.
+
+    `base` is `LayoutRow.counts_from`. `start` is the offset of the struct, counted from there; None
+    if it depends on values. `prefix` is the path of the struct, with a dot at the end.
+    """
     at = start
     for field in layout.all_fields():
         size, least = _size(field.type)

@@ -97,9 +97,10 @@ def _set_fields(
     path: str,
     versioned: Callable[[VersionedFields], tuple[_VersionedField, ...]],
 ) -> Iterator[VersionLimit]:
-    """Yields the fields that `versioned` selects in each struct, if they limit the version.
+    """Yields the fields of a message whose values limit the version.
 
-    Leaves out a field at its default, and a field with a replacement that has a value.
+    `versioned` returns the fields of a struct that some versions lack. Of these, a field limits the
+    version if its value is not the default, and no field that replaces it has a value.
     """
     for attribute, field, replacements in versioned(shape):
         if is_default(field, getattr(value, attribute, None)):

@@ -372,9 +372,9 @@ class _Validator:
         return run
 
     def elements_with_tags(self, width: int, step: _Step) -> _Elements:
-        """Builds the step for elements of `width` bytes without their tagged fields.
+        """Returns a function that validates elements of `width` bytes and their tagged fields.
 
-        Calls `step` only for an element that has tagged fields.
+        The function calls `step` only for an element that has tagged fields or is cut.
         """
         data, size = self.data, self.size
 
