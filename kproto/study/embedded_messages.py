@@ -75,7 +75,7 @@ def open_embedded(message: str, node: Node, field: LayoutField, budget: TreeSize
 
 
 def _fills(node: Node, start: int, name: str, shape: StructLayout) -> bool:
-    """Returns whether a struct of this layout extends from `start` exactly to the node's end."""
+    """Returns True if a struct of this layout extends from `start` exactly to the node's end."""
     trial = Node("", node.path, "message", start, node.source)
     try:
         end = MessageReader(node.source, node.end, name, TreeSizeLimit(0)).read(shape, trial)

@@ -70,7 +70,10 @@ class _Packet(NamedTuple):
 
 
 class _Interface(NamedTuple):
-    """An interface of a pcapng file: link type, time units in a second, and offset of its times."""
+    """An interface of a pcapng file.
+
+    `units` is the number of time units in a second. `offset_s` is added to the time of each packet.
+    """
 
     link: int
     units: int

@@ -70,7 +70,7 @@ class StreamData(NamedTuple):
 
 @dataclass(slots=True)
 class TcpStream:
-    """Reassembles a direction of a connection.
+    """Reassembles the bytes of one direction of a connection.
 
     A position is an unbounded integer whose lower 32 bits are the sequence number.
     """
