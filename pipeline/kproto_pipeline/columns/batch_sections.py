@@ -293,7 +293,10 @@ def readable_records(
 
 
 def _messages(batch: LegacyBatch, start: int, end: int | None, limit: int) -> MessageSection:
-    """Returns the requested messages of one entry of a message set."""
+    """Returns the messages of `batch` with `start <= offset < end`.
+
+    `batch` may decompress to at most `limit` bytes.
+    """
     found = batch.records(from_offset=start, max_decompressed_bytes=limit)
     if end is not None:
         found = [record for record in found if record.offset < end]

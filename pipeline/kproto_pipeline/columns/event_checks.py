@@ -56,7 +56,10 @@ def _check_time(array: pa.Array) -> Bools:
 
 
 def _check_each_value(is_right: Callable[[str], bool]) -> Callable[[pa.Array], Bools]:
-    """Returns a check that runs once per distinct value: sources and types have few values."""
+    """Returns a check that calls `is_right` once per distinct value of an array.
+
+    The sources and the types of events have few distinct values.
+    """
 
     def check(array: pa.Array) -> Bools:
         encoded = array.dictionary_encode()

@@ -126,7 +126,7 @@ def uninterrupted() -> Iterator[Sequence[int]]:
 
 
 def enter_uninterrupted(closing: ExitStack, context: AbstractContextManager[T]) -> T:
-    """Enters a context on an exit stack; no interrupt can prevent its registration."""
+    """Enters `context` on `closing`; defers interrupts until its exit is registered there."""
     with uninterrupted():
         return closing.enter_context(context)
 
@@ -146,11 +146,11 @@ def run_in_thread(work: Callable[[], T], cancel_work: Callable[[], object]) -> T
 
 
 def run_coroutine_in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Runs the coroutine of `work()` in a separate thread, and returns its result.
+    """Runs the coroutine that `work` returns in a separate thread, and returns its result.
 
     The first interrupt cancels the coroutine, and is raised after the coroutine has ended. Later
-    interrupts do nothing. `work` is called in the thread, which no interrupt reaches, so that every
-    coroutine is awaited.
+    interrupts do nothing. The thread calls `work` and awaits the coroutine; no interrupt reaches
+    the thread between the two.
     """
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
 

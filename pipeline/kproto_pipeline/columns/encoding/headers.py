@@ -77,7 +77,10 @@ def check_keys(lists: pa.Array) -> Int64s:
 
 
 def _row_of(counts: Int64s, entries: npt.NDArray[np.bool_]) -> int:
-    """Returns the row that contains the first selected entry."""
+    """Returns the row of the first header that the mask `entries` selects.
+
+    `counts` has the number of headers of each row.
+    """
     entry = int(np.flatnonzero(entries)[0])
     return int(np.searchsorted(np.cumsum(counts), entry, side="right"))
 
