@@ -102,8 +102,8 @@ class CommittedOffsetFetcher:
     ) -> FetchedCommits:
         """Replaces commits of deleted topics by None, and removes the labels from the metadata.
 
-        A commit is of a deleted topic if its label is of this cluster, and has a topic id that
-        differs from the present one.
+        A commit belongs to a deleted topic if its label has the id of this cluster, and another
+        topic id than the present topic.
         """
         labels: dict[TopicPartition, CommittedTopicId] = {}
         offsets: dict[TopicPartition, CommittedOffset | None] = {}

@@ -609,8 +609,9 @@ class GroupConsumer(RecordStream):
         """Returns the position of a partition, the offset of its next record.
 
         Looks the position up if it is unknown. Raises ConfigurationError if the partition is not
-        assigned, or waits for the assignment of its recreated topic; NoCommittedOffsetError if
-        `start` is "none" and the group has no committed offset; and BrokerResponseError.
+        assigned, or if its topic was recreated and the group has not assigned the new topic yet;
+        NoCommittedOffsetError if `start` is "none" and the group has no committed offset; and
+        BrokerResponseError.
         """
         self._view.loop_guard.check()
         return await self._positions.position(checked_tp(partition))

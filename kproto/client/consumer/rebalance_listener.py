@@ -247,9 +247,11 @@ class RebalanceListenerInvoker:
             )
 
     async def _call(self, name: str, tps: Iterable[TopicPartition]) -> bool:
-        """Calls a callback with sorted partitions, unless it is None or there are no partitions.
+        """Calls the user's callback `name` with the sorted partitions.
 
-        Returns False if the callback raised: then the next poll raises that error.
+        If the user has set no `on_lost`, calls `on_revoked` instead. Calls nothing if no callback
+        is set, or if there are no partitions. Returns False if the callback raised an exception,
+        which the next poll raises.
         """
         partitions = sorted(tps)
         callback: RebalanceCallback | None = getattr(self._callbacks, name)

@@ -65,9 +65,11 @@ def checked_offsets(offsets: Mapping[TopicPartition, int]) -> dict[TopicPartitio
 
 
 def next_offsets_of(offsets: object) -> dict[TopicPartition, int]:
-    """Returns the offsets to commit: a mapping's, or those after a record, list, batch or poll.
+    """Returns the offsets to commit, by partition.
 
-    Raises ConfigurationError for other objects, invalid partitions and offsets, and an empty list.
+    `offsets` is a mapping with these offsets, or a record, a list, a batch or the result of a poll.
+    The offset to commit is then the offset after the last record of each partition. Raises
+    ConfigurationError for other objects, invalid partitions and offsets, and an empty list.
     """
     match offsets:
         case Record():

@@ -317,7 +317,7 @@ class CompletedFetch:
         return self._unprocessed(batch, records)
 
     def _continue_at(self, reader: BatchReader | UnreadableRecordsReader, offset: int) -> None:
-        """Removes the first batch if `reader` has read it; otherwise `offset` is read next."""
+        """Removes the first batch if `reader` has no records left; else continues at `offset`."""
         if not reader.remaining:
             self._reader = None
             self._batches.popleft()

@@ -141,9 +141,10 @@ class FetchBuffer:
 
     @property
     def in_flight(self) -> Mapping[TopicPartitionState, InFlightRange]:
-        """The ranges of the records that were returned last: of lists, a batch or one record.
+        """The offset range, by partition, of the records that were returned last.
 
-        Empty after `on_poll`, until records are returned.
+        These records are one record, one batch, or lists of records of several partitions. Empty
+        after `on_poll`, until records are returned.
         """
         state = self._by_record
         if state is None:

@@ -4,8 +4,9 @@ A full fetch opens a session and names every partition. The incremental fetches 
 the partitions that are new or have another topic id, offset, limit or epoch, and those that the
 broker must remove from the session. The broker returns only partitions that have something new. The
 client compares the fields of each partition with those that it sent last. If the client drops
-records, the broker sends them again: from the offset in the session, or from a new offset, which
-the next fetch names. The rules are those of Kafka's FetchSessionHandler.
+fetched records, it fetches them again. If the offset to fetch from differs from the offset in the
+session, the next fetch names the partition with the new offset. The rules are those of Kafka's
+FetchSessionHandler.
 """
 
 from __future__ import annotations

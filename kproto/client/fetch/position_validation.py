@@ -94,7 +94,7 @@ class LogTruncatedError(KprotoError):
 def epochs_request(
     partitions: Mapping[TopicPartition, RequestedEpoch],
 ) -> OffsetForLeaderEpochRequest:
-    """Returns the request to one leader for the end offsets of epochs of its partitions."""
+    """Returns the request that asks one leader at which offset each requested epoch ends."""
     by_topic: dict[str, list[OffsetForLeaderPartition]] = {}
     for (topic, partition), epoch in partitions.items():
         partition_data = OffsetForLeaderPartition(

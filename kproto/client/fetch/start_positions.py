@@ -104,8 +104,8 @@ class StartPositionLookup:
 def depends_on_time(start: Start) -> bool:
     """Returns True if `start` is the log end or a time.
 
-    The partitions must then be those of new metadata: a partition that is found later is read from
-    its log start.
+    The consumer must then look up the partitions in new metadata: a partition that it finds later
+    is read from the log start instead of from `start`.
     """
     return start == "latest" or isinstance(start, datetime | timedelta)
 

@@ -1,4 +1,4 @@
-"""`TopicHistory`: the topics of a consumer in its first and its last metadata. Plain data."""
+"""`TopicHistory`: the first and the last metadata of each topic of a consumer. Plain data."""
 
 from __future__ import annotations
 

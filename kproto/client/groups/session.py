@@ -72,7 +72,8 @@ class MemberSession:
     def has_timed_out(self, now: float) -> bool:
         """Returns True if no heartbeat was answered for the session timeout.
 
-        Returns False if only a missed rebalance may have ended the membership.
+        Does not check `stable_until`: a rebalance that the member has missed may have ended its
+        membership earlier.
         """
         return now >= self._session_deadline
 

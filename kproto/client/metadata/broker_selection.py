@@ -102,9 +102,10 @@ class BrokerSelection:
 class RebootstrapTimer:
     """Decides when to rebootstrap for lack of metadata (KIP-1102).
 
-    A rebootstrap is due `trigger_ms` after the first Metadata request if none has succeeded since;
-    with 0, after the first failure. If no Metadata request starts for longer than `trigger_ms`, the
-    time restarts with the next request. All other times are in seconds of the client's clock.
+    A rebootstrap is due `trigger_ms` after the first Metadata request if no Metadata request has
+    succeeded since then. If `trigger_ms` is 0, it is due after the first failure. If no Metadata
+    request starts for longer than `trigger_ms`, the time restarts with the next request. All other
+    times are in seconds of the client's clock.
     """
 
     def __init__(self, trigger_ms: int, *, rebootstraps: bool) -> None:

@@ -274,8 +274,9 @@ class ClusterView:
         *,
         may_create: bool = False,
     ) -> list[TopicInfo]:
-        """Requests the topics that `topics_in` returns for a version; None means all topics.
+        """Requests metadata of topics, and updates the cluster with it.
 
+        `topics_in` returns the topics to request, by version of Metadata; None means all topics.
         With `may_create` brokers may create missing topics.
         """
         if self._rebootstrap_timer.on_request(self.clock.monotonic()):
@@ -325,7 +326,10 @@ class ClusterView:
     async def _send_metadata_request(
         self, topics_in: Callable[[int], list[MetadataRequestTopic] | None], may_create: bool
     ) -> tuple[MetadataResponse, int, bool]:
-        """Returns the response, its version, and True if it is about all topics."""
+        """Sends a Metadata request for the topics that `topics_in` returns for its version.
+
+        Returns the response, its version, and True if all topics were requested.
+        """
         connection = await self.connection()
         version = connection.version_of(MetadataRequest)
         topics = topics_in(version)

@@ -288,7 +288,7 @@ class ConnectionPool:
         self._cancelled.clear()
 
     async def _close_connections(self, connections: Sequence[BrokerConnection]) -> None:
-        """Closes connections, and waits for them and for cancelled attempts.
+        """Closes connections; waits until they are closed and cancelled attempts to open end.
 
         Even if the call is cancelled, no connection stays open.
         """

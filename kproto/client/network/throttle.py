@@ -71,7 +71,11 @@ def throttle_time_ms_of(response: Response, version: int) -> int:
 
 
 class Throttle:
-    """Blocks writes while `is_on` is True, until `not_before`, in seconds of the clock."""
+    """Blocks the writes of one connection for the throttle time that the broker requests.
+
+    `is_on` is True while writes are blocked. `not_before` is the time at which the throttle ends,
+    in seconds of the clock.
+    """
 
     __slots__ = ("_clock", "_ended", "_timer", "is_on", "not_before")
 

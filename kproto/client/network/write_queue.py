@@ -28,7 +28,7 @@ _LARGE_BYTES: Final = 65_536
 
 
 class WriteQueue:
-    """The outgoing bytes of a connection, from `attach` to `end`.
+    """Queues the bytes of one connection; writes them to the socket of `attach` until `end`.
 
     `used_at` is the time of the last write, in seconds of the clock. `throttle` is the throttle
     that the broker has requested.

@@ -77,7 +77,7 @@ def unreadable_record(error: UnreadableRecordError) -> Record:
 
 
 async def raise_unreadable(handle: RecordHandler, record: Record) -> None:
-    """Calls `handle`, but raises the UnreadableRecordError of a record of `unreadable_record`."""
+    """Calls `handle`; raises UnreadableRecordError instead if `unreadable_record` made `record`."""
     if isinstance(record.value, UnreadableValue):
         raise record.value.error
     await handle(record)

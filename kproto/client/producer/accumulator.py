@@ -164,8 +164,8 @@ class PartitionQueue:
     def requeue_retries(self) -> None:
         """Moves the batches in `to_retry` to the front of `pending`, unless a batch is in flight.
 
-        If a batch has lost its sequence, all later batches lose theirs, except the parts of a split
-        batch that a broker may have stored whole.
+        If a batch has no sequence any more, clears the sequences of all later batches. Parts of a
+        split batch keep their sequences if a broker may have stored the whole split batch.
         """
         if not self.to_retry or self.in_flight:
             return

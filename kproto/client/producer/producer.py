@@ -414,8 +414,8 @@ class Producer:
         Raises TypeError if `values` is no iterable of records, such as a mapping, a str or bytes.
         Raises the errors of `send`. A DeliveryError has every record that was read from `values`
         and not acked; an EncodeError names the index of the element. Once a record has failed, or
-        the producer is closed, no further elements are read. Then the error also has the remaining
-        records of a list; an iterator keeps them.
+        the producer is closed, no further elements are read. The DeliveryError then also has the
+        unread records of a collection such as a list; an iterator still yields its unread records.
         """
         check_many("values", values, one="record", of_one="send")
         acks = Acks()

@@ -506,9 +506,9 @@ class Sender:
             handler({"message": what, "exception": fault})
 
     def _has_leader_moved(self, tp: TopicPartition, result: PartitionProduceResponse) -> bool:
-        """Returns True if `result` names a leader, and the known leader has changed.
+        """Returns True if `result` names a leader, and metadata has a new leader of the partition.
 
-        It has changed if it is not the broker to which the batch was sent.
+        A leader is new if the batch was sent to another broker.
         """
         cluster = self._view.cluster
         leader = cluster.leader(*tp)

@@ -424,7 +424,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     def _on_success(
         self, beat: Heartbeat, answer: ConsumerGroupHeartbeatResponse, now: float
     ) -> None:
-        """Processes a response without an error to a heartbeat; the response renews the session."""
+        """Processes a heartbeat response without an error, which renews the session."""
         self._heartbeat_backoff.succeeded()
         self._unreleased_since = None
         self._unconverted_since = None
