@@ -44,10 +44,10 @@ class CoordinatorType(IntEnum):
 
 
 class InternalTopicCoordinators:
-    """Holds leader and ISR of the partitions of the internal topics without a log.
+    """Holds leader and ISR of each partition of the internal topics that have no log here.
 
-    `leaders_and_isrs` returns leader and ISR of each partition for a partition count. It is called
-    when a key of a topic is first looked up.
+    `leaders_and_isrs` takes the partition count of an internal topic, and returns leader and ISR of
+    each of its partitions. It is called when a key is first looked up in the topic.
     """
 
     def __init__(self, leaders_and_isrs: Callable[[int], list[LeaderAndIsr]]) -> None:

@@ -81,8 +81,8 @@ def apply_quotas(
 def with_throttle_time(response: Response, least_ms: int) -> Response:
     """Returns the response with a throttle time of at least `least_ms`.
 
-    Returns a copy if the throttle time is another; the response of a test may be sent repeatedly.
-    A response without this field is returned unchanged.
+    If the response has a lower throttle time, returns a changed copy, because a test may send the
+    same response repeatedly. Returns a response without the field `throttle_time_ms` unchanged.
     """
     if getattr(response, "throttle_time_ms", least_ms) >= least_ms:
         return response

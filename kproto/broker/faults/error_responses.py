@@ -293,7 +293,7 @@ def split_refused(
     """Returns the request without its refused elements, and the response to the refused elements.
 
     The request is None if no element remains, or if the response has only a top-level error code.
-    Raises the error of `_error_code_path`.
+    Raises ConfigurationError if the API is not supported (see `_error_code_path`).
     """
     answer_class = response_of(type(request))
     assert answer_class is not None, "the broker read it, so that it has a response"
@@ -441,7 +441,7 @@ def _split(
 def _response_element(step: _ListFieldMapping, member: Any, top: type[Response]) -> Any:
     """Returns the response element for a request element.
 
-    Copies the fields that both have, except lists and structs.
+    Copies the fields that have the same name in both elements, except lists and structs.
     """
     response_struct = getattr(sys.modules[top._generated().__module__], step.struct)()
     if step.field:

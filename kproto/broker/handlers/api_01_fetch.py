@@ -20,8 +20,8 @@ leader may return a preferred replica in the rack of the consumer, without recor
 share one log, so no follower lags.
 
 As in Kafka, the response has the partitions that do not exist, or that the client may not read,
-after the other partitions. They do not end the wait for `max_wait_ms`, unless no partition can be
-read.
+after the other partitions. Their errors do not end the wait for `max_wait_ms` if at least one other
+partition can be read.
 
 For v0-v3 batches are down-converted as in Kafka up to 3.9; Kafka 4.0 does not support these
 versions. Headers are lost, and a batch compressed with zstd gets UNSUPPORTED_COMPRESSION_TYPE. v4

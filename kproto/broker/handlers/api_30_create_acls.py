@@ -7,8 +7,9 @@ v3      resources of type user (KIP-373)
 
 The request requires ALTER on the cluster. Without an authorizer each ACL gets SECURITY_DISABLED.
 The creation of an existing ACL succeeds. An invalid ACL gets INVALID_REQUEST, and the other ACLs
-are created. For two kinds of invalid ACL, Kafka creates no ACL: it returns UNKNOWN_SERVER_ERROR for
-a code that only filters may have, and closes the connection for code 0 (unknown).
+are created. Kafka differs for two kinds of invalid ACL, and then creates no ACL of the request. If
+an ACL has a code that only filters may have (ANY or MATCH), Kafka returns UNKNOWN_SERVER_ERROR. If
+an ACL has code 0 (UNKNOWN), Kafka closes the connection.
 
 Left out: nothing.
 """

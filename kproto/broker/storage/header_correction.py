@@ -58,7 +58,8 @@ def with_max_timestamp(batch: RecordBatch, max_timestamp: int) -> RecordBatch:
 def with_producer_of(batch: RecordBatch, original: RecordBatch) -> RecordBatch:
     """Returns the batch with producer id, producer epoch and base sequence of `original`.
 
-    Kafka also stores values below -1, which a producer never writes.
+    Copies the bytes: a producer may have sent values below -1, which Kafka stores and
+    `encode_batch` refuses.
     """
     changed = bytearray(batch.raw)
     changed[_PRODUCER] = original.raw[_PRODUCER]
