@@ -235,7 +235,10 @@ def _extension_maps(
 def _with_irregular(
     events: Mapping[str, pa.Array], columns: RecordColumns, regular: Bools
 ) -> dict[str, pa.Array]:
-    """Returns the columns of all records; reads the irregular ones one by one."""
+    """Returns the event columns of all records; `events` has those of the regular records.
+
+    Reads the other records one by one.
+    """
     irregular = np.flatnonzero(~regular)
     with warnings.catch_warnings():
         # Ignores warnings: they are for writers, and the specification allows these events.

@@ -108,7 +108,8 @@ class IncrementStore:
         """Removes the dead letters of increments after `last`, which a killed run left.
 
         Raises:
-            OutputDamagedError: such increments exist, and another run may use the folder.
+            OutputDamagedError: there are dead letters to remove, but another run may use the
+            folder.
         """
         for number in [each for each in self.manifests if each > last]:
             if not self._exclusive:

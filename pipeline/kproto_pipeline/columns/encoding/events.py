@@ -422,9 +422,10 @@ def _one_by_one(
 
 
 def _as_list(events: _Events, rows: Int64s, name: str) -> list[Any]:
-    """Returns a column as a list; `rows` are as in `_one_by_one`.
+    """Returns the column `name` as a list.
 
-    Raises UnwritableEventError for text that is not UTF-8.
+    Raises UnwritableEventError for text that is not UTF-8. `rows` has the index of each event in
+    the caller's batch, for this error.
     """
     column = events.column(name)
     try:

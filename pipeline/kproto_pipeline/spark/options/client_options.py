@@ -48,7 +48,9 @@ class ClientOptions:
 
 
 def client_options(given: Mapping[str, str]) -> ClientOptions:
-    """Returns the given properties (names without `kafka.`) after a client has accepted them.
+    """Returns the default properties, overridden by `given` (names without `kafka.`).
+
+    Creates a client, without connecting it, to check the properties.
 
     Raises:
         OptionError: a property is missing or wrong; the message names it.

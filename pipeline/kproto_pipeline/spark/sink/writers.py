@@ -95,7 +95,7 @@ class KprotoWriter(_ArrowWriter, DataSourceArrowWriter):
 
 
 class _RowWriter(_ArrowWriter):
-    """Base of stream writers in PySpark 4.0, which passes rows: converts them to Arrow batches."""
+    """Base of the stream writers in PySpark 4.0: converts the rows from Spark to Arrow batches."""
 
     def _arrow(self, iterator: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         waiting: list[Any] = []

@@ -125,9 +125,10 @@ def available_now_ends(
 ) -> dict[TopicPartition, int]:
     """Returns the present ends of an AvailableNow run that started with the ends `until`.
 
-    A partition in `until` ends at that end, or at its latest offset if the log is shorter now. Its
-    end does not move back before the stream's offset in `starts`, unless the log ended before that
-    offset when the run started and still does: then the micro-batch reports the loss.
+    A partition in `until` ends at its offset in `until`, or at its latest offset if the log is
+    shorter now, but not before the stream's offset in `starts`. There is one exception: if the log
+    ended before the stream's offset when the run started, and still does, the partition ends
+    before the stream's offset, so that the micro-batch reports the loss.
 
     A partition of a recreated topic ends at its latest offset. A partition that appeared after the
     run started ends at its offset in `starts`, or is left out if it has none. A deleted partition
