@@ -224,9 +224,9 @@ def _message_versions(
 
 
 def _example_of(node: Any) -> Any:
-    """Returns the example in `node`: the example of a finding, or else `node` itself.
+    """Returns the example of a finding; returns `node` unchanged if it is no finding.
 
-    Raises ConfigurationError for a whole report.
+    Raises ConfigurationError if `node` is a whole report.
     """
     if isinstance(node, dict) and "findings" in node:
         raise ConfigurationError(

@@ -53,9 +53,9 @@ def _fewer_frames(frames: Frames) -> Iterator[Frames]:
 
 
 def _shorter(steps: Callable[[Frame], Iterator[Frame]]) -> Callable[[Frames], Iterator[Frames]]:
-    """Returns a function that yields the frames with one of them replaced by a result of `steps`.
+    """Returns a function that yields copies of its frames, each with one frame made shorter.
 
-    `steps` yields shorter frames for one frame.
+    `steps` yields the shorter frames that may replace a frame.
     """
 
     def of_each(frames: Frames) -> Iterator[Frames]:

@@ -80,9 +80,10 @@ class FrameReader:
 
     @property
     def first_bytes(self) -> bytes:
-        """Returns at most eight bytes that no returned frame contains, for error messages.
+        """Returns the first bytes of the frame after the returned frames, at most eight.
 
-        They begin with a frame's size, unless the frame is larger than the shared buffer.
+        They begin with the size of the frame, unless the frame is larger than the shared buffer.
+        Error messages use them.
         """
         first = self._pieces[0] if self._pieces else self._shared[self._start : self._end]
         return bytes(first[:8])

@@ -121,8 +121,8 @@ class NodeMap:
     def learn(self, message: Message) -> tuple[dict[Node, Address], dict[Node, Address]]:
         """Updates the own addresses of known nodes from a response.
 
-        Returns two mappings: the nodes that need an advertised address, and the nodes whose own
-        address changed; both with the node's own address.
+        Returns two mappings from nodes to their own addresses. The first has the unknown nodes,
+        which need an advertised address. The second has the nodes whose own address changed.
         """
         new: dict[Node, Address] = {}
         moved: dict[Node, Address] = {}

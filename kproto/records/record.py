@@ -117,7 +117,7 @@ class Record:
 
     @property
     def topic(self) -> str:
-        """Returns the topic of the record, "" if the caller did not pass it to the reader."""
+        """Returns the topic; "" if the record was decoded or created without a topic."""
         return self._origin.topic
 
     @topic.setter
@@ -129,7 +129,7 @@ class Record:
 
     @property
     def partition(self) -> int:
-        """Returns the partition of the record, -1 if the caller did not pass it to the reader."""
+        """Returns the partition; -1 if the record was decoded or created without a partition."""
         return self._origin.partition
 
     @partition.setter

@@ -203,7 +203,7 @@ def api_name(api: int | str) -> tuple[int, str]:
 
 
 def ranges(release: str) -> dict[int, ApiRange]:
-    """Returns the ranges of a release by api key, without APIs that have no version in it.
+    """Returns the ranges, by api key, of the APIs that have at least one version in a release.
 
     Raises UnknownNameError for an unknown release.
     """

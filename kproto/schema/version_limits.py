@@ -3,11 +3,11 @@
 A version may lack a field that has a value other than its default. Encoding at such a version drops
 the field silently if it is ignorable, and refuses it otherwise. So the client chooses a version
 within these limits:
-- A later version than the last that has the field would lose or refuse it. An example is the name
-  of a topic, if later versions have only topic ids.
-- An earlier version than the first that has the field would refuse it, unless it is ignorable.
-  Dropping an ignorable field is then intended, except for an id, which names the subject of the
-  message.
+- The version must not be after the last one that has the field, because encoding would drop or
+  refuse the field. An example is the name of a topic, if later versions have only topic ids.
+- The version must not be before the first one that has the field, because encoding would refuse the
+  field. An ignorable field does not limit the version, because dropping it is intended. An
+  ignorable id does, because it names the subject of the message.
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ def highest_version_limit(shape: VersionedFields, value: object) -> VersionLimit
 def lowest_version_limit(shape: VersionedFields, value: object) -> VersionLimit | None:
     """Returns the added field whose first version is the highest; None if there is none.
 
-    Only fields that the first version of the message lacks count, and only if their value is not
-    the default. Ignorable fields do not count, because `encode` may drop them. An exception is an
-    ignorable uuid (an id) in a struct with a string (a name) that an older version has: the uuid
-    counts unless the string has a value too.
+    A field counts if the first version of the message lacks it, and if its value is not the
+    default. An ignorable field does not count, because `encode` may drop it, with one exception: an
+    ignorable uuid (an id) counts if its struct has a string (a name) from an earlier version on,
+    and the string has no value.
     """
     return max(
         _set_fields(shape, value, "", attrgetter("added")),
@@ -158,7 +158,10 @@ def versioned_fields(message: MessageSpec) -> VersionedFields:
 
 
 def _replaces(field: FieldSpec, other: FieldSpec) -> bool:
-    """Returns True if `field` is a uuid whose first version follows the last of string `other`."""
+    """Returns True if `field` is a uuid that replaces `other`, a string.
+
+    The first version of `field` is then the version after the last one of `other`.
+    """
     follows = field.versions.lowest == other.versions.highest + 1
     return follows and (other.type, field.type) == ("string", "uuid")
 

@@ -191,7 +191,7 @@ class Authentication:
     def _redacted(self, text: str) -> str:
         """Returns the broker's error message `text` without the client's user names and secrets.
 
-        Does not hide those of fewer than `_LEAST_HIDDEN` characters.
+        Does not hide user names and secrets of fewer than `_LEAST_HIDDEN` characters.
         """
         pieces = {
             piece

@@ -76,7 +76,7 @@ class _EnoughError(Exception):
 
 
 class _RaisingSizeLimit(TreeSizeLimit):
-    """Raises _EnoughError instead of counting the nodes that are left out."""
+    """Raises _EnoughError for a node above the limit, instead of counting it in `left_out`."""
 
     def add(self, parent: Node, child: Node) -> None:
         if self.spent:

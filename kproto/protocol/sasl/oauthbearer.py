@@ -102,7 +102,7 @@ class OAuthBearerClient:
         return self._done
 
     def first(self) -> bytes:
-        """Returns the header, the token and the extensions (RFC 7628, 3.1)."""
+        """Returns the client's first message: GS2 header, token and extensions (RFC 7628, 3.1)."""
         if self._started:
             raise AuthenticationError("OAUTHBEARER: this exchange has already begun")
         self._started = True

@@ -304,7 +304,7 @@ class ScramSha256Client(ScramClient):
 
 
 class ScramSha512Client(ScramClient):
-    """Implements a client of SCRAM-SHA-512 (RFC 5802 with SHA-512, as Kafka names it)."""
+    """Implements a client of SCRAM-SHA-512: Kafka's name for RFC 5802 with SHA-512."""
 
     mechanism = "SCRAM-SHA-512"
     hash_name = "sha512"
@@ -318,7 +318,7 @@ class ScramSha256Server(ScramServer):
 
 
 class ScramSha512Server(ScramServer):
-    """Implements a server of SCRAM-SHA-512 (RFC 5802 with SHA-512, as Kafka names it)."""
+    """Implements a server of SCRAM-SHA-512: Kafka's name for RFC 5802 with SHA-512."""
 
     mechanism = "SCRAM-SHA-512"
     hash_name = "sha512"

@@ -418,7 +418,7 @@ def restamp(
 
 
 def check_batch(batch: object) -> None:
-    """Raises EncodeError unless `batch` is a RecordBatch. Encoded bytes are not one."""
+    """Raises EncodeError if `batch` is no RecordBatch, for example if it is encoded bytes."""
     if not isinstance(batch, RecordBatch):
         raise EncodeError(
             f"a RecordBatch is wanted, as read_batches yields, not {type(batch).__name__}"

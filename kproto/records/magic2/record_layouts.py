@@ -101,8 +101,8 @@ class Layouts:
         """Stores the layout of the valid record at `pos`.
 
         Stores nothing if that layout is stored already, if the record is too long, or if its
-        timestamp delta is too large. Returns the result of `of_sizes` for the sizes of the record's
-        encoded timestamp delta and offset delta.
+        timestamp delta is too large. Returns the function that finds the layouts of records whose
+        encoded deltas have the same sizes as those of this record (see `of_sizes`).
         """
         length, after_length = read_varint(data, pos)
         end = after_length + (length >> 1)
@@ -155,10 +155,10 @@ VALUES: Final = Layouts(with_keys=False)
 
 
 def tries(count: int) -> int:
-    """Returns the number of records without a layout after which a reader stops using layouts.
+    """Returns how many records of a batch may lack a layout before the reader stops using layouts.
 
-    `count` is the number of records in the batch. Returns 0, for no layouts, if `count` is small,
-    or if mypyc compiled this module: reading field by field is then faster.
+    `count` is the number of records in the batch. Returns 0 if the reader must use no layouts,
+    because `count` is small or mypyc compiled this module: reading field by field is then faster.
     """
     if count < _RECORDS_A_TRY or _IS_COMPILED:
         return 0
