@@ -111,13 +111,13 @@ class TopicPartitionState:
     processed already, before the assignment or before a `rewind`; their records are not returned.
 
     Commits: everything before `user_committed` is processed, because the user committed it.
-    Everything before `initial_offset` was processed before the assignment, by any member. While the
-    processed offset equals `committed_baseline`, no record was processed since the assignment or an
-    explicit commit. The baseline is -1 if every processed offset must be committed, as after a
-    `seek`. `is_shared` is True if a group assigned the partition. `is_recreated` is True if its
-    topic was recreated while this member read it, or after the group's last commit. With
-    `commits_start` the start offset is committed at once, because a later member would start
-    elsewhere.
+    Everything before `initial_offset` was processed before the assignment, by any member; a reset or
+    a truncation to an earlier offset moves `initial_offset` there. While the processed offset
+    equals `committed_baseline`, no record was processed since the assignment or an explicit commit.
+    The baseline is -1 if every processed offset must be committed, as after a `seek`. `is_shared`
+    is True if a group assigned the partition. `is_recreated` is True if its topic was recreated
+    while this member read it, or after the group's last commit. With `commits_start` the start
+    offset is committed at once, because a later member would start elsewhere.
     """
 
     __slots__ = (
@@ -265,6 +265,7 @@ class TopicPartitionState:
             self.processed_bitmap = None
         self.epochs = EpochHistory(offset, UNKNOWN_EPOCH)
         self.user_committed = min(self.user_committed, offset)
+        self.initial_offset = min(self.initial_offset, offset)
         self._on_new_position(offset)
 
     def truncate_to(self, position: int, last_epoch: int, log_end: int) -> None:
@@ -280,6 +281,7 @@ class TopicPartitionState:
         self.processed_bitmap = None
         self.epochs = EpochHistory(position, last_epoch)
         self.user_committed = min(self.user_committed, position)  # other records may be there now
+        self.initial_offset = min(self.initial_offset, position)
         self._on_new_position(position)
 
     def on_fetched(

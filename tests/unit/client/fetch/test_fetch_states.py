@@ -84,3 +84,17 @@ def test_a_position_that_the_log_start_has_overtaken_skips_what_is_gone() -> Non
     state.await_reset("earliest")
     assert state.reset(8, after_end="latest")
     assert (state.fetch_state, state.position) == (FetchState.FETCHING, 8)
+
+
+def test_reset_or_truncation_moves_the_initial_offset_back() -> None:
+    for move in ("reset", "truncate"):
+        state = TopicPartitionState(("t", 0), SETTINGS, position=9)
+        state.initial_offset = 9
+        assert not state.may_commit(3, position=9)
+        if move == "reset":
+            state.await_reset("earliest")
+            assert state.reset(2, after_end="earliest")
+        else:
+            state.truncate_to(2, last_epoch=0, log_end=4)
+        assert state.may_commit(3, position=9)
+        assert not state.may_commit(1, position=9)
