@@ -111,8 +111,8 @@ class TopicPartitionState:
     processed already, before the assignment or before a `rewind`; their records are not returned.
 
     Commits: everything before `user_committed` is processed, because the user committed it.
-    Everything before `initial_offset` was processed before the assignment, by any member; a reset or
-    a truncation to an earlier offset moves `initial_offset` there. While the processed offset
+    Everything before `initial_offset` was processed before the assignment, by any member; a reset
+    or a truncation to an earlier offset moves `initial_offset` there. While the processed offset
     equals `committed_baseline`, no record was processed since the assignment or an explicit commit.
     The baseline is -1 if every processed offset must be committed, as after a `seek`. `is_shared`
     is True if a group assigned the partition. `is_recreated` is True if its topic was recreated
