@@ -2,8 +2,9 @@
 
     python tools/fuzz_adapters/peer.py kafka-python|kio
 
-Both libraries only rewrite messages: they lack Kafka's JSON form, so the operations decode and
-encode are unsupported. Every exception counts as a refusal, except MemoryError and RecursionError.
+Both libraries support only the operation `rewrite`, from bytes to bytes. The operations `decode`
+and `encode` need Kafka's JSON form of messages, which these libraries lack. Every exception
+counts as a refusal, except MemoryError and RecursionError.
 """
 
 from __future__ import annotations

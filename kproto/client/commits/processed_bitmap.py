@@ -2,7 +2,7 @@
 
 All records before the committed offset are processed. Handlers of `run` may have processed some
 later records, too. The metadata of the commit lists their offsets, so that the next owner of the
-partition does not return them again. Plain data.
+partition does not return them again. Does no I/O.
 """
 
 from __future__ import annotations

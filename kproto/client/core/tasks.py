@@ -1,9 +1,9 @@
 """Waits for tasks to end, also in a cancelled caller, and retrieves their exceptions.
 
 `task.cancel()` raises CancelledError once in a task. A cancel scope of anyio cancels its tasks
-again in each iteration of the event loop, until they end: then each further `await` of such a task
-raises CancelledError, also the first one of a `finally` block. So the last requests of a producer
-or consumer are sent by a task of their own, for which the cancelled task waits.
+again in each iteration of the event loop, until they end. Inside such a task every further `await`
+raises CancelledError, even the first one of a `finally` block. Therefore another task sends the
+last requests of a producer or consumer, and the cancelled task waits for it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The effects that `SubscriptionState` returns, and the protocol of their handler. Plain data.
+"""The effects that `SubscriptionState` returns, and the protocol of their handler. Does no I/O.
 
 Fetches are no effects: `FetchPlan` lists them. The handler of a group consumer starts each effect
 immediately, exactly once. A plain consumer has no use for effects, and ignores them.

@@ -2,7 +2,7 @@
 
 The fetch position is ahead of the processed offset, perhaps by records of another epoch. A commit
 needs the epoch of the last processed record. A larger epoch would hide a truncation of the log; a
-smaller one would report a truncation that did not happen. Plain data.
+smaller one would report a truncation that did not happen. Does no I/O.
 """
 
 from __future__ import annotations

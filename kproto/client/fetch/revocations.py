@@ -1,4 +1,4 @@
-"""`PendingRevocations`: partitions that are being revoked, with their listener calls. Plain data.
+"""`PendingRevocations`: partitions that are being revoked, with their listener calls. Does no I/O.
 
 A revocation is pending from the end of fetching until the listener has returned and the offsets are
 committed. It is interrupted if the member loses its membership meanwhile: the partitions are then

@@ -1,4 +1,4 @@
-"""`TopicHistory`: the first and the last metadata of each topic of a consumer. Plain data."""
+"""`TopicHistory`: the first and the last metadata of each topic of a consumer. Does no I/O."""
 
 from __future__ import annotations
 

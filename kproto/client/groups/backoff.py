@@ -1,4 +1,4 @@
-"""Tracks consecutive failures of a member's requests, and the backoff after them. Plain data."""
+"""Tracks consecutive failures of a member's requests, and the backoff after them. Does no I/O."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The client never ignores a setting silently. If the user chose the protocol, the client refuses the
 setting, as Java's consumer does. If the group determines the protocol later, or if the partitions
-are assigned manually, the client logs the setting. Plain data.
+are assigned manually, the client logs the setting. Does no I/O.
 """
 
 from __future__ import annotations

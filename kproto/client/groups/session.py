@@ -1,4 +1,4 @@
-"""Computes, from responses, until when the session of a member certainly lasts. Plain data.
+"""Computes, from responses, until when the session of a member certainly lasts. Does no I/O.
 
 Times are in seconds of the client's clock. A broker starts the session at the arrival of a request.
 The client does not know that time, so it uses the earlier time of sending.

@@ -1,4 +1,4 @@
-"""Defines the subscription of a member: topics by name, or a pattern. Plain data.
+"""Defines the subscription of a member: topics by name, or a pattern. Does no I/O.
 
 The client matches a compiled pattern against whole topic names, except those of Kafka's internal
 topics, as Java's consumer does. The broker matches a `TopicPattern`.

@@ -1,4 +1,7 @@
-"""`Cluster`: metadata of brokers and topics, from Metadata and hints in other responses. No I/O."""
+"""`Cluster`: metadata of brokers and topics, from Metadata and hints in other responses.
+
+Does no I/O.
+"""
 
 from __future__ import annotations
 

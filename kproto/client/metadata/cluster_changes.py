@@ -1,4 +1,4 @@
-"""Formats changes of the cluster as log lines. Plain data."""
+"""Formats changes of the cluster as log lines. Does no I/O."""
 
 from __future__ import annotations
 

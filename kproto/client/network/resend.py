@@ -1,4 +1,4 @@
-"""Decides which requests are sent again after their connection was lost. Plain data."""
+"""Decides which requests are sent again after their connection was lost. Does no I/O."""
 
 from __future__ import annotations
 

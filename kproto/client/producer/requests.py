@@ -1,4 +1,4 @@
-"""Encodes batches, builds their Produce requests, and reads the responses. Plain data."""
+"""Encodes batches, builds their Produce requests, and reads the responses. Does no I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares the assigned partitions, by topic id, with the owned ones, by name. Plain data.
+"""Compares the assigned partitions, by topic id, with the owned ones, by name. Does no I/O.
 
 A recreated topic has another id: owned partitions of the old topic are revoked first (KIP-516).
 """

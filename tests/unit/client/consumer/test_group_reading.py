@@ -41,8 +41,8 @@ async def take(records: Any, count: int) -> list[tuple[int, int]]:
 async def quiet(records: Any) -> None:
     """Checks that no record arrives within 0.1 s, the time of several empty fetches.
 
-    The sleep first lets tasks start that were just created: since Python 3.12 `wait_for` runs its
-    awaitable without switching to them.
+    Before the wait, `sleep(0)` lets new tasks start: since Python 3.12 `wait_for` runs its
+    awaitable without switching to other tasks.
     """
     await asyncio.sleep(0)
     with pytest.raises(TimeoutError):
