@@ -1,4 +1,4 @@
 """The event formats, which encode a whole event as one document, and their registry.
 
-No module of this package imports the headers, the properties or a binding.
+No module of this package imports a protocol binding, such as `kafka` or `pulsar`.
 """

@@ -35,9 +35,9 @@ def format_name(raw: bytes | None, mode: Mode | None) -> str:
     """Returns the media type of the record's event format; `""` for binary mode (Kafka binding 3).
 
     `raw` is the value of the `content-type` header; `mode` overrides the mode that the header
-    implies. Raises CloudEventError for an unknown mode. Unless `mode` is "binary", also raises it
-    for the broken media type of an event format, for a batch, and for a JSON event in a charset
-    that is neither UTF-8 nor ASCII.
+    implies. Raises CloudEventError for an unknown mode. Also raises it for a header that names a
+    malformed event media type, a batch, or JSON in a charset other than UTF-8 and ASCII. If `mode`
+    is "binary", the header is not read.
     """
     if mode == "binary":
         return ""
