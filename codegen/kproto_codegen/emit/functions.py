@@ -111,8 +111,8 @@ def _layouts(
     """Returns the code of all field runs for all versions, with tests of the version.
 
     `block` creates an emitter, and `loop` puts code into a loop. In STRAIGHT style each layout has
-    its own code with its own loop, which `together` may replace by faster code. In BRANCHING style
-    all versions share a loop, and version tests are inside it.
+    its own loop; `together` may replace the whole loop by faster code. In BRANCHING style all
+    versions share one loop, and the version tests are inside it.
     """
     if plan.style is Style.STRAIGHT:
         (run,) = plan.runs

@@ -43,9 +43,10 @@ def generate(
 
     A message without valid versions gets no class, but is in the definitions file. `definitions` is
     the path of the definitions file, `error_table` the path of the module with the error codes
-    (None: no module). Generated code imports its runtime from the package `runtime`; with
-    `relative`, for `kproto.messages`, it has relative imports. `secrets` are pairs (message, field)
-    that the repr hides, besides those of Kafka. The heads of the files name their `origins`.
+    (None: no module). Generated code imports its runtime from the package `runtime`. With
+    `relative`, which is meant for `kproto.messages`, these imports are relative. `secrets` are
+    pairs (message, field) that the repr hides, besides those of Kafka. The head of each file names
+    its `origins`.
 
     Raises DefinitionError if two messages have the same module name, if two requests have the same
     api key, or if a field in `secrets` does not exist. Also raises it if a file that was not

@@ -135,7 +135,7 @@ class FieldPlan:
     def of_strings(self) -> bool:
         """Returns True if the field is an array of strings.
 
-        The generated `__init__` checks such an argument, because users may pass a string.
+        For such a field, the generated `__init__` refuses a single str.
         """
         return self.spec.is_array and self.element_kind is ValueKind.STRING
 
