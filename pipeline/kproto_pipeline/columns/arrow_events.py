@@ -82,7 +82,8 @@ def events_as_arrow(
 
     `schema` may have any order. `headers` is null for a record that is an event, unless
     `all_headers` is set. In header keys, U+FFFD stands for bytes that are not UTF-8. For an
-    unreadable record `error` has the reason, and the column `corrupt_column` its stored bytes.
+    unreadable record, the column `error` has the reason. The column named by `corrupt_column` has
+    the stored bytes of the record.
     """
     buffer = pa.py_buffer(columns.buffer)
     by_attribute, extensions, regular = _attribute_headers(columns, buffer)

@@ -263,7 +263,10 @@ def _records(batch: RecordBatch, fetched: bytes, arena: Arena, limit: int) -> Ba
 def _decompress(
     section: BatchSection, packed: bytes, codec: Codec, arena: Arena, limit: int
 ) -> None:
-    """Decompresses `packed` as the data of `section`: into the arena or, if too large, a buffer."""
+    """Decompresses `packed` into the arena; sets `section` to the result.
+
+    If `Arena.decompress` returns False, decompresses `packed` into a new buffer.
+    """
     try:
         start = arena.used
         if arena.decompress(codec, packed, limit):

@@ -334,7 +334,7 @@ def _equals(first: pa.Array, second: pa.Array) -> Bools:
 
 
 def _binary(events: _Events) -> EventRecords:
-    """Encodes valid events in binary mode, by column: the fast path."""
+    """Encodes valid events in binary mode on the fast path, one column after the other."""
     pieces: list[pa.Array] = []
     counts = np.zeros(len(events), dtype=np.int64)
     for attribute, header in _HEADERS.items():

@@ -43,7 +43,7 @@ def parse_subscribe(name: str, text: str) -> TopicSelection:
 
 
 def parse_assign(name: str, text: str) -> TopicSelection:
-    """Parses JSON such as `{"topic": [0, 1]}`. Raises OptionError."""
+    """Parses JSON such as `{"topic": [0, 1]}`. Raises OptionError for any other text."""
     expected = 'JSON such as {"topic": [0, 1]}'
     wrong = OptionError(f"option {name} is {text!r}; it must be {expected}")
     parsed = read_json_object(f"option {name}", text, expected=expected)

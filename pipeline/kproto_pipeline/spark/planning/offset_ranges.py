@@ -193,7 +193,7 @@ def split_ranges(
 
 
 def coalesce_ranges(ranges: Iterable[OffsetRange], most: int) -> list[list[OffsetRange]]:
-    """Groups consecutive ranges up to `most` offsets; a larger range is alone in its group."""
+    """Groups consecutive ranges; a group has at most `most` offsets, or a single larger range."""
     groups: list[list[OffsetRange]] = []
     size = 0
     for each in ranges:

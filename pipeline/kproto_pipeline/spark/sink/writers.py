@@ -43,9 +43,9 @@ _BATCH_BYTES: Final = 8 << 20
 
 @dataclass
 class TaskCommitMessage(WriterCommitMessage):
-    """The number of rows that a task wrote, all acknowledged.
+    """Holds the number of rows that a task wrote; all of them are acknowledged.
 
-    In a stream, also the ids of the query and the micro-batch; None in a batch.
+    `query_id` and `batch_id` name the query and the micro-batch of a stream; None in a batch query.
     """
 
     rows: int
