@@ -185,7 +185,8 @@ class Cluster(EmbeddedCluster):
     ) -> Control:
         """Adds a control as `Broker.control` does: for all nodes, or only for the node `node`.
 
-        The control is removed after `times` outcomes on all nodes together.
+        The control is removed after `function` has returned `times` outcomes other than None; the
+        outcomes of all its nodes count together.
         """
         if node is not None:
             self._check_node(node)

@@ -2,8 +2,9 @@
 
 The rules are those of Kafka's controller in KRaft mode. The leader stays while it is alive and in
 sync. Otherwise the new leader is the first replica of the assignment that is alive and in sync. The
-leader epoch rises with each change of the leader, also from or to no leader. It does not rise if
-only the ISR changes, as in Kafka since metadata version 3.6 (KAFKA-15021).
+leader epoch rises when the leader changes, and also when a partition loses its leader or gets one
+again. It stays the same if only the ISR changes, as in Kafka since metadata version 3.6
+(KAFKA-15021).
 
 This module omits eligible leader replicas (KIP-966), automatic unclean elections, and the election
 of preferred leaders, which Kafka repeats every five minutes.

@@ -71,12 +71,11 @@ def is_before(release: Release | None, first: str) -> bool:
 def advertised_versions(
     release: Release | None, implemented: Mapping[int, range]
 ) -> dict[int, range]:
-    """Returns the versions that ApiVersions lists; `implemented` are those that the broker
-    supports.
+    """Returns the versions that ApiVersions lists; the broker supports those in `implemented`.
 
-    If `release` is the name of a release, Produce is listed from v0 on. Kafka 4.0 and later list v0
-    to v2, although they do not support these versions: otherwise librdkafka would send batches
-    without compression (KAFKA-18659).
+    If `release` is a str, Produce is listed from v0 on. Kafka 4.0 and later list v0 to v2, although
+    they do not support these versions, because librdkafka would otherwise send batches without
+    compression (KAFKA-18659).
     """
     listed = dict(implemented)
     if isinstance(release, str) and _PRODUCE in listed:

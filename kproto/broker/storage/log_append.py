@@ -253,9 +253,10 @@ def _check_timestamp_type(batch: RecordBatch, config: TopicConfig) -> None:
 
 
 def _check_header(batch: RecordBatch) -> None:
-    """Raises CorruptBatchError for a wrong checksum or codec, INVALID_RECORD for negative counts.
+    """Calls `RecordBatch.check`, but raises INVALID_RECORD for a negative count, as Kafka does.
 
-    Makes the checks of `RecordBatch.check`, but raises Kafka's error codes.
+    Raises CorruptBatchError for a wrong checksum or an unknown codec. A wrong checksum takes
+    precedence over a negative count.
     """
     try:
         batch.check()
