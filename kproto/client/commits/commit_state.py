@@ -143,7 +143,7 @@ class CommitState:
         return found
 
     def add_start_offset(self, tp: TopicPartition, its: OffsetAndMetadata) -> None:
-        """Adds the start offset of a partition without a commit; `start_offsets` returns it."""
+        """Adds the start offset of `tp`; `start_offsets` returns it until `tp` has a commit."""
         self._start_offsets[tp] = its
 
     def start_offsets(

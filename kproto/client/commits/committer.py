@@ -259,10 +259,10 @@ class Committer:
         return epoch is not None and self._offsets.assignment_epoch_of(tp) == epoch
 
     async def _refresh_topic_ids(self, topics: Collection[str], attempts: Attempts) -> None:
-        """Refreshes the metadata of topics that the coordinator does not know.
+        """Refreshes the topic ids of `topics`, because the coordinator did not know one of them.
 
-        They may have been recreated. Up to v9 a commit names the topic, so a retry would commit the
-        old offset for the new topic.
+        That topic may have been recreated. A commit up to v9 names the topic, so a retry would
+        commit the old offset for the new topic. The caller drops partitions whose topic id changed.
         """
         view = self._view
         with suppress(KprotoError):

@@ -121,8 +121,8 @@ class GroupEffectHandler:
     async def until_in_session(self, ends_at: float = _NEVER) -> None:
         """Waits until a heartbeat has extended the session, or the partitions are lost.
 
-        Also returns once the consumer is closed or has failed, and at `ends_at`, in seconds of the
-        clock; but it waits at least once, so that the member can run.
+        Also returns when the consumer is closed or has failed, or at `ends_at`, in seconds of the
+        clock. Sleeps once before it checks `ends_at`, so that the member can run.
         """
         while self.is_out_of_session:
             await self._view.clock.sleep(_SESSION_CHECK_S)

@@ -90,12 +90,14 @@ class RebalanceListenerInvoker:
     async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
         """Revokes partitions by `until`, in seconds of the clock; the member can commit until then.
 
-        Waits for their records in flight, at most until `until` and until max_poll_interval_ms
-        after the last poll, and calls `on_revoked`. With `auto_commit`, and if `on_revoked` has not
-        raised, commits processed offsets; otherwise only start offsets. Also waits for explicit
-        commits in flight. If the member cancels this call, the member then reports the partitions
-        as lost, or revokes them again. `on_revoked` is called again only if its first call has not
-        returned.
+        Waits for their records in flight until `until`, or until max_poll_interval_ms after the
+        last poll if that is earlier. Then calls `on_revoked`. With `auto_commit`, commits processed
+        offsets. Without it, or if `on_revoked` raised, commits only start offsets. Also waits for
+        explicit commits in flight.
+
+        If the member cancels this call, the member later reports the partitions as lost, or revokes
+        them again. The second revocation calls `on_revoked` only if the first call of `on_revoked`
+        has not returned.
         """
         self._effects.apply_topic_metadata()  # avoids a commit for a topic that was recreated
         revoked, effects = self._subscriptions.mark_pending_revocation(tps)
@@ -150,7 +152,7 @@ class RebalanceListenerInvoker:
     def poll_interval_exceeded(self, now: float) -> bool:
         """Returns True if the last poll was more than max_poll_interval_ms before `now`.
 
-        During `run` the start of the oldest record in flight counts instead of the last poll.
+        During `run`, the start time of the oldest record in flight counts, not the last poll.
         Returns False during `close`.
         """
         return not self._is_closing and now - self._last_poll_at(now) > self._max_poll_s

@@ -217,10 +217,10 @@ class RecordProcessing:
         self._effects.apply([FetchEffect.WAKE_POLL])
 
     def on_drained(self, *, is_lost: bool) -> None:
-        """Wakes a revocation that waits for records in flight; it then checks if any remain.
+        """Wakes a revocation that waits for records in flight; the revocation checks again.
 
-        If `is_lost` is True and no lost record is in flight any more, also wakes a rejoin that
-        waits for lost records.
+        A rejoin may wait for lost records in flight. A call with `is_lost` wakes the rejoin if no
+        lost record is in flight any more.
         """
         self._listener.on_poll()
         if is_lost and self._effects.member is not None and not self.has_lost_in_flight:

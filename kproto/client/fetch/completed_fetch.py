@@ -185,11 +185,11 @@ class CompletedFetch:
     def take_records(
         self, max_bytes: int | None = None
     ) -> tuple[FetchedRecords, list[UnreadBatch]] | None:
-        """Returns the next records, and the batches that have them.
+        """Returns the next records, and their batches; None if no record is left.
 
-        The records are those of one batch or of several small ones, or a part of a large batch.
-        With `max_bytes` they have about that many stored bytes at most, but there is at least one
-        record.
+        The records are those of one batch, of several small batches, or of a part of a large batch.
+        `max_bytes` approximately limits the stored bytes of the records. At least one record is
+        returned, even if it is larger.
         """
         records: list[Record] = []
         taken: list[UnreadBatch] = []

@@ -308,9 +308,9 @@ class TopicPartitionState:
         self.last_epoch = self.epochs.rewind(position)
 
     def _on_new_position(self, offset: int) -> None:
-        """Sets the committed baseline after the position was changed, except by a fetch.
+        """Sets the committed baseline after the position was set, reset or truncated.
 
-        The first position becomes the baseline; a later change sets the baseline to -1.
+        The first position becomes the baseline; a later position sets the baseline to -1.
         """
         self.committed_baseline = offset if self.is_first_position else NO_POSITION
         self.is_first_position = False
@@ -387,8 +387,8 @@ class TopicPartitionState:
     def request_offset_reset(self, error: KprotoError, now: float) -> None:
         """Requests a reset, because the position is out of range.
 
-        The reset is due at once after the first failure since the last success, and after a
-        backoff after further failures.
+        If this is the first failure since the last success, the reset is due at once. Otherwise it
+        is due when a backoff ends.
         """
         self.await_reset("earliest")
         self._back_off(error, now)

@@ -225,7 +225,10 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
 
     @abstractmethod
     def on_left(self, now: float) -> None:
-        """Ends the membership: the leave request was answered, has failed, or is not needed."""
+        """Ends the membership.
+
+        Called when the leave request was answered or has failed, or if none is needed.
+        """
 
     @abstractmethod
     def failed(self, error: KprotoError, now: float) -> ErrorAction:

@@ -42,7 +42,8 @@ class TopicPattern:
 class Subscription:
     """Topics by name, by a `pattern` that the client matches, or by a `broker_pattern`.
 
-    `to` creates it. A subscription may have both `topics` and a `broker_pattern` (KIP-848).
+    Use `Subscription.to` to create one. A subscription may have both `topics` and a
+    `broker_pattern` (KIP-848).
     """
 
     topics: frozenset[str] = frozenset()

@@ -212,7 +212,7 @@ class ConnectionWatch:
 
 
 class NullWatch(ConnectionWatch):
-    """Counts and reports nothing."""
+    """Counts nothing, and reports nothing."""
 
     def __init__(self) -> None:
         super().__init__("", BrokerCounts(), {}, HookCalls(None), lambda: 0.0)

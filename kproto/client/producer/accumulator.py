@@ -164,8 +164,8 @@ class PartitionQueue:
     def requeue_retries(self) -> None:
         """Moves the batches in `to_retry` to the front of `pending`, unless a batch is in flight.
 
-        If a batch has no sequence any more, clears the sequences of all later batches. Parts of a
-        split batch keep their sequences if a broker may have stored the whole split batch.
+        If a batch in `pending` has no sequence, clears the sequences of the batches after it. Parts
+        of a split batch keep their sequences if a broker may have stored the whole split batch.
         """
         if not self.to_retry or self.in_flight:
             return

@@ -406,7 +406,7 @@ class BatchDelivery(Delivery):
         super().__init__(batch, 0)
 
     def failed(self) -> list[int]:
-        """Returns the positions of the records that failed.
+        """Returns the indexes of the failed records in the batch.
 
         Call it only once the delivery is `done()`.
         """

@@ -465,11 +465,11 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         self._session.interval_s = self._interval_s
 
     def _was_stable(self, beat: Heartbeat, assigned: TopicIdPartitions | None) -> bool:
-        """Returns True if the coordinator waited for no revocation when it received `beat`.
+        """Returns False if the coordinator still waited for a revocation when it received `beat`.
 
-        The coordinator announces a revocation by an assignment without some owned partitions. The
-        previous response has that assignment; if the previous response was lost, the assignment is
-        `assigned`, from the response to `beat`.
+        That is so if `beat` lists an owned partition that the assignment lacks. The assignment is
+        that of the previous response. If the previous response was lost, it is `assigned`, from the
+        response to `beat`.
         """
         before = self._partitions.assigned
         if self._known_fields is None and assigned is not None:
