@@ -46,7 +46,7 @@ _BAR_STEP: Final = 4_194_304
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the list of exchanges, their sums by API or a single exchange; returns 0.
+    """Prints the list of exchanges, their statistics by API or a single exchange; returns 0.
 
     An exchange is a request with its response.
     """

@@ -114,10 +114,10 @@ class LineWriter:
             self._dropped += 1
 
     def close(self) -> None:
-        """Waits until the queued lines are written.
+        """Waits until the queued lines are written, but at most three times `close_timeout_s`.
 
-        Queueing the number of dropped lines, queueing the end mark, and the end of the thread may
-        each take `close_timeout_s`.
+        It waits to queue the number of dropped lines, to queue the end mark, and for the thread to
+        end. Each of these waits has the timeout `close_timeout_s`.
         """
         with contextlib.suppress(queue.Full):
             if self._dropped:
