@@ -99,8 +99,9 @@ def _values(frame: Frame) -> Iterator[Frame]:
 def _bytes(frame: Frame) -> Iterator[Frame]:
     """Yields copies of a frame: first without some consecutive bytes, then with one byte set to 0.
 
-    `fewer_bytes` chooses the bytes. If `_parts` finds a request, its header is kept. A valid
-    request stays valid.
+    `fewer_bytes` makes these changes. If `_parts` finds a request, only the body changes; a frame
+    of the kind "sound" then gets only valid bodies. Without a request, yields nothing for a frame
+    with a correlation id.
     """
     cls, header, body = _parts(frame)
     if cls is not None:

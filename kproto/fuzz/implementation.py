@@ -152,8 +152,8 @@ class _RunningCommand:
 class Implementation:
     """Runs the command under test or the command of a judge; starts it at the first `respond`.
 
-    A context manager, which ends the process. Raises ConfigurationError for a command that is empty
-    or has an open quotation mark.
+    As a context manager, ends the process on exit. Raises ConfigurationError for a command that is
+    empty or has an open quotation mark.
     """
 
     def __init__(
@@ -334,10 +334,10 @@ class Implementation:
 
 
 class _InFlightCases:
-    """The cases that were sent together, before their answers were read, and these answers.
+    """Tracks cases that are sent before any of their answers is read.
 
     `numbers` maps the id of a line to the index of its case. `open` has the entries of `numbers`
-    without an answer. Answers are added to `found`, by the index of the case.
+    that lack an answer. `found` collects the answers, by the index of the case.
     """
 
     def __init__(

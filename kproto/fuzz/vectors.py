@@ -78,7 +78,7 @@ def vector_line(
 def vector_lines(
     package: ModuleType = messages, names: frozenset[str] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yields the vectors of a generated package: the Kafka module of the message, and the line.
+    """Yields a pair for each vector of a generated package: the message's Kafka module, the line.
 
     The vectors are ordered by message and version; duplicates are left out. For Kafka's own
     messages, a line names the release that introduced the version (`introduced_by`). `names`
