@@ -49,7 +49,7 @@ ENCODE_FAILURES: Final = (TypeError, ValueError, AttributeError, OverflowError, 
 
 
 def check_max_bytes(max_bytes: object, overhead: int) -> None:
-    """Raises ConfigurationError unless `max_bytes` is greater than `overhead`, up to 2 GiB."""
+    """Raises ConfigurationError if `max_bytes` is no int from `overhead` + 1 to 2 GiB - 1."""
     check_whole_number("max_bytes", max_bytes, overhead + 1, MAX_INT32)
 
 
