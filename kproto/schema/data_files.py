@@ -8,6 +8,6 @@ __all__ = ["read_data"]
 
 
 def read_data(name: str) -> str:
-    """Returns the content of the file `name` in `kproto/schema`, which is UTF-8."""
+    """Returns the text of the UTF-8 file `name` in `kproto/schema`."""
     package = __name__.rpartition(".")[0]
     return resources.files(package).joinpath(name).read_text(encoding="utf-8")

@@ -58,7 +58,7 @@ class Definitions(Mapping[str, MessageSpec]):
         return tuple(self._former)
 
     def resolve(self, name: str, version: int) -> tuple[MessageSpec, int]:
-        """Returns the message that a release called `name` at `version`, and its present version.
+        """Returns the message that has `name` and `version` in a release, and its present version.
 
         If the message was renamed, its present version may differ from `version` (see
         `FormerName`). A message that has the name and version now is preferred to a message that
