@@ -38,7 +38,7 @@ _EMBEDDED: Final = {
 def open_embedded(message: str, node: Node, field: LayoutField, budget: TreeSizeLimit) -> None:
     """Adds the fields of an embedded message to `node`, a bytes field of `message`.
 
-    Does nothing if the field has no embedded message, or if its bytes do not read as one.
+    Does nothing if the field has no embedded message, or if its bytes cannot be decoded.
     """
     name = _EMBEDDED.get((message, field.attribute))
     content = node.value

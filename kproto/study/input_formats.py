@@ -169,7 +169,7 @@ def _dump_by(lines: list[str], base: int) -> bytes | None:
 def _of_line(match: re.Match[str]) -> bytes | None:
     """Returns the bytes in a line of a dump; None if the line is not of a known format.
 
-    Raises ConfigurationError if the bytes of its words are swapped.
+    Raises ConfigurationError if the dump shows the bytes of each word in reverse order.
     """
     hex_part, rest = match["hex"], match["rest"]
     if match["colon"]:  # xxd: one space between groups, two before the characters

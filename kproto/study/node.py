@@ -41,7 +41,8 @@ class Fault:
 class Node:
     """A part of the input, such as a message, a field or an element, with its bytes and value.
 
-    - `name` and `path`: as in errors, such as `topics` or `[0]`, and `topics[0].partitions`.
+    - `name`: as in errors, such as `topics` or `[0]`.
+    - `path`: as in errors, such as `topics[0].partitions`.
     - `kind`: a primitive type, `array`, `struct`, `tags`, or a kind in docs/how-to/decode.md.
     - `source`: the input, or the decompressed bytes of a batch. `offset` counts from its start.
     - `buffer`: the path of the compressed field if `source` was decompressed, else "".
