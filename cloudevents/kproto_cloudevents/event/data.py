@@ -183,10 +183,10 @@ def public(data: Data) -> Any:
 def as_bytes(data: Data, content_type: str | None) -> bytes | None:
     """Returns data as the bytes of a message's payload; None for no data.
 
-    Encodes text in the charset of the datacontenttype (default UTF-8); in JSON it escapes the
-    characters that the charset lacks. Raises CloudEventError for an unknown charset, for other text
-    that the charset cannot encode, for a JSON value whose datacontenttype is not JSON, and for
-    `TextOrBase64`.
+    Encodes text in the charset of the datacontenttype (default UTF-8). If the charset lacks a
+    character, a JSON value gets an escape for it, and any other text raises CloudEventError. Also
+    raises CloudEventError for an unknown charset, for a JSON value whose datacontenttype is not
+    JSON, and for `TextOrBase64`.
     """
     if data is None or isinstance(data, bytes):
         return data

@@ -126,7 +126,7 @@ def has_event_header(table: Mapping[str, bytes | None]) -> bool:
 
 
 class _HeaderSpec(NamedTuple):
-    """The attribute that one header carries: its name, its spec, and a cache of valid values."""
+    """The name and the spec of the attribute in one header, with a cache of valid values."""
 
     attribute: str
     spec: AttributeSpec

@@ -25,7 +25,7 @@ __all__ = ["ReadableRecord", "Received", "event_of", "events"]
 
 
 class ReadableRecord(Protocol):
-    """A record of any client. Headers are pairs in order; None means no headers."""
+    """A record of any Kafka client. Each header is a pair of name and value."""
 
     @property
     def key(self) -> bytes | None:
@@ -37,7 +37,7 @@ class ReadableRecord(Protocol):
 
     @property
     def headers(self) -> Sequence[Header] | None:
-        """Returns the headers in order, with duplicates."""
+        """Returns the headers in order, with duplicates; None means no headers."""
 
 
 @runtime_checkable

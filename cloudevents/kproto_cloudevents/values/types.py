@@ -175,10 +175,10 @@ class Timestamp(str):
 
 
 class JsonMap(str):
-    """An attribute value of type Map, which 1.0 no longer has: the text of a JSON object.
+    """The text of a JSON object, as an attribute value of type Map. CloudEvents 1.0 has no Maps.
 
-    Compares and hashes as text, as every str must, so the order of names matters. Events compare
-    their Maps as JSON values.
+    Two JsonMaps are equal only if their texts are equal, including the order of the names. Events
+    compare their Maps as JSON values.
     """
 
     __slots__ = ()

@@ -106,10 +106,11 @@ def _entries(
 def _flat(
     attributes: Mapping[str, AttributeValue], version: SpecVersion, target: SpecVersion
 ) -> Iterator[tuple[str, AttributeValue | None, str | None]]:
-    """Yields each attribute with its value, and its name in the target version or None.
+    """Yields the name, the value and the new name of each attribute.
 
-    Entries of a map of extensions are yielded like attributes. If an entry cannot be an attribute
-    value, its value is None.
+    The new name is the name in the version `target`; None if the attribute has none there. Skips
+    the attributes for the spec version and the data encoding. Entries of a map of extensions are
+    yielded like attributes. If an entry cannot be an attribute value, its value is None.
     """
     names = {getattr(version, role): getattr(target, role) for role in _ROLES}
     for name, value in attributes.items():
