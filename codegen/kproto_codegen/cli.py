@@ -1,9 +1,13 @@
 """Implements the command `kproto-codegen`: imports releases, generates code, compares releases.
 
-Parses the arguments and prints the results; `releases`, `union` and `emit` do the work. The exit
-code is 0 for success, and 2 for wrong arguments. It is 1 if `import` or `generate` fails, for
-example because of an invalid definition, if `check` finds a breaking change, or if the reader of
-the output closes the pipe. It is 2 if `check` cannot read a release.
+Parses the arguments and prints the results; `releases`, `union` and `emit` do the work.
+
+The exit code is:
+- 0 for success;
+- 1 if `import` or `generate` fails, for example because of an invalid definition;
+- 1 if `check` finds a breaking change;
+- 1 if the reader of the output closes the pipe;
+- 2 for wrong arguments, and if `check` cannot read a release.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class ReadCodeEmitter(StructCodeEmitter):
             self.code.append(none)
 
     def function(self, kind: str, form: FieldForm) -> str:
-        """Registers and returns the name of the function that reads a value of this kind."""
+        """Returns the name of the function that reads a value of `kind`; registers its import."""
         name = value_function("read", kind, form)
         self.imports.wire("reading", name)
         return name
@@ -225,7 +225,10 @@ class _InlineReadEmitter(ReadCodeEmitter):
         self.code += self.elements(field, form, expr)
 
     def end(self, form: TaggedFieldsForm) -> None:
-        """Emits code that reads the tagged fields; it calls a function only if there are any."""
+        """Emits code that reads the tagged fields.
+
+        The emitted code calls a function only if the number of tagged fields in the data is not 0.
+        """
         if not form.flexible:
             super().end(form)
             return

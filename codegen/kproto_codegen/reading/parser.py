@@ -131,7 +131,10 @@ class Definition:
         return member is not None and member.value is not None
 
     def key_line(self, key: str) -> int:
-        """Returns the line of `key` in the message object, or of its name if `key` is missing."""
+        """Returns the line of `key` in the message object.
+
+        If the object lacks `key`, returns the line of the message's name.
+        """
         member = _members(self.node).get(key)
         return _named_line(self.node) if member is None else member.line
 

@@ -151,9 +151,10 @@ class _NewerMessages:
     older_files: Mapping[str, tuple[str, ...]]
 
     def merge(self, message: MessageSpec, old: MessageSpec) -> None:
-        """Replaces the newer definition by `message`, into which `old` was merged.
+        """Stores `message`, which merges `old` and the newer definition of the same name.
 
-        Adds the files of `old` to those of the message.
+        `message` gets the files of both definitions. A definition without versions only reserves
+        the api key, so its files are left out.
         """
         new, name = self.by_name.get(message.name), message.name
         files: list[str] = []
@@ -296,7 +297,10 @@ def _with_former_name(merged: MessageSpec, old: MessageSpec) -> MessageSpec:
 
 
 def layout_differences(union: Union, releases: Sequence[Release]) -> Iterator[Difference]:
-    """Yields the differences between the union and all message versions of the releases."""
+    """Compares each message version of the releases with that version in the union.
+
+    Yields the differences of name, version number and layout.
+    """
     for release in releases:
         for message in release.messages:
             for version in message.valid_versions:
