@@ -81,7 +81,7 @@ def records_as_arrow(
 def record_array(
     name: str, columns: RecordColumns, buffer: pa.Buffer, topic: str, partition: int
 ) -> pa.Array:
-    """Returns one column. Raises KeyError for an unknown name."""
+    """Returns the column `name` of the records. Raises KeyError for an unknown name."""
     count = len(columns)
     match name:
         case "key":

@@ -170,7 +170,7 @@ class IncrementStore:
     def remove_staging(self) -> None:
         """Removes the staging folders of published increments.
 
-        Removes all staging folders if the store is `exclusive`: no other run can use the folder.
+        If the store is `exclusive`, removes all staging folders, because no other run can use them.
         """
         folder = self._files.child_path(STAGING)
         if self._exclusive:

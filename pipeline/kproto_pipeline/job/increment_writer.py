@@ -301,10 +301,14 @@ class IncrementWriter:
         return self._increments_within_window((last.timestamps[0], 2**63))
 
     def _earlier_events(self, numbers: Iterable[int]) -> DataFrame | None:
-        """Returns the valid events of these increments or, if the output is a table, of the table.
+        """Returns the valid events in which to search for duplicates; None if there are none.
 
-        For an output of files, returns None if `numbers` is empty. For a table, ignores `numbers`,
-        and returns None in the mode `once`, if the window is 0, or if the table does not exist yet.
+        An output of files has a folder for each increment. This method reads the increments
+        `numbers`, and returns None if `numbers` is empty.
+
+        An output table has no such folders. This method ignores `numbers` and reads the whole
+        table. It returns None in the mode `once`, with `window_s` = 0, and if the table does not
+        exist yet.
         """
         output = self._settings.output
         columns = ("source", "id", "timestamp")
