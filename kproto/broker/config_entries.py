@@ -1,7 +1,7 @@
 """Lists the config entries of DescribeConfigs: Kafka's names, types and defaults as tables.
 
-Source: the responses of brokers of Kafka 4.4.0. The broker configs are most of those that
-correspond to a setting of `BrokerSettings`.
+Source: the responses of brokers of Kafka 4.4.0. Most of the broker configs that correspond to a
+setting of `BrokerSettings` are listed.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class InternalTopicCoordinators:
     def change(self, elect: Callable[[LeaderAndIsr], LeaderAndIsr]) -> None:
         """Replaces leader and ISR of each partition by the result of `elect`.
 
-        Skips an internal topic until `of` has first looked up a key in it.
+        Skips an internal topic if `of()` has not looked up any key in it yet.
         """
         for kind, leader_and_isr in self._partitions.items():
             self._partitions[kind] = [elect(each) for each in leader_and_isr]

@@ -77,8 +77,9 @@ class SaslAuthenticator:
             raise CloseConnection(f"{name_of(request_class(api_key), api_key)}: {reason}")
 
     async def answer(self, request: ReceivedRequest) -> Response | None:
-        """Returns the response to a SASL request, or to a request that is sent instead of a token.
+        """Returns the response to a SASL request.
 
+        Returns an error response if the client sends another request instead of the next token.
         Returns None if a handler must respond to the request. Raises CloseConnection if a
         re-authentication requests a mechanism that the listener does not have.
         """

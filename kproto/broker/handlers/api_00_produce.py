@@ -183,9 +183,10 @@ def _name_leaders(context: Context, response: ProduceResponse) -> None:
 
 
 def _may_use_id(context: Context, request: ProduceRequest) -> bool:
-    """Returns True if the client may write with its transactional id, or if it needs none.
+    """Returns True if the client may write with the transactional id of the request.
 
-    It needs none if no batch is transactional, or if the cluster has no authorizer.
+    Also returns True if no batch is transactional, or if the cluster has no authorizer, because the
+    client then needs no permission. Returns False for a transactional batch without an id.
     """
     if context.cluster.authorizer is None or not any(
         _is_transactional(data.records)

@@ -25,7 +25,7 @@ _MOST_KEPT: Final = 256
 class ResolvedRegex(NamedTuple):
     """Holds the topics that a regular expression matched at `timestamp_ms`.
 
-    `version` is how many topics had been created in the cluster at that time.
+    `version` is the number of topics that had been created in the cluster until then.
     """
 
     topics: frozenset[str]
