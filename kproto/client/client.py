@@ -301,10 +301,11 @@ class Client:
         """Calls `operation` until it succeeds, for up to `api_timeout_ms`; returns its result.
 
         Lost connections, timeouts and the error codes that Kafka calls retriable are retried. Any
-        other error is raised at once. A backoff ends at the deadline at the latest. An attempt that
-        runs at the deadline is cancelled, but each retry has at least 0.1 s. Afterwards the last
-        error is raised, or RequestTimeoutError if there is none. A broker may process the operation
-        twice, if the response to the first attempt was lost.
+        other error is raised at once. The last retry starts at the deadline at the latest. An
+        attempt is cancelled at the deadline; a retry may run for 0.1 s even if that is later. When
+        the time is over, the last error of an attempt is raised. If the first attempt did not end
+        in time, RequestTimeoutError is raised. A broker may process the operation twice, if the
+        response to the first attempt was lost.
         """
         return await self._view.retrying(operation)
 

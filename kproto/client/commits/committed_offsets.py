@@ -100,10 +100,11 @@ class CommittedOffsetFetcher:
     async def _without_deleted_topics(
         self, found: dict[TopicPartition, CommittedOffset | None]
     ) -> FetchedCommits:
-        """Replaces commits of deleted topics by None, and removes the labels from the metadata.
+        """Replaces commits of deleted topics by None, and removes labels from the metadata.
 
-        A commit belongs to a deleted topic if its label has the id of this cluster, and another
-        topic id than the present topic.
+        A label in the metadata of a commit has the ids of the cluster and of the topic. The topic
+        of a commit was deleted if the label has the id of this cluster, but another id than the
+        present topic with the same name.
         """
         labels: dict[TopicPartition, CommittedTopicId] = {}
         offsets: dict[TopicPartition, CommittedOffset | None] = {}

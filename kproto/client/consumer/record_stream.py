@@ -150,8 +150,8 @@ class RawBatchIteration(_Iteration[FetchedBatch]):
 class RecordStream(ABC):
     """Polls records of the partitions in `subscriptions`, over its own connections.
 
-    `owner` identifies these connections in the connection pool. Plain and group consumers are
-    streams; each of these classes implements its start and its end.
+    `owner` identifies these connections in the connection pool. The subclasses `Consumer` and
+    `GroupConsumer` implement how a consumer starts and ends.
     """
 
     def __init__(

@@ -25,7 +25,7 @@ class OpenProducer(Protocol):
 
 
 class OpenConsumer(Protocol):
-    """The methods of a consumer that end it."""
+    """Declares the methods that close a consumer."""
 
     def _check_may_close(self) -> None: ...
     async def close(self) -> None: ...

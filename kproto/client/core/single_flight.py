@@ -16,7 +16,10 @@ A = TypeVar("A")
 
 
 class SingleFlight(Generic[K, A]):
-    """Has one request in flight at a time; the next one has the keys of all waiting callers."""
+    """Has one request in flight at a time, such as a metadata request for some topics.
+
+    The next request has the keys, such as topics, of all callers that wait meanwhile.
+    """
 
     def __init__(self, send: Callable[[frozenset[K]], Coroutine[Any, Any, A]]) -> None:
         self._send = send

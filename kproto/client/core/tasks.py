@@ -1,9 +1,10 @@
-"""Waits for tasks to end, also in a cancelled caller, and retrieves their exceptions.
+"""Waits for tasks to end, even if the caller is cancelled, and retrieves their exceptions.
 
-`task.cancel()` raises CancelledError once in a task. A cancel scope of anyio cancels its tasks
-again in each iteration of the event loop, until they end. Inside such a task every further `await`
-raises CancelledError, even the first one of a `finally` block. Therefore another task sends the
-last requests of a producer or consumer, and the cancelled task waits for it.
+`task.cancel()` raises CancelledError once in a task. A cancel scope of anyio cancels its task again
+in each iteration of the event loop, until the task ends. Until it ends, each `await` in it
+raises CancelledError, even in a `finally` block, so the task can send no request. Therefore a
+second task sends the last requests of a producer or consumer. The cancelled task waits for the
+second task, and starts the wait again after each CancelledError.
 """
 
 from __future__ import annotations

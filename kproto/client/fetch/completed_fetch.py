@@ -468,7 +468,10 @@ def filter_batches(
 
 
 def _records_within(max_bytes: int, batch: RecordBatch) -> int:
-    """Returns how many records of a batch fit into `max_bytes`, by their mean size: 1 to 500."""
+    """Returns how many records of a batch fit into `max_bytes`, at least 1 and at most 500.
+
+    Assumes that each record has the mean size.
+    """
     mean = batch.size_in_bytes // max(1, batch.record_count)
     return max(1, min(_LIST_RECORDS, max_bytes // max(1, mean)))
 

@@ -448,7 +448,10 @@ class FetchBuffer:
         return its
 
     def pause_buffered(self, state: TopicPartitionState) -> None:
-        """Makes the `take` methods skip a partition until `resume_buffered`; its fetches stay."""
+        """Makes the `take` methods skip a partition until `resume_buffered`.
+
+        The completed fetches of the partition stay buffered.
+        """
         if self._source is not None and self._source.state is state:
             self.put_back_remaining()
         self._paused[state] = self._remove(state)

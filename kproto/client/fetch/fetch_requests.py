@@ -61,7 +61,7 @@ _OUT_OF_RANGE: Final = code_of("OFFSET_OUT_OF_RANGE")
 
 
 def fetch_remedy(error: KprotoError) -> Remedy:
-    """Returns the remedy of an error of a fetch, or of a partition in its response."""
+    """Returns the remedy of an error, if a Fetch or a partition in a Fetch response has failed."""
     if isinstance(error, BrokerResponseError):
         return _REMEDIES.get(error.code) or remedy_of_code(error.code)
     return remedy_of(error)

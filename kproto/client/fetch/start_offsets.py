@@ -138,10 +138,10 @@ class StartOffsetResolver:
         return effects
 
     def without_start_offset(self, states: _States) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns those of `states` to which `start` applies: the group has no committed offset.
+        """Returns the partitions of `states` without a committed offset; `start` applies to them.
 
-        Does not return partitions of `from_start` topics, but makes them start at the log start.
-        Raises NoCommittedOffsetError if `start` is "none" and applies to a partition.
+        Partitions of `from_start` topics are not returned; they start at the log start. Raises
+        NoCommittedOffsetError if `start` is "none" and applies to a partition.
         """
         for tp, state in states.items():
             if tp[0] in self.from_start:

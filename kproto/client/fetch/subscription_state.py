@@ -43,9 +43,9 @@ _RECREATED: Final = code_of("UNKNOWN_TOPIC_ID")
 class SubscriptionOptions(NamedTuple):
     """The topics, partitions and start of a consumer.
 
-    `subscribed` are the topics and partitions of a plain consumer; with `stop_at_end` the consumer
-    stops at the ends that the partitions have when it starts. With a `group_id` partitions are
-    assigned: by the group if `is_shared`, manually otherwise.
+    `subscribed` are the topics and partitions of a plain consumer. With `stop_at_end` the consumer
+    stops at the log ends that the partitions have when it starts. With a `group_id`, the group
+    assigns the partitions if `is_shared` is True; otherwise they are assigned manually.
     """
 
     start: Start | GroupStart

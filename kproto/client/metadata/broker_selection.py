@@ -1,6 +1,6 @@
 """Selects the broker for requests that any broker can answer, and decides when to rebootstrap.
 
-Plain data; `any_broker` opens the connections.
+Does no I/O; `any_broker` opens the connections.
 """
 
 from __future__ import annotations

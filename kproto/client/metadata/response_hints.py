@@ -1,6 +1,6 @@
 """Reads from responses whether the broker is the leader, the coordinator or the controller.
 
-Plain functions on messages; `request_router` acts on the result.
+Does no I/O; `request_router` acts on the result.
 """
 
 from __future__ import annotations

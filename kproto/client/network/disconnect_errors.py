@@ -1,4 +1,4 @@
-"""Creates the errors of lost connections and request timeouts. Plain functions on errors."""
+"""Creates the errors of lost connections and request timeouts."""
 
 from __future__ import annotations
 

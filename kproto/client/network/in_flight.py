@@ -127,9 +127,9 @@ class RequestDeadlines:
         self._loop.call_soon(self._expire, first)
 
     def _expire(self, late: PendingRequest) -> None:
-        """Ends a request that is still in flight, if a caller still waits for its response.
+        """Times out a request, unless it has its response or the caller stopped waiting.
 
-        Otherwise sets the timer again.
+        In these two cases sets the timer again.
         """
         request: InFlightRequest = late.context
         if request.ends_at == NEVER or late not in self._pending:

@@ -591,7 +591,10 @@ class ProcessingPool:
             self._commit_timer = self._clock.call_later(seconds, self._commit)
 
     def _commit(self) -> None:
-        """Ends each worker's batch after its record in flight, and requests an early commit."""
+        """Requests an early commit.
+
+        Each worker ends its batch after the record that it is processing.
+        """
         self._commit_timer = None
         for worker in self._workers:
             worker.stop_early()

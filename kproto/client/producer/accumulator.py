@@ -202,8 +202,9 @@ class SendPlan(NamedTuple):
 class RecordAccumulator:
     """Queues batches by partition.
 
-    `buffered` counts the bytes of incomplete batches, `failed_batches` the batches that failed for
-    good. `failed_deliveries` are the failures that the next `flush` raises.
+    `buffered` is the size in bytes of all incomplete batches, which have neither been acknowledged
+    nor failed. `failed_batches` is the number of batches that failed for good. `failed_deliveries`
+    are the failures that the next `flush` raises.
     """
 
     def __init__(

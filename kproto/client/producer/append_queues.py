@@ -33,7 +33,7 @@ class AppendQueues:
         return [ticket for queue in self.by_topic.values() for ticket in queue]
 
     def close(self) -> None:
-        """Evicts all waiting calls; calls that wait later raise KprotoError."""
+        """Makes all waiting calls raise KprotoError, and all calls that wait afterwards."""
         if not self.are_closed:
             self.are_closed = True
             for ticket in self.tickets():

@@ -77,7 +77,7 @@ def murmur2(data: bytes) -> int:
 def fnv1a(data: bytes) -> int:
     """Returns the absolute value of the signed 32-bit FNV-1a hash of `data`.
 
-    librdkafka computes the same (`rd_fnv1a`), and Sarama's hash partitioner.
+    librdkafka (`rd_fnv1a`) and Sarama's hash partitioner compute the same value.
     """
     hashed = _FNV_OFFSET
     for octet in data:

@@ -146,11 +146,11 @@ def _match_racks(shares: Sequence[_TopicAssignment]) -> None:
 def _match_co_partitioned(
     shares: Sequence[_TopicAssignment], partitions: int, consumers: Sequence[str]
 ) -> None:
-    """Assigns each partition number, such as partition 0 of all topics, to one consumer.
+    """Assigns the partitions with the same number in all topics to one consumer.
 
-    The consumer must have capacity in each topic. It must have no rack, or its rack must have a
-    replica of each of these partitions. The first such consumer gets the partitions. If there is
-    none, they stay unassigned.
+    The first suitable consumer gets, for example, partition 0 of all topics. A suitable consumer
+    has capacity in each topic, and has no rack or a rack with a replica of each of these
+    partitions. If no consumer is suitable, the partitions stay unassigned.
     """
     for partition in range(partitions):
         for consumer in consumers:

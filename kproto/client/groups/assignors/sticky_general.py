@@ -1,9 +1,10 @@
-"""Assigns stickily for members with different subscriptions, as evenly as these allow.
+"""Assigns stickily for members with different subscriptions, as evenly as the subscriptions allow.
 
 An unassigned partition goes to the subscribed member with the fewest partitions. Then partitions
-move, one by one, from a member that has at least two more than another subscribed member, until no
-move improves the balance. If the moves did not improve the overall balance, all are undone, except
-in a first assignment. A partition moves back to its previous owner rather than to a third member.
+move, one by one, from a member to a subscribed member with at least two partitions fewer, until no
+such move is left. If the moves did not reduce the sum of the differences between the members'
+partition counts, all moves are undone, except in a first assignment. A partition moves back to its
+previous owner rather than to a third member.
 """
 
 from __future__ import annotations

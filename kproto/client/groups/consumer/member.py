@@ -96,9 +96,11 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         """Returns the session timeout of the group in ms; None if the broker does not disclose it.
 
         A member without DESCRIBE_CONFIGS on the group does not request the timeout again, because
-        brokers log denied requests. A retriable error is raised up to `_MAX_UNANSWERED` times in a
-        row, so that the member retries: with a wrong timeout, two members might read one partition.
-        After that, and after any other error, the result is None.
+        brokers log denied requests.
+
+        Raises a retriable error up to `_MAX_UNANSWERED` times in a row, so that the member retries.
+        The retries matter because two members might read one partition if the member assumed a
+        wrong timeout. Returns None after more retriable errors, and after any other error.
         """
         membership = self._membership
         requested_at = self._clock.monotonic()
