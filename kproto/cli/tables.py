@@ -11,7 +11,7 @@ from typing import Final
 
 __all__ = ["print_json", "print_table", "table_lines"]
 
-#: Fewest columns in which the last cell of a row is printed beside the other cells. If fewer are
+#: Fewest characters in which the last cell of a row is printed beside the other cells. If fewer are
 #: left, the last cell is printed below the other cells.
 LEAST_LAST_COLUMN: Final = 30
 
@@ -40,9 +40,9 @@ def table_lines(
 ) -> Iterator[str]:
     """Yields the lines of a table, the header first, without columns that are empty in every row.
 
-    If a row is longer than `width` columns, its last cell is wrapped. If fewer than
-    LEAST_LAST_COLUMN columns are left for the last cell, it is printed below the other cells, which
-    are cut at `width` with an ellipsis.
+    If a line is longer than `width` characters, the last cell is wrapped. If the other cells leave
+    fewer than LEAST_LAST_COLUMN characters for the last cell, it is printed below them; the line of
+    the other cells is cut at `width` with an ellipsis.
     """
     filled = [at for at in range(len(header)) if any(row[at] for row in rows)]
     shown_rows = [[row[at] for at in filled] for row in [header, *rows]]

@@ -125,8 +125,8 @@ class BrokerFinding:
     """The faults of one run that have the same `fault` (a key of WORDS) and the same `cause`.
 
     `frames` are the shortest frames found that cause the fault, in the order to send them.
-    `locations` counts the faults by request name (or kind of frame) and version (-1 if unknown).
-    `unshrunk` is the reason if shrinking the frames stopped early, else "".
+    `locations` has the number of faults by request name (or kind of frame) and version (-1 if
+    unknown). `unshrunk` says why shrinking the frames stopped early; "" if it did not.
     """
 
     fault: str

@@ -137,7 +137,10 @@ def _shorter_values(case: Case) -> Iterator[Case]:
 
 
 def fewer_bytes(data: bytes) -> Iterator[bytes]:
-    """Yields `data` without a range of bytes, long ranges first; then with one byte set to 0."""
+    """Yields simpler variants of `data`.
+
+    The first variants lack a range of bytes, long ranges first; the others have one byte set to 0.
+    """
     size = len(data)
     while size:
         for first in range(0, len(data), size):

@@ -1,7 +1,7 @@
-"""Defines the exception classes of error codes that callers catch, as in Kafka's clients.
+"""Defines exception classes for error codes of brokers, as Kafka's clients do.
 
-Any other code raises a plain `BrokerResponseError`. `BROKER_ERRORS` maps the name of a code to its
-class.
+Only codes for which a caller may want an `except` clause have a class. The client raises a plain
+`BrokerResponseError` for any other code. `BROKER_ERRORS` maps the names of codes to the classes.
 """
 
 from __future__ import annotations

@@ -42,9 +42,9 @@ def encode_subscription(
     subscription: ConsumerProtocolSubscription,
     version: int = ConsumerProtocolSubscription.LATEST_STABLE,
 ) -> bytes:
-    """Returns the bytes of a subscription, by default in the highest version, as in Kafka's client.
+    """Returns the bytes of a subscription, by default in the latest version, as in Kafka's client.
 
-    A `version` above the highest is written as the highest.
+    If `version` is above the latest stable version, the bytes have the latest stable version.
     """
     return _encode(subscription, version)
 
@@ -75,7 +75,10 @@ def subscription_version(data: bytes) -> int:
 def encode_assignment(
     assignment: ConsumerProtocolAssignment, version: int = ConsumerProtocolAssignment.LATEST_STABLE
 ) -> bytes:
-    """Returns the bytes of an assignment; a version above the highest is written as the highest."""
+    """Returns the bytes of an assignment.
+
+    If `version` is above the latest stable version, the bytes have the latest stable version.
+    """
     return _encode(assignment, version)
 
 

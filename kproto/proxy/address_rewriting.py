@@ -121,8 +121,9 @@ class NodeMap:
     def learn(self, message: Message) -> tuple[dict[Node, Address], dict[Node, Address]]:
         """Updates the own addresses of known nodes from a response.
 
-        Returns two mappings from nodes to their own addresses. The first has the unknown nodes,
-        which need an advertised address. The second has the nodes whose own address changed.
+        A node's own address is the one that the broker reports. Returns (new, moved), two mappings
+        from a node to its own address. `new` has the unknown nodes; they need an advertised
+        address. `moved` has the known nodes whose own address changed.
         """
         new: dict[Node, Address] = {}
         moved: dict[Node, Address] = {}

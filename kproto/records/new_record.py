@@ -1,7 +1,7 @@
-"""The type of a record to be written, its limits, and the check that names a wrong field.
+"""Defines the type of a record to write, limits of batches and timestamps, and a record check.
 
 For speed, the builders of batches and message sets do not check the records. If encoding a record
-raises one of ENCODE_FAILURES, they call `check_new_record`, which names the field.
+raises one of ENCODE_FAILURES, they call `check_new_record`; its error names the wrong field.
 """
 
 from __future__ import annotations

@@ -108,7 +108,10 @@ def read_pem(part: Pem, what: str) -> bytes:
 
 
 def named(part: Pem, what: str) -> str:
-    """Returns `what` with its path, for errors; without the path if that may be a secret."""
+    """Returns `what` with `part`, for errors.
+
+    Omits the text of `part` if it is not a path, or may be a secret.
+    """
     if inline(part) is not None:
         return f"{what} (inline PEM)"
     text = os.fspath(part)

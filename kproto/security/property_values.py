@@ -50,8 +50,9 @@ _BY_DURATION: Final = "by_duration:"
 class PropertyType:
     """Parses the values of one type of property.
 
-    `read` parses text or raises ValueError; errors then say that the value must be `may_be`. If
-    `is_secret`, text is not stripped, and errors do not quote it.
+    `read` parses a text, or raises ValueError if the text is invalid. `may_be` describes the valid
+    values, for the error message. If `is_secret`, the text is not stripped, and errors do not quote
+    it.
     """
 
     may_be: str

@@ -114,8 +114,9 @@ def decode_control_record(record: Record) -> ControlRecord:
 def encode_control_record(record: ControlRecord) -> tuple[bytes, bytes | None]:
     """Returns the key and value of a record for a control batch.
 
-    Raises EncodeError if the message cannot be encoded, if its class is not that of the record's
-    type, or if its `version` field differs from a `record.version` that is not None.
+    Raises EncodeError if `record.message` cannot be encoded, or is not of the class that
+    `record.type` requires. Also raises EncodeError if `record.version` is set but differs from the
+    message's own `version` field.
     """
     key = _int16(record.key_version, "key version") + _int16(record.type, "type", -32768)
     if record.type not in _CLASSES:

@@ -1,4 +1,7 @@
-"""Pairs requests with their responses, formats the pairs as text or JSON, and sums them by API."""
+"""Pairs requests with their responses.
+
+Formats the pairs as text or JSON, counts them by API, and sums the sizes of each API's messages.
+"""
 
 from __future__ import annotations
 

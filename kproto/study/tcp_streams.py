@@ -58,10 +58,10 @@ class Gap(NamedTuple):
 
 
 class StreamData(NamedTuple):
-    """The next bytes or gap of a direction, and their time in microseconds.
+    """The next bytes of one direction of a connection, or a gap in them.
 
-    Bytes that waited for missing bytes get the time at which the missing bytes were captured. Bytes
-    after a gap get their own capture time.
+    `time_us` is the capture time in microseconds. Bytes that waited for missing bytes get the time
+    at which the missing bytes were captured. Bytes after a gap get their own capture time.
     """
 
     time_us: int

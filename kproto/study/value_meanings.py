@@ -163,7 +163,8 @@ _SIZES: Final = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 def meaning_of(message: str, struct: str, field: str, value: object) -> str:
     """Returns a description of a field's `value`; "" if there is none.
 
-    `field` is the name of the attribute. `struct` is not used.
+    `message` and `field` are the names of the message and of its Python attribute. `struct` is not
+    used.
     """
     if isinstance(value, Uuid):
         return "none" if value == ZERO_UUID else ""

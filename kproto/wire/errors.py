@@ -214,7 +214,10 @@ class BrokerResponseError(KprotoError):
 
 
 def _rebuild_error(kind: type[KprotoError], arguments: tuple[Any, ...]) -> KprotoError:
-    """Returns an error of the class `kind` without fields, for `KprotoError.__reduce__`."""
+    """Returns an error of the class `kind` that has only its `args`.
+
+    `KprotoError.__reduce__` returns the error's fields as state; pickle and copy set them later.
+    """
     error = kind.__new__(kind)
     error.args = arguments
     return error

@@ -15,7 +15,7 @@ __all__ = ["READ_FAULTS", "WRITE_FAULTS", "WireFault"]
 
 
 class WireFault(Exception):  # noqa: N818 - internal to the codec, never raised to a user
-    """The bytes or the value are wrong. The codec raises DecodeError or EncodeError instead."""
+    """The bytes or the value are wrong. The codec converts it to DecodeError or EncodeError."""
 
 
 #: The exceptions that generated code raises for invalid bytes.

@@ -50,8 +50,8 @@ None), and the most bytes that it can decompress to. A plain tuple is the fastes
 def frames_in(data: bytes) -> list[Frame]:
     """Returns the frames in `data`, without skippable frames (RFC 8878, section 3.1.2).
 
-    Leaves out a later frame that is cut before its first content, as zstd-jni does, with
-    which Kafka reads.
+    Leaves out the last frame if it follows another frame and is cut before its first content.
+    Kafka reads with zstd-jni, which does the same.
 
     Raises ValueError if `data` is empty, has bytes outside frames, or ends inside a frame; if a
     block has a reserved type or is too large; or if a frame declares more or fewer bytes than its

@@ -73,10 +73,10 @@ _EMPTY: Final = b"\x00"
 
 
 class Layouts:
-    """Stores the layouts of records, by the sizes in bytes of timestamp delta and offset delta.
+    """Stores the layouts of records.
 
-    For each pair of sizes, layouts are stored by the first two bytes of a record, which encode its
-    length.
+    The first key of a layout is the pair of sizes, in bytes, of the timestamp delta and the offset
+    delta. The second key is the first two bytes of a record, which encode its length.
     """
 
     __slots__ = ("_by_sizes", "_learnt", "_with_keys")

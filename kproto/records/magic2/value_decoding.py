@@ -1,7 +1,7 @@
 """Decodes only the values of the records of a batch (magic 2).
 
-Has a copy of the loop in `record_decoding` that stores only the values, because that is faster. The
-copy checks the other fields in the same way, and `record_decoding.explain` raises the errors.
+For speed, this module has its own copy of the loop in `record_decoding`. The copy stores only the
+values. It checks the other fields in the same way, and `record_decoding.explain` raises the errors.
 """
 
 from __future__ import annotations
