@@ -1,4 +1,4 @@
-"""Checks for handlers whether the cluster's authorizer allows an operation.
+"""Checks whether the cluster's authorizer allows an operation. The handlers call these functions.
 
 Without an authorizer, all operations are allowed.
 """

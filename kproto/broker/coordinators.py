@@ -44,7 +44,9 @@ class CoordinatorType(IntEnum):
 
 
 class InternalTopicCoordinators:
-    """Holds leader and ISR of each partition of the internal topics that have no log here.
+    """Holds leader and ISR of each partition of `__transaction_state` and `__share_group_state`.
+
+    The cluster keeps no log of these internal topics.
 
     `leaders_and_isrs` takes the partition count of an internal topic, and returns leader and ISR of
     each of its partitions. It is called when a key is first looked up in the topic.

@@ -1,9 +1,9 @@
 """Creates error responses.
 
 Most responses have one top-level error code. Others have an error code for each element of the
-request (topic, partition, group, resource). The table `_ERROR_CODE_PATHS` says where they have it.
-The table lacks some APIs without a top-level error code, such as AlterClientQuotas and
-AlterUserScramCredentials. This module cannot create error responses of these APIs.
+request (topic, partition, group, resource). The table `_ERROR_CODE_PATHS` has the paths of these
+error codes. This module cannot create error responses of APIs that have no top-level error code and
+are not in the table, such as AlterClientQuotas and AlterUserScramCredentials.
 
 Fetch, Metadata and OffsetFetch may return more elements than the request names. For Fetch, the
 handler sets the error codes; for Metadata and OffsetFetch, `mark_refused` sets them in the
@@ -401,7 +401,10 @@ def _are_refused(
 def _split(
     path: _ErrorCodePath, remaining: Any, answer: Any, refuse: Refuse, lookup: TopicLookup
 ) -> None:
-    """Removes the refused elements from `remaining`, and adds their errors to `answer`."""
+    """Moves the elements that `refuse` includes from a request to its error response.
+
+    Removes the elements from the request `remaining`, and adds their errors to `answer`.
+    """
     steps, top = path.steps, type(answer)
     first = steps[0]
     kept_members = []

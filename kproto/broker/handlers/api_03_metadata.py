@@ -150,9 +150,9 @@ def _find(
 
 
 def _name_of_unknown(requested: MetadataRequestTopic, version: int) -> str | None:
-    """Returns the name of a topic with an error.
+    """Returns the topic name for a response with an error.
 
-    Returns None (null) if the request has the topic id, and the version allows null.
+    Returns None (null) if the request has the topic id, in versions that allow a null name.
     """
     if version < _FIRST_VERSION_BY_ID:
         return requested.name or ""

@@ -74,8 +74,9 @@ class WindowedRate:
 class TokenBucket:
     """Implements a token bucket that starts full and refills at `limit` tokens per second.
 
-    Its capacity is `limit` times the duration of all windows in seconds. A request may take more
-    tokens than there are. Then the count is negative, and the client waits until it is 0 (KIP-599).
+    Its capacity is `limit` times the length of all windows in seconds. A request may take more
+    tokens than the bucket has. The number of tokens is then negative, and the client waits until
+    the number is 0 (KIP-599).
     """
 
     def __init__(self, samples: int, window_ms: int) -> None:

@@ -108,7 +108,7 @@ class DelegationTokens:
         """Sets the expiry time of a token to `period_ms` from now, and returns the new expiry time.
 
         `mac` is the token's HMAC. If `period_ms` is above `renew_ms`, or 0 or less, `renew_ms`
-        applies. The expiry time is at most `max_ms` of the token. Raises the errors of `expire`.
+        applies. The expiry time is never after the token's `max_ms`. Raises the errors of `expire`.
         """
         token = self._changeable(mac, principal, now_ms)
         period = min(self._renew_ms, period_ms) if period_ms > 0 else self._renew_ms

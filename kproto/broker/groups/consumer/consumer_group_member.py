@@ -40,7 +40,7 @@ Assigned: TypeAlias = Mapping[Uuid, Mapping[int, int]]
 
 
 class MemberState(IntEnum):
-    """Names the states of reconciliation of a member, with the codes in its record."""
+    """Names the reconciliation states of a member; the values are the codes in its record."""
 
     STABLE = 0
     #: The member must revoke partitions; until it has, its member epoch does not change.

@@ -33,7 +33,10 @@ NO_TOPIC_CHANGES_SEEN: Final = -1
 
 
 class GroupChange:
-    """Computes a change: `before` is the former state, `state` is the state after `records`."""
+    """Computes a change of a group, as `records` to append.
+
+    `before` is the state of the group before the change, `state` the state after `records`.
+    """
 
     def __init__(
         self,

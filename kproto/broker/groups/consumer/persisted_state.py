@@ -178,7 +178,7 @@ class PersistedState:
 
     @property
     def owned(self) -> dict[tuple[Uuid, int], str]:
-        """Returns the partitions that members may still read, with the member id of each."""
+        """Returns, for each partition that a member may still read, the id of this member."""
         return {tp: member_id for member_id, it in self.members.items() for tp in partitions_of(it)}
 
     @property
