@@ -65,5 +65,5 @@ class CommitOffsetSource(Protocol):
         ...
 
     def on_metadata_too_large(self, length: int) -> None:
-        """Shortens the metadata of later commits: the broker refused `length` characters."""
+        """Shortens metadata in later commits, because the broker refused `length` characters."""
         ...

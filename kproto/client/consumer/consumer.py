@@ -118,9 +118,10 @@ class Consumer(RecordStream):
         await shielded(self._stop(), self._view.clock, settings.max_cancelled_close_ms)
 
     async def _prepare_poll(self, ends_at: float = _NEVER) -> None:
-        """Looks up partitions and positions; after a cancelled poll the look-up continues.
+        """Waits until partitions and start positions are looked up; starts the look-up if needed.
 
-        Raises PollTimeoutError if the look-up has not ended at `ends_at`.
+        If the poll is cancelled, the look-up continues. Raises PollTimeoutError if the look-up has
+        not ended at `ends_at`, in seconds of the clock.
         """
         if self._status.is_closed:
             raise ConfigurationError("the consumer is closed; create another one")

@@ -110,7 +110,8 @@ class GroupEffectHandler:
     def is_out_of_session(self) -> bool:
         """True if the session may have expired while the event loop or the machine was stopped.
 
-        Other members may own the partitions then; the member loses them as soon as it can run.
+        Other members may then own the partitions. As soon as the member runs again, it treats the
+        partitions as lost.
         """
         if self.member is None or self._status.is_closed or self._status.fatal_error is not None:
             return False

@@ -253,16 +253,17 @@ class RecordStream(ABC):
     ) -> dict[TopicPartition, list[Record]]:
         """Returns buffered records in lists by partition; waits up to `timeout_ms` for the first.
 
-        As `KafkaConsumer.poll` of Java's client, it returns as soon as records are buffered, and
+        Like `KafkaConsumer.poll` of Java's client, returns as soon as records are buffered, and
         returns at most `max_records`, by default `max_poll_records`. The dict is empty if no record
         arrives within `timeout_ms`, if the consumer is closed meanwhile, and at the end with
-        `stop_at_end`. With 0, the call starts the fetches that are due, and returns what is
-        buffered. The records count as processed when the caller polls again, as those of an
-        iteration; a call that returns no record is a poll, too. A cancelled call loses no record.
+        `stop_at_end`. If `timeout_ms` is 0, starts the fetches that are due, and returns the
+        buffered records. As in an iteration, records count as processed when the caller polls
+        again; a call that returns no record is a poll, too. A cancelled call loses no record.
 
-        The first poll of a group consumer without a block looks up manually assigned partitions,
-        also after `timeout_ms`. Raises the errors of an iteration, and ConfigurationError for an
-        invalid argument. An error of one partition loses no record of another.
+        Outside `async with`, the first poll of a group consumer looks up manually assigned
+        partitions; this look-up may take longer than `timeout_ms`. Raises the errors of an
+        iteration, and ConfigurationError for an invalid argument. An error of one partition loses
+        no record of another.
         """
         check_whole_number("timeout_ms", timeout_ms, 0)
         most = self._max_poll_records

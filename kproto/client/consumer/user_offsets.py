@@ -131,9 +131,10 @@ def commits_of(
     """Returns offsets and metadata to commit, and marks the offsets as processed.
 
     Raises ConfigurationError for an invalid offset, and CommitFailedError for partitions that are
-    not assigned. Also raises CommitFailedError for records of an earlier assignment, because the
-    group may have committed later offsets since, and for records of a topic that was recreated
-    since, because they belong to another log. Recognizes such records by their offsets.
+    not assigned. Also raises CommitFailedError for stale records, which it recognizes by their
+    offsets (see `TopicPartitionState.may_commit`). A record is stale if it was returned during an
+    earlier assignment, because the group may have committed later offsets since. It is also stale
+    if its topic was recreated since, because the record belongs to another log.
     """
     offsets = next_offsets_of(offsets_or_records)
     states = {

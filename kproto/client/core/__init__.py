@@ -1,1 +1,1 @@
-"""Foundations of the client: retries, errors of groups, tasks, guards of the event loop."""
+"""Implements retries, group errors, tasks and event loop guards for all of the client."""

@@ -56,10 +56,10 @@ class ErrorAction(Enum):
 
 
 class ErrorRow(NamedTuple):
-    """The actions after `error` of one of `requests`, in the `classic` and the `consumer` protocol.
+    """Maps `error` in a response to one of `requests` to an action for each group protocol.
 
-    None means that the row does not apply to the protocol. In the consumer protocol JOIN is the
-    heartbeat of a member that has no member epoch yet.
+    `classic` and `consumer` are the actions; None if the row does not apply to the protocol. In the
+    consumer protocol JOIN is the heartbeat of a member that has no member epoch yet.
     """
 
     error: str

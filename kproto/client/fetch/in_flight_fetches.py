@@ -26,8 +26,9 @@ __all__ = ["InFlightFetch", "InFlightFetches"]
 class InFlightFetch:
     """A fetch at one broker: its partitions and offsets, and its times in seconds of the clock.
 
-    The response applies to `states` only: a partition gets another state after a seek, or after its
-    topic was recreated. `sent` is the part of `requested` that the fetch session sends. The
+    The response applies only to partitions that still have their state in `states`. A partition
+    gets another state after a seek, or after its topic was recreated. `sent` has the partitions of
+    `requested` that the request names; the fetch session leaves out unchanged ones (KIP-227). The
     response has at most `max_bytes`, except for a larger first batch.
     """
 

@@ -60,10 +60,11 @@ def check_first_batch_is_whole(
 ) -> None:
     """Raises ConfigurationError if `max_partition_fetch_bytes` is too small for a message.
 
-    In Fetch before v3, brokers cut the first message of a partition if it is larger, and would cut
-    it again at each retry. Brokers fill a response in the order of the request, up to their own
-    limit. So a message may also be cut because an earlier partition used the space. In this case
-    the function removes the message from the response, and a later fetch returns it.
+    In Fetch before v3, a broker cuts the first message of a partition if the message is larger than
+    `max_partition_fetch_bytes`. A retry would not help, because the broker cuts it again.
+
+    A broker also cuts a message if earlier partitions of the request have filled the response. In
+    this case the function removes the message from the response, and a later fetch returns it.
     """
     if version >= WHOLE_FIRST_BATCH_VERSION:
         return

@@ -87,7 +87,7 @@ class CommitPlanner:
         }
 
     def on_metadata_too_large(self, length: int) -> None:
-        """Shortens the metadata of later commits: the broker refused `length` characters."""
+        """Shortens metadata in later commits, because the broker refused `length` characters."""
         if length <= self._most_metadata:
             self._most_metadata = length // 2
             logger.warning(

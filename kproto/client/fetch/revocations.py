@@ -70,7 +70,10 @@ class PendingRevocations:
         states: Mapping[TopicPartition, TopicPartitionState],
         tps: Collection[TopicPartition],
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Continues the interrupted revocations of `tps`; returns their states and `states`."""
+        """Continues the interrupted revocations of `tps`.
+
+        Returns `states`, and the state of each partition whose revocation continues.
+        """
         resumed = dict(states)
         for tp, pending in self._pending.items():
             if pending.is_interrupted and tp in tps:

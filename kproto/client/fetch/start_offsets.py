@@ -65,10 +65,11 @@ class StartOffsetResolver:
         )
 
     def cancel_lookup(self) -> list[Effect]:
-        """Returns the effect that cancels the look-up, if all its partition states are outdated.
+        """Returns the effect that cancels the look-up, if no partition needs its result any more.
 
-        A revocation removes the state of a partition; a seek or a recreated topic replaces it. The
-        next look-up has a timeout of its own.
+        The result applies to the partition states with which the look-up began. A revocation
+        removes the state of a partition; a seek or a recreated topic replaces the state. The next
+        look-up has its own timeout.
         """
         if not self._lookup_states or any(
             self._partitions.get(state.tp) is state for state in self._lookup_states

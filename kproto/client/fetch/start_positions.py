@@ -158,10 +158,11 @@ async def resolve_start_positions(
 ) -> dict[TopicPartition, TopicPartitionState]:
     """Returns the state of each partition: its start position, and its end if `stop_at_end`.
 
-    If `start` is a time and a partition has no record at or after it, the partition starts at the
-    end of its log. Raises ConfigurationError for a partition of which `start` has no offset. With
-    `stop_at_end` raises OffsetOutOfRangeError for an offset of `start` after the log end; otherwise
-    the first fetch would raise it.
+    If `start` is a time, a partition without a record at or after this time starts at its log end.
+
+    If `start` is a mapping, raises ConfigurationError for a partition that the mapping lacks. With
+    `stop_at_end` also raises OffsetOutOfRangeError for an offset after the log end. Without
+    `stop_at_end`, the first fetch raises this error.
     """
 
     async def offsets(

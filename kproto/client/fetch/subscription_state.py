@@ -264,12 +264,13 @@ class SubscriptionState:
     def _on_recreated(self, info: TopicInfo, member: GroupMembership[Any] | None) -> list[Effect]:
         """Resets the partitions of a recreated topic to their log start (KIP-516).
 
-        If a plain consumer has fetched nothing of the topic yet, its start positions are looked up
-        again instead; but not with start "latest", because the log end would skip records of the
-        recreated topic. Any other consumer with `stop_at_end` raises UNKNOWN_TOPIC_ID.
+        A plain consumer that has fetched nothing of the topic looks up its start positions again.
+        It does not look them up with `start` "latest", because the log end would skip records of
+        the recreated topic. In all other cases, a consumer with `stop_at_end` raises
+        UNKNOWN_TOPIC_ID.
 
-        A member of the consumer protocol waits until the new topic id is assigned, because the
-        coordinator may assign it to another member.
+        A member of the consumer protocol waits until the coordinator assigns the new topic id,
+        because the coordinator may assign the partitions to another member.
         """
         tps = [tp for tp in self.partitions if tp[0] == info.name]
         has_group = self.options.group_id is not None
@@ -393,9 +394,9 @@ class SubscriptionState:
     def _remove(
         self, tps: Iterable[TopicPartition]
     ) -> tuple[dict[TopicPartition, TopicPartitionState], list[Effect]]:
-        """Removes partitions and drops their records; returns their states, and effects.
+        """Removes partitions and drops their records; returns the removed states, and effects.
 
-        The final position of a state is the offset of its next record to be processed.
+        Sets the position of each removed state to the offset of the next record to process.
         """
         removed = {}
         for tp in tps:
@@ -430,7 +431,8 @@ class SubscriptionState:
     def complete_revocation(self, tps: Iterable[TopicPartition]) -> None:
         """Ends the revocation of `tps`.
 
-        Forgets the commits of those that are not assigned again: other members may own them.
+        Forgets the committed offsets of partitions that are not assigned again, because other
+        members may own these partitions.
         """
         self.revocations.remove(tps)
         left = [tp for tp in tps if tp not in self.partitions]
@@ -563,7 +565,7 @@ class SubscriptionState:
                 state.committed_baseline = offset
 
     def on_metadata_too_large(self, length: int) -> None:
-        """Shortens the metadata of later commits: the broker refused `length` characters."""
+        """Shortens metadata in later commits, because the broker refused `length` characters."""
         self.processed.on_metadata_too_large(length)
 
     def baselines(

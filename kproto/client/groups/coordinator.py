@@ -145,7 +145,8 @@ def _open_in_background(
 ) -> asyncio.Task[BrokerConnection]:
     """Starts a task that opens a connection.
 
-    An error is ignored: the next request connects again, and raises its own error.
+    Ignores an error of the task, because the next request to the coordinator connects again and
+    raises its own error.
     """
     task = start_task(opening)
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())

@@ -109,9 +109,9 @@ class MemberSession:
 
         `keeps_partitions` is True if the member kept its partitions from the previous generation.
         The broker starts the session when the join ends, at a time that the client does not know.
-        So `needs_heartbeat` becomes True for a member that kept no partitions if it waited for the
-        response longer than a heartbeat interval, or if the response has the previous generation.
-        Such a member starts its partitions only after a heartbeat is answered.
+        So a member that kept no partitions may need a heartbeat before it starts its partitions:
+        `needs_heartbeat` becomes True if the member waited for the response longer than a heartbeat
+        interval, or if the response has the previous generation.
         """
         is_new = generation != self._generation
         self._generation = generation

@@ -78,9 +78,11 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
             self._join_if_subscribed(now)
 
     def subscribe(self, subscription: Subscription | None, now: float) -> None:
-        """Replaces the subscription; a changed one makes the member join or update its group.
+        """Replaces the subscription.
 
-        With None, the member revokes all partitions, and leaves the group unless it is static.
+        If the subscription has changed, a member outside the group joins it, and a member in the
+        group rejoins or sends a heartbeat. With None, the member revokes all partitions, and leaves
+        the group unless it is static.
         """
         before, self.subscription = self.subscription, subscription
         if subscription is None:

@@ -192,10 +192,10 @@ class ClusterView:
         return await self.connection_to(broker, owner=owner)
 
     async def connection_to(self, node: int, *, owner: object = None) -> BrokerConnection:
-        """Returns the connection to a node of the metadata: that of `owner`, or the shared one.
+        """Returns the connection of `owner` to a node, or the shared one if `owner` is None.
 
-        Raises BrokerConnectionError if the node cannot be reached, or has left the cluster: then
-        other nodes lead its partitions.
+        Raises BrokerConnectionError if the node cannot be reached, or if the metadata lacks the
+        node because it has left the cluster.
         """
         address = self.cluster.brokers.get(node)
         if address is None:

@@ -141,10 +141,10 @@ class HostAddresses:
         self.failures.append((socket_address, error))
 
     def on_attempt_failed(self, socket_address: SocketAddress | None, error: KprotoError) -> None:
-        """Adds the error of an attempt at `socket_address`.
+        """Adds the error of an attempt to connect to `socket_address`.
 
-        If `socket_address` is None, no address was connected: then a timeout is added for all
-        remaining addresses, and other errors are ignored.
+        `socket_address` is None if the attempt connected to no address. In this case, adds a
+        timeout for all remaining addresses, and ignores other errors.
         """
         if socket_address is not None:
             self.add_failure(socket_address, error)

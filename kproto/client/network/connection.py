@@ -4,8 +4,9 @@
 a request is called in the iteration of the event loop in which the response arrives. The connection
 fails as a whole: after a lost peer, a broken frame or a request that times out, every request in
 flight gets an error. A single timer watches the deadlines of all requests. If the SASL session has
-a lifetime, a second timer starts reauthentication before the session ends (KIP-368). The
-reauthentication follows the requests in flight, and later requests wait for its end.
+a lifetime, a second timer starts reauthentication before the session ends (KIP-368). The broker
+answers the requests in flight before it reauthenticates. Later requests wait until
+reauthentication has ended.
 """
 
 from __future__ import annotations
@@ -500,7 +501,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             )
 
     def _on_timeout(self, late: InFlightRequest) -> None:
-        """Fails the connection after a request timeout: the broker counts as lost."""
+        """Fails the connection, because the broker did not answer `late` in time."""
         what = "was not answered"
         error = timed_out_error(self.address, late.request, late.version, what, late.limit_ms)
         self._complete(late, error)

@@ -54,9 +54,10 @@ async def resolve_addresses(address: Address, failed_ip: str | None) -> HostAddr
 
 
 async def tls_context(tls: TlsContexts) -> ssl.SSLContext | None:
-    """Returns the TLS context of a connection; None if TLS is not enabled.
+    """Returns the TLS context for a connection; None if TLS is not enabled.
 
-    Reads certificate files in a thread. Raises ConfigurationError if they cannot be used.
+    Reads the certificate files in a thread if no context is cached. Raises ConfigurationError if
+    the files are unusable.
     """
     if not tls.enabled:
         return None

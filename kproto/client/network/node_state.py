@@ -55,9 +55,10 @@ class NodeState:
         return round(min(least * 2.0 ** min(self.timeouts, 30), most))
 
     def failed(self, error: KprotoError, now: float, chance: float, ip: str | None = None) -> None:
-        """Counts an attempt to connect, or a connection, that failed at `now`.
+        """Counts a failed attempt to connect, or a lost connection; the backoff starts at `now`.
 
-        `chance` is a random number, 0 <= chance < 1; `ip` is the IP address that failed, if known.
+        `chance` is a random number for the backoff, 0 <= chance < 1. `ip` is the IP address that
+        failed, if known.
         """
         self.failures += 1
         self.timeouts = self.timeouts + 1 if isinstance(error, RequestTimeoutError) else 0

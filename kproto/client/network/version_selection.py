@@ -1,4 +1,4 @@
-"""Selects the version of a request by the fields that have a value. Plain functions."""
+"""Selects the version of a request: a version that has all fields that the request sets."""
 
 from __future__ import annotations
 

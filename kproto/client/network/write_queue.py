@@ -28,10 +28,10 @@ _LARGE_BYTES: Final = 65_536
 
 
 class WriteQueue:
-    """Queues the bytes of one connection; writes them to the socket of `attach` until `end`.
+    """Queues the bytes of one connection, and writes them to its socket.
 
-    `used_at` is the time of the last write, in seconds of the clock. `throttle` is the throttle
-    that the broker has requested.
+    `attach` sets the socket, and `end` stops writing. `used_at` is the time of the last write, in
+    seconds of the clock. `throttle` is the throttle that the broker has requested.
     """
 
     def __init__(self, clock: Clock) -> None:

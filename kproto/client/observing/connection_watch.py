@@ -40,9 +40,9 @@ _Written = tuple[type[Message], int, int, float]
 
 
 class ConnectionWatch:
-    """Counts and reports the requests of one connection, which calls the watch for each event.
+    """Counts and reports the requests of one connection.
 
-    Times are in seconds of the client's clock.
+    The connection calls a method for each event. Times are in seconds of the client's clock.
     """
 
     __slots__ = (

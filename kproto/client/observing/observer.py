@@ -125,7 +125,7 @@ class Observer:
         log(logging.WARNING, "the cluster has id %s, and had %s", now, before)
 
     def rebootstrapped(self, why: str, servers: str) -> None:
-        """Logs and counts a rebootstrap: the metadata was dropped."""
+        """Logs and counts a rebootstrap, which drops the metadata."""
         self._rebootstraps += 1
         log(logging.WARNING, "%s: going back to the bootstrap servers %s", why, servers)
 

@@ -29,7 +29,7 @@ __all__ = ["FailureHandler", "PoolControl"]
 
 
 class PoolControl(Protocol):
-    """The methods of the pool that a failure calls."""
+    """The attributes and methods of the pool that `FailureHandler` uses."""
 
     @property
     def is_stopping(self) -> bool: ...

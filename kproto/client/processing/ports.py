@@ -31,7 +31,7 @@ class RecordReceiver(Protocol):
 
     @property
     def accepts_records(self) -> bool:
-        """True if a poll may pass records."""
+        """True if a poll may pass records to the receiver."""
         ...
 
     @property

@@ -202,9 +202,10 @@ class Shard(ABC):
 
     @abstractmethod
     def retry_later(self, record: Record) -> None:
-        """Delays a failed record until `requeue`; records that must follow it also wait.
+        """Delays a failed record until `requeue` is called with it.
 
-        An unordered shard that is draining abandons the record instead.
+        Records that must be processed after the failed record wait, too. An unordered shard that is
+        draining abandons the record instead.
         """
 
     @abstractmethod

@@ -229,10 +229,10 @@ class RecordTracker:
         return found if current is None else _min_offset(found, current.dropped)
 
     def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
-        """Returns `Shard.incomplete_offsets` of one shard of a partition.
+        """Returns `Shard.incomplete_offsets` for a partition.
 
-        It is the shard with the first incomplete offset of the partition. Returns None if there is
-        no such shard.
+        A partition may have several shards while old ones drain. Uses the shard with the first
+        incomplete offset of the partition; returns None if there is no such shard.
         """
         first_incomplete = self.first_incomplete(state)
         for shard in self._shards_of(state):

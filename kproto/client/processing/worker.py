@@ -16,9 +16,9 @@ _LONG_AGO: Final = float("-inf")
 class PoolWorker:
     """A task that calls the handler with records of `shard`.
 
-    `marker` identifies the record that was in flight at the last call of
-    `ProcessingPool.oldest_started_at`; `started_at` is the time of the first call with that record.
-    If `stops_early` is True, the worker ends its batch after the record in flight.
+    `ProcessingPool.oldest_started_at` sets `marker`, which identifies the record in flight, and
+    `started_at`, the time of its first call during which this record was in flight. If
+    `stops_early` is True, the worker ends its batch after the record in flight.
     """
 
     __slots__ = (

@@ -153,15 +153,15 @@ class Producer:
     async def close(self, *, timeout_ms: int | None = None) -> None:
         """Refuses further calls, and sends all records of earlier calls.
 
-        Calls that have not appended all of their records, for example because they wait for
-        metadata or memory, have `delivery_timeout_ms` to append them. Records that are not appended
-        or acked after `timeout_ms` fail: their own calls raise DeliveryError. `close` raises
+        An earlier call may still wait for metadata or memory. It has `delivery_timeout_ms`, at most
+        `timeout_ms`, to append its remaining records. Records that are not appended or acked after
+        `timeout_ms` fail, and the calls that send them raise DeliveryError. `close` raises
         DeliveryError as `flush` does. If an `async with` block ends with an exception, `timeout_ms`
         is `error_flush_ms`. If `close` is cancelled, once or repeatedly, it sends records for up to
-        `error_flush_ms` before it raises CancelledError.
+        `error_flush_ms`, within `timeout_ms`, before it raises CancelledError.
 
-        If another task closes the producer, the call waits for that close, up to `timeout_ms`. A
-        call that is cancelled during this wait does not affect the other close.
+        If another task already closes the producer, this call waits for the other close, up to
+        `timeout_ms`. Cancelling this call during the wait does not affect the other close.
         """
         _check_timeout(timeout_ms)
         self._view.loop_guard.check()

@@ -17,8 +17,8 @@ def rack_of(member: Subscription) -> str | None:
 def uses_racks(consumer_racks: Iterable[str | None], topics: TopicRacks) -> bool:
     """Returns True if racks affect the assignment of the partitions of `topics`.
 
-    They do if the rack of a consumer has a replica, unless every partition has replicas in the
-    same racks.
+    Racks have no effect if no consumer is in a rack with a replica, or if all partitions have
+    their replicas in the same racks.
     """
     of_consumers = {rack for rack in consumer_racks if rack is not None}
     if not of_consumers:

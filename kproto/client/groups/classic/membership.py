@@ -268,9 +268,10 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         return min((deadline for deadline in deadlines if deadline > now), default=_NEVER)
 
     def tick(self, now: float) -> None:
-        """Begins a postponed leave at its deadline.
+        """Begins a postponed leave, if its deadline has passed.
 
-        Drops the generation at `assignment_valid_until`; see `MembershipStateMachine.tick`.
+        Drops the generation after `assignment_valid_until`, as `MembershipStateMachine.tick`
+        describes.
         """
         if now >= self._postponed_until:
             self._begin_leave(now)
@@ -586,7 +587,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
                 self.fail(error, now, leaves=action is ErrorAction.FAIL)
 
     def _retry_request(self, now: float) -> None:
-        """Makes `step` repeat the request of this phase, or begins a leave that was postponed."""
+        """Makes `step` send the failed request again; begins a postponed leave instead, if any."""
         if self.phase is Phase.JOINING:
             self._requests_member_id = False
             self._rejoin_reason = self._rejoin_reason or self._join_reason

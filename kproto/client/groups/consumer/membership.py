@@ -567,9 +567,11 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     def _wait_for_release(self, error: KprotoError, now: float) -> None:
         """Waits until another member releases the instance id.
 
-        Fails after the session timeout plus a heartbeat interval. The other member may be running,
-        or may have failed without leaving. If the coordinator may still have the instance id for
-        this member, from before it lost its epoch, a heartbeat first releases the id.
+        The other member may be running, or may have failed without leaving. Fails after the session
+        timeout plus a heartbeat interval.
+
+        The coordinator may still have the instance id for this member, from before the member lost
+        its epoch. In this case a heartbeat first releases the instance id.
         """
         if self._may_have_instance and self.member_id:
             self._may_have_instance = False

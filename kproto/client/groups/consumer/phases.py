@@ -13,7 +13,7 @@ __all__ = ["ACCEPTING_COMMITS", "HEARTBEATING", "LEAVING_PHASES", "TRANSITIONS",
 
 
 class Phase(Enum):
-    """The phase of a consumer-protocol member, from the subscription to its end."""
+    """The phases of a member of the consumer protocol."""
 
     UNSUBSCRIBED = "in no group"
     JOINING = "sending epoch 0 until the coordinator returns another epoch"
