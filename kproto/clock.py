@@ -17,7 +17,7 @@ __all__ = ["SYSTEM_CLOCK", "Clock", "Timer"]
 
 
 class Timer(Protocol):
-    """A scheduled call."""
+    """A call that `Clock.call_later` has scheduled."""
 
     def cancel(self) -> None:
         """Cancels the call if it is still pending."""

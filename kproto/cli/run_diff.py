@@ -60,7 +60,7 @@ def _print_ranges(changes: Sequence[study.RangeChange]) -> None:
 
 
 def _print_marks(changes: Sequence[study.RangeChange]) -> None:
-    """Prints APIs that have the same versions in both releases, but other marks (see `_marks`)."""
+    """Prints the APIs whose versions are equal in both releases and whose `_marks` differ."""
     if changes:
         print("\nAPIs with the same versions and other marks")
         rows = [

@@ -198,7 +198,7 @@ def printable(text: str) -> str:
 
 
 class InvalidAnswerError(Exception):
-    """A line of the command is not a valid answer; the text of the error is the reason."""
+    """A line that the command printed is not a valid answer. The error text says why."""
 
 
 #: Most characters of a line or reason that are kept.

@@ -269,7 +269,7 @@ class _LenientReader:
     def uvarint(self, pos: int) -> tuple[int, int]:
         """Returns an unsigned varint and the position after it.
 
-        The varint is returned as a signed 32-bit int, because Java reads it so.
+        Like Kafka's Java code, converts the varint to a signed 32-bit int.
         """
         value = 0
         for index in range(5):

@@ -133,12 +133,12 @@ def run(
 ) -> Result:
     """Sends the cases of `plan` to `implementation` and to the judge, and compares the answers.
 
-    Then shrinks the examples. `right` is the judge; `by_kproto` must be True if the judge is
-    kproto's codec. The result is the same for the same seed and answers. Ctrl-C ends the run early,
-    and the findings so far are returned.
+    With `plan.shrink`, then shrinks the example case of each finding. `right` is the judge;
+    `by_kproto` must be True if the judge is kproto's codec. The same seed and the same answers
+    produce the same result. Ctrl-C ends the run early; `run` then returns the findings so far.
 
     Raises ImplementationError if the command never answers, JudgeError if the judge fails, and
-    ConfigurationError if the plan shrinks and hypothesis is not installed.
+    ConfigurationError if `plan.shrink` is True and hypothesis is not installed.
     """
     if plan.shrink:
         check_hypothesis()

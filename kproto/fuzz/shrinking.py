@@ -198,7 +198,10 @@ def _less(node: Any) -> Iterator[Any]:
 
 
 def _drawn(case: Case, reproduces: Reproduces, seed: int) -> Case | None:
-    """Returns a case that hypothesis drew and shrank; None if it found none with the fault."""
+    """Returns a random case for which `reproduces` returns True, shrunk by hypothesis.
+
+    Returns None if hypothesis finds no such case.
+    """
     from hypothesis import HealthCheck, Phase, find, settings
     from hypothesis import strategies as st
     from hypothesis.errors import HypothesisException

@@ -153,9 +153,9 @@ class PendingRequests:
         return read_response_of(cls, data, api_key, version)
 
     def match_message(self, data: bytes) -> Response | None:
-        """Returns only the `message` of the result of `match`, which may be None.
+        """Does the same as `match`, but returns only the message.
 
-        Raises the errors of `match`.
+        The message may be None, as in `ReceivedResponse`. Raises the errors of `match`.
         """
         cls, api_key, version = self._take_oldest(data)
         return read_response_message(cls, data, api_key, version)

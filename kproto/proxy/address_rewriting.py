@@ -136,9 +136,9 @@ class NodeMap:
 
 
 def rewrite_addresses(message: Message, nodes: NodeMap) -> bool:
-    """Replaces the address of each node for which the proxy advertises an address.
+    """Replaces node addresses in a message by the addresses that the proxy advertises.
 
-    Returns True if there is such a node.
+    Skips nodes for which the proxy advertises no address. Returns True if the message changed.
     """
     is_changed = False
     for node, _, struct in nodes_in(message):

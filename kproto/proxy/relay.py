@@ -54,10 +54,11 @@ class Relay:
         self._forwarded_bytes = 0  # in both directions
 
     async def run(self) -> str:
-        """Forwards until client and broker have both closed, or one connection is lost.
+        """Forwards bytes until both client and broker have closed, or a connection is lost.
 
-        Also ends if one has closed and the other is silent for `half_closed_timeout_ms`. Returns
-        the reason as text for the log, also if no broker could be reached.
+        After one side has closed, also ends when the other side sends nothing for
+        `half_closed_timeout_ms`. Returns the reason for the end as text for the log; if no broker
+        can be reached, this is the text of the error.
         """
         settings = self._settings
         from_client, to_client = self._client

@@ -33,8 +33,8 @@ class Glossary:
         """Returns the sentence for a field; None if the glossary lacks the field name.
 
         `struct` is the name of the struct that has the field, or the name of the message for its
-        own fields. An override for the struct is preferred to one for the message, and both to the
-        sentence in `fields`.
+        own fields. An override for the struct takes precedence over an override for the message. If
+        there is no override, returns the sentence in `fields`.
         """
         for scope in (f"{message}.{struct}", message):
             text = self.overrides.get(scope, {}).get(field)

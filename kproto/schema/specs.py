@@ -94,8 +94,8 @@ class FieldSpec:
     def default_value(self) -> DefaultValue:
         """Returns the default as a Python value: None for null, bytes for bytes and uuids.
 
-        For an array or struct whose default is not null, returns b"" although the default is an
-        empty list or a struct of defaults.
+        Returns b"" for each array or struct whose default is not null. The actual default of such a
+        field is an empty list or a struct of defaults.
         """
         return _default_value(self)
 

@@ -31,7 +31,10 @@ __all__ = [
 
 
 class VersionLimit(NamedTuple):
-    """A field whose value limits the version: its path (`topics[0].name`), and its versions."""
+    """A field whose value limits the version of a message.
+
+    `path` is a path such as `topics[0].name`; `versions` are the versions that have the field.
+    """
 
     path: str
     versions: Versions

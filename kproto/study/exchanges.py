@@ -167,11 +167,11 @@ def _notes(exchange: Exchange) -> list[str]:
 
 
 def exchange_with_messages(exchange: Exchange, *, show_secrets: bool = False) -> dict[str, Any]:
-    """Returns an exchange as JSON data with its messages, in the JSON of Kafka's converters.
+    """Returns an exchange and its messages as JSON data.
 
-    `request` and `response` have the messages. For a message that could not be read,
-    `request_bytes` or `response_bytes` has the frame in hex instead. Unless `show_secrets`, secret
-    fields are hidden, and bytes that may be secret are replaced by asterisks.
+    `request` and `response` have the messages in the JSON of Kafka's converters. If a message could
+    not be read, `request_bytes` or `response_bytes` has its frame in hex instead. With
+    `show_secrets` False, hides secret fields, and replaces bytes that may be secret by asterisks.
     """
     data = exchange_as_json(exchange)
     for name, event in (("request", exchange.request), ("response", exchange.response)):

@@ -100,8 +100,8 @@ def events_of_segments(
 ) -> Iterator[ConnectionEvent]:
     """Yields the events of Kafka's connections in a capture.
 
-    Kafka's connections are those with one of `ports`. If `ports` is empty, they are those with
-    bytes that read as a request. `other_traffic` counts other connections and segments. With
+    A connection is Kafka's if one of its ports is in `ports`. If `ports` is empty, a connection is
+    Kafka's if its bytes have a request. `other_traffic` counts other connections and segments. With
     `keep_bytes` the event of a response has the bytes of its request.
     """
     flows: dict[tuple[_Endpoint, _Endpoint], _Flow] = {}

@@ -144,7 +144,8 @@ class TcpStream:
     def acknowledge(self, acknowledged: int) -> list[StreamData]:
         """Records that the receiver acknowledged the bytes before sequence number `acknowledged`.
 
-        Returns a gap and the bytes after it if missing bytes count as lost now, else an empty list.
+        Missing bytes count as lost after several such calls. Then returns a gap for the lost bytes
+        and the bytes after the gap; otherwise returns an empty list.
         """
         if self.next is None or not self._waiting:
             return []

@@ -25,7 +25,7 @@ _PROTOCOLS: Final = {
 
 
 def split_prefix(text: str) -> tuple[str, str]:
-    """Returns the prefix of an address without `://`, "" if it has none, and the rest."""
+    """Splits an address into its prefix ("" if it has none) and the rest; drops the `://`."""
     found = _PREFIX.match(text)
     return (found[1], text[found.end() :]) if found is not None else ("", text)
 

@@ -48,7 +48,10 @@ NONCE_BYTES: Final = 18
 
 
 class _Step(Enum):
-    """Lists the steps of an exchange: the message that it expects next, or how it ended.
+    """Names the next step of an exchange, or its result.
+
+    FIRST and FINAL: the client's first or final message is next. VERIFY: the client verifies the
+    server's final message next.
 
     A failed exchange stays failed; each authentication needs a new exchange.
     """
