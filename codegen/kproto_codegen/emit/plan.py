@@ -37,7 +37,7 @@ __all__ = [
 
 
 class Style(Enum):
-    """The style of a module's code; the value is written in the head of the module."""
+    """The style of a module's code. The head of the module has the value, which names the style."""
 
     BRANCHING = "branches on the version where the layout changes"
     STRAIGHT = "straight-line code for each layout"

@@ -338,10 +338,10 @@ class _FixedSizeReadEmitter(_InlineReadEmitter):
 def fixed_size_elements(
     plan: StructPlan, imports: Imports, run: FieldRun, forms: tuple[Form, ...], each: Code
 ) -> Code:
-    """Returns code that reads `count` structs of the same size with a single Struct.
+    """Returns code that reads `count` structs of the same size with one `struct.Struct`.
 
-    The code runs `each` instead if there are few structs, if a struct has tagged fields, or if the
-    data ends early.
+    `each` is code that reads the structs one by one. The returned code runs `each` if there are few
+    structs, if a struct has tagged fields, or if the data ends early.
     """
     reader = _FixedSizeReadEmitter(plan, imports)
     code = reader.struct(run, forms)

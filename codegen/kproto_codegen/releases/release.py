@@ -47,7 +47,7 @@ _ERROR_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*", re.ASCII)
 class Release:
     """A release: its messages, each with its module, and its error codes.
 
-    `error_codes` is empty if the release was imported without kafka-clients, which has them.
+    `error_codes` is empty if the import lacked kafka-clients, which defines the error codes.
     `origins` is set only for a release that was read from its folder, and is not compared.
     """
 

@@ -92,11 +92,11 @@ class _VersionSplit:
         return _join(joined, old.intersect(self.above))
 
     def lacks_older_version(self, versions: Versions) -> bool:
-        """Returns True if a version that only the older definition has is not in `versions`."""
+        """Returns True if `versions` lacks a version that only the older definition has."""
         return not (versions.covers(self.below) and versions.covers(self.above))
 
     def overlaps_older(self, versions: Versions) -> bool:
-        """Returns True if a version that only the older definition has is in `versions`."""
+        """Returns True if `versions` has a version that only the older definition has."""
         return bool(versions.intersect(self.below) or versions.intersect(self.above))
 
 
@@ -236,10 +236,11 @@ class _Merger:
     # Matching fields
 
     def _match(self, old: Sequence[FieldSpec], new: Sequence[FieldSpec]) -> _Matches:
-        """Matches fields by wire position in versions with the same bytes, else by name and type.
+        """Matches the fields of an older and a newer struct, and their inner structs.
 
-        Also matches the structs of matched fields, and restores the structs of older fields without
-        a match.
+        Matches fields by wire position in the versions whose layouts are the same in both
+        definitions. Matches the remaining fields by name and type. For an older field without a
+        match, adds its struct to the merged message.
         """
         matches = _Matches(old)
         matched: dict[str, FieldSpec] = {}

@@ -67,7 +67,7 @@ class Difference:
 class Union:
     """The merged messages of several releases, sorted by name.
 
-    `differences` are those between the merged messages and the messages of each release.
+    `differences` has all differences between a merged message and the message of a release.
     """
 
     releases: tuple[str, ...]
@@ -141,9 +141,9 @@ def unite(releases: Sequence[Release]) -> Union:
 
 @dataclass(slots=True)
 class _NewerMessages:
-    """The messages of a newer release, into which older messages are merged, and their files.
+    """The messages of a newer release, into which the messages of an older release are merged.
 
-    `older_files` has the files of the older messages.
+    `files` has the source files of each message; `older_files` those of each older message.
     """
 
     by_name: dict[str, MessageSpec]
