@@ -57,9 +57,9 @@ Unknown: TypeAlias = Literal["format", "version"]
 
 
 class UnknownVersionError(CloudEventError):
-    """The specversion is unknown, or the Avro or protobuf format does not have it.
+    """The specversion is unknown, or the Avro or protobuf format does not support it.
 
-    A reader that meets this error can forward the event, but not read it.
+    The event can be forwarded, but not read.
     """
 
     unknown: Final[Unknown] = "version"

@@ -227,7 +227,7 @@ def _steps(
 ) -> Iterator[tuple[bytes | None, _Step]]:
     """Yields the value and the `_Step` of each event header that is not null.
 
-    Reads records whose header names have no plan (see `_learn`).
+    Needed for records whose combination of header names has no plan yet (see `_learn`).
     """
     header_specs = _HEADER_SPECS[version]
     for header, raw in table.items():
