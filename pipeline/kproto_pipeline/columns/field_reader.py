@@ -199,7 +199,7 @@ def _record_ends_one_by_one(
 def _record_ends_of_run(
     buffer: bytes | memoryview, position: int, end: int, count: int
 ) -> list[int]:
-    """Returns the ends of `count` consecutive records, with a loop over these records."""
+    """Returns the end of each of `count` consecutive records; reads one length at a time."""
     found: list[int] = []
     append = found.append
     try:

@@ -58,10 +58,11 @@ _INTERVAL_S: Final = 1.0
 
 
 def run_demo(output: Path, limit: int | None, *, batch: bool) -> list[Check]:
-    """Runs the demo, prints its report, and returns the counts with their expected values.
+    """Runs the demo, prints its report, and returns the checks in the report.
 
     Publishes up to `limit` flights (None: all), and writes events and chart to the folder `output`.
-    With `batch`, publishes all records before the job runs; otherwise the job reads a stream.
+    With `batch`, the job runs after all records are published. Otherwise the job reads a stream
+    while records are published.
     """
     flights = read_flights(limit)
     expected = Expected(len(flights))

@@ -101,10 +101,10 @@ async def publish(
 
 
 class Publisher:
-    """Publishes in a thread during a `with` block; the end of the block cancels publishing.
+    """Publishes records in a thread during a `with` block; cancels publishing at its end.
 
-    Once `finished` is set, `published` is the number of acknowledged records. An error of
-    publishing is raised by `check` or at the end of the block.
+    Once `finished` is set, `published` is the number of acknowledged records. `check` raises an
+    error of publishing. The end of the block also raises it, if the block raised no other error.
     """
 
     def __init__(

@@ -38,10 +38,10 @@ def folder_name(number: int) -> str:
 
 
 class IncrementStore:
-    """The increments in one folder.
+    """Reads and publishes the increments in one folder.
 
-    `exclusive`: no other run can use the folder. `allow_gaps`: increments may be missing. `on_step`
-    is called with the name of each finished step.
+    `exclusive` is True if no other run can use the folder. With `allow_gaps`, increments may be
+    missing. The store calls `on_step` with the name of each finished step.
     """
 
     def __init__(

@@ -1,4 +1,7 @@
-"""Lists the log offsets of a job's topics, and plans a full read by the rules of a batch read."""
+"""Lists the log offsets of a job's topics, and plans a full read.
+
+A full read has the same offset ranges as a batch query of Spark with the same options.
+"""
 
 from __future__ import annotations
 

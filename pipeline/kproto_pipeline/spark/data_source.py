@@ -130,7 +130,7 @@ def _columns(options: ReadOptions) -> pa.Schema:
     """Returns the columns of a read with these options.
 
     Raises:
-        OptionError: the name of the column for unreadable records is that of another column.
+        OptionError: columnNameOfCorruptRecord is the name of another column.
     """
     columns = EVENT_SCHEMA if options.cloud_events else RECORD_SCHEMA
     if not (options.cloud_events or options.include_headers):

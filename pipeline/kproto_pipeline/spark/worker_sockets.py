@@ -27,7 +27,10 @@ _OPEN_FILES: Final = Path("/proc/self/fd")
 
 
 class WorkerSocketTuning:
-    """A base class of objects pickled for a worker: unpickling sets the worker's socket options."""
+    """A base class of objects that are pickled for a worker.
+
+    When the worker unpickles such an object, `__setstate__` sets the worker's socket options.
+    """
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
