@@ -1,7 +1,7 @@
-"""The API versions that a release of Kafka supports, for brokers that cannot report them.
+"""Looks up the API versions that a release of Kafka supports, if brokers cannot report them.
 
-Brokers before 0.10 have no ApiVersions (KIP-35): they close a connection that sends it, so their
-release must be configured. Plain functions on the table of releases.
+Brokers before 0.10 close a connection that sends ApiVersions (KIP-35), so the user must configure
+their release. The versions are in `schema.release_table`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ def resolve_release(name: str) -> str:
 
 @cache
 def version_ranges_of(name: str) -> Mapping[int, ApiRange]:
-    """Returns the API versions of a release, by API key. Raises ConfigurationError."""
+    """Returns the API versions of a release, by API key.
+
+    Raises ConfigurationError if `name` is not a release of Kafka.
+    """
     from ..schema import release_table
 
     ranges = release_table.ranges(resolve_release(name)).values()

@@ -1,4 +1,4 @@
-"""`GroupMembership`: the member of a group, as the group consumer and the committer use it."""
+"""Defines the interface of a group member that the group consumer and the committer use."""
 
 from __future__ import annotations
 

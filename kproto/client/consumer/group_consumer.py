@@ -263,9 +263,10 @@ class GroupConsumer(RecordStream):
         its session. If another task closes the consumer, the call waits for that close. Raises an
         error, such as that of a callback, if no poll has raised it yet.
 
-        If `close` is cancelled, once or repeatedly, it commits and leaves within `error_flush_ms`
-        before it raises CancelledError; callbacks then have `cancelled_close_ms`, too. If it cannot
-        do so, another call, or the close of the client, completes the close.
+        If `close` is cancelled, once or repeatedly, it still commits and leaves before it raises
+        CancelledError. It has `error_flush_ms` for this, and callbacks have `cancelled_close_ms` in
+        addition. If this time is too short, another call, or the close of the client, completes the
+        close.
         """
         if leave is not None and not isinstance(leave, bool):
             raise ConfigurationError(f"leave is {leave!r:.80}; it is True, False or None")

@@ -133,7 +133,8 @@ class GroupEffectHandler:
     def start_position_lookup(self) -> None:
         """Starts to look up all missing positions, unless a look-up is running.
 
-        Also starts the task that `apply`, `report`, `fail` and `close` end to wake a waiting poll.
+        Also starts a wake-up task: a poll that waits for records also waits for this task. `apply`,
+        `report`, `fail` and `close` wake the poll by ending the task.
         """
         self._in_flight.start_lookup(_WAKE_UP, self._until_woken())
         if self._subscriptions.starts.needs_lookup:

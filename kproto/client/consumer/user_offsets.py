@@ -1,4 +1,4 @@
-"""Explicit commits: of offsets by partition, or of records that a poll has returned."""
+"""Creates explicit commits, from offsets by partition or from records that a poll has returned."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def next_offsets_of(offsets: object) -> dict[TopicPartition, int]:
     """Returns the offsets to commit, by partition.
 
     `offsets` is a mapping with these offsets, or a record, a list, a batch or the result of a poll.
-    The offset to commit is then the offset after the last record of each partition. Raises
+    For records, the offset to commit is the offset after the last record of each partition. Raises
     ConfigurationError for other objects, invalid partitions and offsets, and an empty list.
     """
     match offsets:

@@ -1,7 +1,7 @@
-"""The table of group errors: the action by request, error and group protocol.
+"""Defines the table of group errors: the action by request, error and group protocol.
 
 If the table has no row for an error, the member retries a retriable error (see `core.retry`), and
-raises any other error to the user. Plain functions.
+raises any other error to the user. Does no I/O.
 """
 
 from __future__ import annotations

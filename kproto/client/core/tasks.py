@@ -61,11 +61,11 @@ async def shielded(
 ) -> T:
     """Runs `coroutine` in a task of its own, and waits for its end even if the caller is cancelled.
 
-    Returns its result, or raises its exception. `coroutine` has `limit_ms` to end after the caller
-    is cancelled, or from the start if `is_cancelled` is True because the caller was cancelled
-    before; then the task is cancelled. Further cancellations of the caller have no effect. A caller
-    that is cancelled during the call gets CancelledError, and an exception of `coroutine` is
-    logged.
+    Returns the result of `coroutine`, or raises its exception. The task is cancelled `limit_ms`
+    after the first cancellation of the caller; further cancellations have no effect. Pass
+    `is_cancelled` if the caller was cancelled before the call: `limit_ms` then counts from the
+    call. If the caller is cancelled during the call, the call raises CancelledError after the task
+    has ended, and logs an exception of `coroutine`.
     """
     task = start_task(coroutine)
     timer = clock.call_later(limit_ms / 1000, task.cancel) if is_cancelled else None

@@ -81,7 +81,7 @@ class InFlightFetches:
         """Waits until a fetch, a look-up or `timer` is done, then cancels `timer`.
 
         If the wait is cancelled, the tasks continue. If a task is done already, the call returns at
-        once: so even a caller whose polls are all cancelled at their first wait makes progress.
+        once. So a caller makes progress even if each of its polls is cancelled at the first wait.
         Also returns at once if there is no task and no `timer`.
         """
         waited: list[asyncio.Task[None]] = [task for task, _ in self.fetches.values()]

@@ -37,7 +37,7 @@ class AdaptiveBatchSize:
         self._returned_at: float | None = None
 
     def on_records_returned(self, now: float) -> None:
-        """Starts the measurement: a poll has returned records."""
+        """Starts to measure the time that the caller takes for the records of a poll."""
         self._returned_at = now
 
     def on_poll(self, now: float) -> float:

@@ -1,8 +1,8 @@
-"""`PollState`: which records are polled, in flight and processed, and the time of the last poll.
+"""Tracks which records are polled, in flight and processed, and the time of the last poll.
 
 Without a processor, records count as processed when the caller polls again. A processor (`run`)
-accepts the polled records, and tracks which of them are processed. Plain data: times are passed in,
-in seconds of the client's clock.
+accepts the polled records, and tracks which of them are processed. `PollState` does no I/O. Callers
+pass in the time, in seconds of the client's clock.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Decides which group protocol a member uses. Plain functions on plain data.
+"""Decides which group protocol a member uses. Does no I/O.
 
 In the classic protocol the leader of the group assigns the partitions; in the consumer protocol the
 broker assigns them (KIP-848). A group without members gets the protocol of the next member that
-joins. If a classic group has members, a member with group_protocol="consumer" makes the broker
-convert the group, if the broker's migration policy allows that; a member with "auto" joins the
-group by the classic protocol instead.
+joins. A member with group_protocol="consumer" makes the broker convert a classic group that has
+members; the broker's migration policy must allow the conversion. A member with "auto" joins such a
+group by the classic protocol.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class GroupProtocol(Enum):
-    """The group protocols; the values are Kafka's names."""
+    """Lists the group protocols; each value is Kafka's name of the protocol."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"

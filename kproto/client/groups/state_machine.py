@@ -1,8 +1,8 @@
-"""Defines the common part of the membership state machines of both protocols. Sans-IO.
+"""Defines the base class of both membership state machines. Does no I/O.
 
-It has the phase, the subscription and the log lines. Each protocol defines its phases, its
-transition table and the effect of responses: `classic.membership` and `consumer.membership`
-(KIP-848).
+The base class has the phase, the subscription and the log lines. The subclasses define the phases,
+the transition table and the effect of responses: `classic.membership` for the classic protocol, and
+`consumer.membership` for the consumer protocol (KIP-848).
 """
 
 from __future__ import annotations

@@ -256,9 +256,10 @@ class RequestRouter:
     async def _coordinators_for(
         self, route: Route, request: Request[R], row: SplitRule | None, elements: Sequence[Element]
     ) -> list[tuple[int, ...]]:
-        """Returns for each element a tuple with the node id of its coordinator, empty if unknown.
+        """Returns for each element a tuple with the node id of its coordinator.
 
-        For a request without elements, returns only the coordinator of the first key.
+        The tuple is empty if the coordinator is unknown. For a request without elements, returns
+        only the coordinator of the first key.
         """
         kind = COORDINATORS[route].type
         keys = coordinator_keys(request)
@@ -344,9 +345,10 @@ class RequestRouter:
         return node if node in self._view.cluster.brokers else None
 
     async def _find(self, kind: CoordinatorType, keys: Sequence[str]) -> dict[str, int]:
-        """Requests unknown coordinators; stores those that are found, even if others fail.
+        """Requests unknown coordinators; returns the node ids of all, by key.
 
-        A concurrent call may drop some of them before this call returns.
+        Stores the coordinators that are found, and then raises the first error, if any. A
+        concurrent call may remove a stored coordinator before this call returns.
         """
         nodes = self._known_coordinators(kind, keys)
         missing = [key for key in dict.fromkeys(keys) if key not in nodes]

@@ -146,10 +146,10 @@ ROUTES: Final[dict[str, Route]] = {
 
 
 class CoordinatorKeyFields(NamedTuple):
-    """The type of a coordinator, and the request fields with the group or transactional ids.
+    """The type of a coordinator, and the names of the request fields with its keys.
 
-    A field of a request is an id, a list of ids, or a list of structs. In a struct, the field with
-    the name `fields[0]` is the id.
+    The keys are group ids or transactional ids. The value of such a request field is a key, a list
+    of keys, or a list of structs. In a struct, the field with the name `fields[0]` has the key.
     """
 
     type: CoordinatorType

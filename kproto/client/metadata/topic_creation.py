@@ -15,10 +15,10 @@ __all__ = ["TopicCreation"]
 class TopicCreation:
     """Decides how long an unknown topic is requested, and in which request.
 
-    A broker that does not know a topic usually is right: only a topic that was just created reaches
-    all brokers a little later. So a topic of which nothing is known is requested only for
-    `unknown_topic_wait_ms`. A topic that a request may create, that this client has created, or of
-    which it has had metadata, is requested for `metadata_wait_ms`.
+    If a broker does not know a topic, the topic usually does not exist. But metadata of a new topic
+    reaches the brokers with a short delay. So a topic is requested for `metadata_wait_ms` if a
+    request may create it, or if this client has created it or has received its metadata. Any other
+    topic is requested only for `unknown_topic_wait_ms`, or `metadata_wait_ms` if that is shorter.
     """
 
     def __init__(self, settings: ClientSettings) -> None:

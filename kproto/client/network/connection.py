@@ -224,7 +224,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     @property
     def usable(self) -> bool:
-        """False once the connection is closed or has failed."""
+        """True until the connection is closed or fails."""
         return self._error is None
 
     @property
@@ -331,7 +331,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def try_send_encoded(
         self, request: type[Request[R]], body: Sequence[bytes], *, version: int, callback: OnOutcome
     ) -> bool:
-        """Sends an encoded request as `try_send` does; `body` has its bytes in pieces.
+        """Sends an encoded request as `try_send` does; `body` is the encoded body in pieces.
 
         Does not check that the request has a response.
         """

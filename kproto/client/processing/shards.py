@@ -230,7 +230,7 @@ class Shard(ABC):
 
     @abstractmethod
     def resume(self) -> None:
-        """Starts records again."""
+        """Ends the pause, so that records may start again."""
 
 
 def _records_size(records: list[Record]) -> int:

@@ -13,16 +13,18 @@ __all__ = ["DeliveryError"]
 
 
 class DeliveryError(KprotoError):
-    """Records that were not acked; `records` has all of them except the `dropped` ones.
+    """Records were not acked; `records` has all of them except the `dropped` ones.
 
-    `by_topic` has the same records by topic: those of `flush` and `close` may be of several topics.
-    A record that was appended to a batch has its partition and its timestamp, so that it can be
-    sent again as it is. `topic`, `partition` (-1 if none was chosen) and `cause` are those of the
-    first record. After a timeout or a lost connection it is unknown whether the broker has stored
-    the records. `dropped` has the number of dropped records by topic. These records failed, and no
-    caller has awaited their deliveries. The producer drops the oldest failed records if all that it
-    stores exceed `undelivered_bytes`. An error whose `cause` is an AuthenticationError is an
-    AuthenticationError too.
+    `by_topic` has the same records by topic; an error of `flush` or `close` may have several
+    topics. A record that was appended to a batch has its partition and its timestamp, so that it
+    can be sent again as it is. `topic`, `partition` (-1 if none was chosen) and `cause` are those
+    of the first record. After a timeout or a lost connection it is unknown whether the broker has
+    stored the records. An error whose `cause` is an AuthenticationError is an AuthenticationError
+    too.
+
+    `dropped` has the number of dropped records by topic. The producer keeps failed records until a
+    caller awaits their deliveries, or until `flush` or `close` reports them. If the kept records
+    exceed `undelivered_bytes`, the producer drops the oldest.
     """
 
     def __new__(

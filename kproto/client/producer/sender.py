@@ -2,9 +2,9 @@
 
 It runs the plan when a record or a response arrives, or when a batch is due. `send_immediately`
 sends the batch of a single record without a plan. Tasks run only for requests that must wait, for
-example for a connection or for a free slot on it, and for metadata and producer ids: so none runs
-while there is nothing to send. Without a task, a response is processed in the iteration of the
-event loop in which it arrives.
+example for a connection or for a free slot on it, and for metadata and producer ids. So no task
+runs while there is nothing to send. If a request needs no task, its response is processed in the
+iteration of the event loop in which it arrives.
 """
 
 from __future__ import annotations
