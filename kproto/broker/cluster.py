@@ -145,9 +145,9 @@ class Cluster(EmbeddedCluster):
     async def start_broker(self, node: int) -> None:
         """Starts a stopped node on the same ports.
 
-        The node joins the ISR of each of its partitions at once, unless the partition remains
-        without a leader. Does nothing if the node is not stopped. Raises ConfigurationError for an
-        unknown node and while the cluster does not listen, and BrokerConnectionError if another
+        The node joins the ISR of each of its partitions at once, except for partitions that still
+        have no leader. Does nothing if the node is not stopped. Raises ConfigurationError for an
+        unknown node and while the cluster does not listen. Raises BrokerConnectionError if another
         process uses a port.
         """
         self._check_node(node)

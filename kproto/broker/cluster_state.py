@@ -272,8 +272,7 @@ class ClusterState:
         """Truncates a log at `offset`; returns the new end offset.
 
         The batch that contains `offset` is lost as a whole. If a batch is lost, bumps the leader
-        epoch. Raises BrokerResponseError for an
-        unknown partition or an offset outside of the log.
+        epoch. Raises BrokerResponseError for an unknown partition or an offset outside of the log.
         """
         found = self.topics.named(topic).partition(partition)
         before = found.log.end_offset

@@ -4,7 +4,8 @@ Super users may perform all operations. For other principals, an operation is
 
 1. denied if an ACL that applies denies it;
 2. else allowed if an ACL that applies allows it;
-3. else denied, unless the resource has no ACL and `allow_if_no_acl` is set.
+3. else allowed if `allow_if_no_acl` is set and the resource has no ACL;
+4. else denied.
 """
 
 from __future__ import annotations

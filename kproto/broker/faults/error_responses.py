@@ -270,10 +270,10 @@ def _fetches_refused_partition(
 
 
 def is_refused_by_handler(request: Request[Any], refuse: Refuse) -> bool:
-    """Returns True if the handler gets the whole request, with the elements to refuse.
+    """Returns True if the handler gets the whole request, including the elements to refuse.
 
-    The handler of Fetch then refuses them itself. The handlers of Metadata and OffsetFetch do not:
-    `mark_refused` sets the error codes in their responses.
+    The handler of Fetch sets the error codes of these elements itself. The handlers of Metadata and
+    OffsetFetch do not set them, so `mark_refused` sets them in the responses.
     """
     if isinstance(request, OffsetFetchRequest):
         return bool(refuse.partitions)

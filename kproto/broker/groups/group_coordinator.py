@@ -88,7 +88,7 @@ class _Loaded(NamedTuple):
 
 
 class GroupCoordinator:
-    """Finds groups for the nodes that coordinate them, and writes their records.
+    """Finds the groups that a node coordinates, and writes records of groups.
 
     `retention_ms` is how long committed offsets are kept (offsets.retention.minutes).
     `check_interval_ms` is how long a group without members and offsets is kept

@@ -75,7 +75,7 @@ def incremental_alter_configs(
 def _alter(context: Context, resource: AlterConfigsResource, *, validate_only: bool) -> None:
     """Alters the configs of one resource, unless `validate_only` is set.
 
-    Raises BrokerResponseError; then no config has changed.
+    If it raises BrokerResponseError, no config has changed.
     """
     kind = _RIGHT_TO.get(resource.resource_type)
     if kind is None:
