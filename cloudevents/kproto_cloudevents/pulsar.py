@@ -109,7 +109,10 @@ class OpaquePulsarEvent(NamedTuple):
 
 
 class NotAPulsarEvent(NamedTuple):
-    """A message without a `CE-` property, or only with a `CE-ContentType` of no event format."""
+    """A message that is not an event.
+
+    It has no `CE-` property, or only a `CE-ContentType` that is not an event format's media type.
+    """
 
     message: PulsarMessage
     #: The reason why it is not an event.

@@ -72,11 +72,11 @@ class _ProtobufLibrary(NamedTuple):
 def from_protobuf(document: bytes) -> CloudEvent:
     """Reads an event from a document of `application/cloudevents+protobuf`.
 
-    Text of a JSON type becomes a JSON value, or bytes if it is not JSON or has whitespace around
-    it. A message in `proto_data` becomes its bytes; `datacontenttype` is then application/protobuf
-    and `dataschema` the type URL, unless they are set. Raises CloudEventError for an invalid
-    document, and if protobuf is missing. Raises UnknownVersionError for a specversion other than
-    1.0.
+    If `datacontenttype` is a JSON type, `text_data` becomes a JSON value, or bytes if the text is
+    not JSON or has whitespace around it. A message in `proto_data` becomes its bytes. The default
+    of `datacontenttype` is then application/protobuf, and the default of `dataschema` is the type
+    URL. Raises CloudEventError for an invalid document, and if protobuf is missing. Raises
+    UnknownVersionError for a specversion other than 1.0.
     """
     protobuf = _protobuf()
     try:

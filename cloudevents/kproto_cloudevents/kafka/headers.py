@@ -343,7 +343,11 @@ def _remember(
     remembered: dict[bytes, str],
     version: SpecVersion,
 ) -> str:
-    """Checks a value of an attribute whose values repeat in a topic; caches a valid short one."""
+    """Returns the text of a valid value, and caches it if the value is short.
+
+    The attribute has the same values in many records of a topic. Raises CloudEventError for an
+    invalid value.
+    """
     text = _checked_text(header, raw, spec, version)
     if len(raw) <= REMEMBERED_LENGTH:
         if len(remembered) >= REMEMBERED_VALUES:

@@ -88,11 +88,17 @@ class LazyEvent(UnreadEvent):
             raise
 
     def items(self) -> tuple[tuple[str, str], ...]:
-        """Returns the set attributes as pairs. Raises CloudEventError if one is invalid."""
+        """Returns the attributes that are set, as pairs.
+
+        Raises CloudEventError if an attribute is invalid.
+        """
         return tuple((name, self[name]) for name in self.keys())
 
     def values(self) -> tuple[str, ...]:
-        """Returns the set attributes' values in order. Raises CloudEventError if one is invalid."""
+        """Returns the values of the attributes that are set, in the order of `keys`.
+
+        Raises CloudEventError if an attribute is invalid.
+        """
         return tuple(self[name] for name in self.keys())
 
     @property

@@ -1,7 +1,8 @@
-"""The record that an event was read from, kept so that it can be written again byte for byte.
+"""Finds the record that an event was read from.
 
-The event stores it as `_message`: `reading` sets it, `writing` uses it. This module also defines
-the base class of `LazyEvent`, because `writing` cannot import `lazy`.
+An event keeps this record in `_message`, so that the record can be written again byte for byte:
+`reading` sets `_message`, and `writing` uses it. This module also defines the base class of
+`LazyEvent` for `writing`, which cannot import `lazy`: `lazy` imports `writing` indirectly.
 """
 
 from __future__ import annotations

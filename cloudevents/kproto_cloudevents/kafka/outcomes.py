@@ -1,7 +1,8 @@
-"""The results of reading a record that is not a readable event.
+"""Defines the results of reading a record that is not a readable event.
 
-`OpaqueEvent` and `NotAnEvent` have `to_kafka_record`, because clients send any object with that
-method. This module therefore imports `writing`, and `reading` imports this module.
+Clients send any object that has the method `to_kafka_record`, so `OpaqueEvent` and `NotAnEvent`
+have it. The method is defined in `writing`, which this module imports. `reading` imports this
+module.
 """
 
 from __future__ import annotations

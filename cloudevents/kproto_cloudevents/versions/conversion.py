@@ -1,8 +1,8 @@
 """Converts the attributes of an event to another version of CloudEvents.
 
 Reports every attribute that the target version cannot carry. Drops the attributes that the caller
-names, and the data encoding of 0.3, which describes the document. This module imports no events,
-data or bindings.
+names. Also drops `datacontentencoding` of 0.3, because it describes a document, not the event. This
+module imports no events, data or bindings.
 """
 
 from __future__ import annotations
