@@ -1,4 +1,4 @@
-"""Computes the versions that have a struct of a message, and those in which it has bytes.
+"""Computes the versions in which a message has a struct, and in which the struct has bytes.
 
 The specs may violate rules, but must not be recursive.
 """

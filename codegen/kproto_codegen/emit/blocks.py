@@ -86,11 +86,11 @@ class StructCodeEmitter(ABC):
 
     @abstractmethod
     def number(self, field: FieldPlan, expr: str) -> None:
-        """Emits the code for a number or bool, or collects the field, whose code `flush` emits."""
+        """Emits the code for a number or bool, or collects the field for the next `flush`."""
 
     @abstractmethod
     def uuid(self, field: FieldPlan, expr: str) -> None:
-        """Emits the code for a uuid, or collects the field, whose code `flush` emits."""
+        """Emits the code for a uuid, or collects the field for the next `flush`."""
 
     @abstractmethod
     def string(self, field: FieldPlan, form: FieldForm, expr: str) -> None:

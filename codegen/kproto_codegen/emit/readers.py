@@ -120,7 +120,7 @@ class ReadCodeEmitter(StructCodeEmitter):
 
 
 class _BranchingReadEmitter(ReadCodeEmitter):
-    """Emits calls (BRANCHING style), but inline code for a bool without neighboring numbers."""
+    """Emits calls (BRANCHING style), but inline code for a bool with no number next to it."""
 
     def flush(self) -> None:
         match self.numbers:
