@@ -267,8 +267,8 @@ class IncrementWriter:
     def _increments_within_window(self, timestamps: tuple[int, int] | None) -> set[int]:
         """Returns the increments with valid events within `window_s` of a range of timestamps (µs).
 
-        If the range or the timestamps of an increment are None, the increment is within the window.
-        If `window_s` is 0, no increment is.
+        Returns none if `window_s` is 0. Otherwise, an increment without timestamps counts as within
+        the window, and so does each increment if the range is None.
         """
         if not self._settings.window_s:
             return set()

@@ -121,8 +121,8 @@ def run(
         has a manifest that is unreadable or of another version.
         SettingError: dead letters need atomic renames, which a file system lacks.
         OptionError: the options name other partitions or offsets than the cluster has.
-        DataLossError: with `failOnDataLoss`, records were lost before they were read. In the mode
-        `once`, even without `failOnDataLoss`: a topic was recreated during the run.
+        DataLossError: records were lost before they were read, and `failOnDataLoss` is set; or in
+        the mode `once`, a topic was recreated during the run, even if `failOnDataLoss` is not set.
         KprotoError: any error of the client.
     """
     register(spark)

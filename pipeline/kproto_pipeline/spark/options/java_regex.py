@@ -95,7 +95,7 @@ def python_regex(expression: str) -> str:
 
 
 class _Translator:
-    """Parses one expression from left to right, and writes Python's."""
+    """Parses a Java expression from left to right, and writes the Python expression."""
 
     def __init__(self, expression: str) -> None:
         self._expression = expression
