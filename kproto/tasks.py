@@ -1,4 +1,4 @@
-"""`start_task`: starts tasks of kproto alike under every event loop and task factory."""
+"""Defines `start_task`, which works the same way under every event loop and task factory."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _SHOWN: Final = 4000
 
 
 def page(report: dict[str, Any]) -> str:
-    """Returns the page for the JSON data of `report.to_json` or `BrokerResult.to_json`."""
+    """Returns an HTML page of the JSON data of `report.to_json` or `BrokerResult.to_json`."""
     return "\n".join(_parts(report)) + "\n"
 
 

@@ -61,7 +61,7 @@ def _finding_to_json(finding: Finding) -> dict[str, Any]:
 
 
 def shown(answer: Answer) -> dict[str, Any]:
-    """Returns an answer as JSON data, with the keys of an answer line."""
+    """Returns an answer as JSON data; docs/how-to/fuzzing.md describes the keys."""
     if answer.outcome is not Outcome.DONE:
         return {answer.outcome.value: answer.reason}
     value = answer.value

@@ -192,7 +192,10 @@ class ClientConnection:
 def _refuse_unanswerable(
     cls: type[Request[R]], answer: type[Response] | None, version: int
 ) -> None:
-    """Raises ConfigurationError for a request whose response could not be read."""
+    """Raises ConfigurationError: `answer`, the response class, is None or lacks the version.
+
+    Does nothing if the request lacks the version.
+    """
     if version not in cls.VALID_VERSIONS:
         return  # `encode` raises for it
     if answer is None:

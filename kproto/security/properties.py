@@ -77,8 +77,8 @@ def from_properties(
     """Returns the arguments that a file or a mapping of properties sets.
 
     `set_by_caller` names the settings that the caller passes to the client itself: client settings,
-    `tls`, `sasl` or `bootstrap`. Properties for these are ignored. One log line names the
-    properties without an effect, without their values.
+    `tls`, `sasl` or `bootstrap`. Properties for these are ignored. Logs the names of all
+    properties that have no effect in one line, without their values.
 
     Raises ConfigurationError for an unreadable file, an unknown name, an invalid value, a
     contradiction or a missing property; the error names the property and contains no secret.

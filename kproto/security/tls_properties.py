@@ -97,9 +97,9 @@ def _store(given: ConfiguredByRow, store: str) -> ConfiguredProperty | None:
 
 
 def _inline(given: ConfiguredByRow, store: str, row: str) -> ConfiguredProperty | None:
-    """Returns inline PEM; None if it is not set.
+    """Returns the property `row`, whose value is PEM text; None if it is not set.
 
-    Raises ConfigurationError if inline PEM is set, and `ssl.STORE.type` is another type than PEM.
+    If the property is set, raises ConfigurationError for an `ssl.STORE.type` other than PEM.
     """
     text = given.get(row)
     if text is not None and _type(given, store) not in ("PEM", None):

@@ -472,7 +472,7 @@ def _header(
 def _unknown(
     root: Node, builder: NodeBuilder, pos: int, cls: type[Message] | None, version: int | None
 ) -> None:
-    """Adds the fault of a request with an unknown api key or version to its header field."""
+    """Adds a fault to the header field that has an unknown api key (`cls` is None) or version."""
     name = "request_api_key" if cls is None else "request_api_version"
     wrong = next((node for node in nodes(root) if node.name == name), root)
     if cls is None:

@@ -1,8 +1,9 @@
 """Defines the tree of decoded bytes: nodes and faults.
 
-Unless nodes are left out, each byte of the input belongs to exactly one node: the own bytes of the
-nodes whose `buffer` is "", in the order of the tree, are the input. The same applies to the bytes
-of a decompressed batch and the nodes with its `buffer`.
+If no node is left out, each byte of the input belongs to exactly one node. To get the input, join
+the `own_bytes` of the nodes whose `buffer` is "", in the order of the tree. To get the bytes of a
+decompressed batch, join the `own_bytes` of the nodes whose `buffer` is the path of the batch's
+compressed field.
 """
 
 from __future__ import annotations

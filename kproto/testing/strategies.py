@@ -1,8 +1,8 @@
 """Hypothesis strategies for Kafka's messages, for a version or for several versions.
 
-`invalid` draws messages that `encode` must refuse. The messages of the other strategies can be
-encoded at the requested versions, so hypothesis need not discard any, and shrink to the message's
-defaults; the caller's own strategies (`fields`) must also draw valid values. The strategies are
+`invalid` draws messages that `encode` must refuse. The other strategies draw only messages that can
+be encoded at the requested versions. So hypothesis discards no message, and shrinks a message to
+its defaults. The caller's own strategies (`fields`) must also draw valid values. The strategies are
 built from the definitions, so they include the fields of new releases.
 
 Needs hypothesis, which the extra `testing` installs.
@@ -173,7 +173,7 @@ def _named(given: object) -> str:
 
 
 def _message_of(struct: type[Struct]) -> type[Message]:
-    """Returns the message class in the generated module of `struct`, which has exactly one."""
+    """Returns the only message class in the generated module of `struct`."""
     module = struct.__module__
     for candidate in (struct, *vars(sys.modules[module]).values()):
         if (
@@ -203,7 +203,8 @@ def _check_fields(
 ) -> None:
     """Raises ConfigurationError for an unknown field, or a value in `fields` that is no strategy.
 
-    A field is known if all versions of at least one of the `choices` have it.
+    Each of the `choices` is a list of versions. A field is known if at least one list has only
+    versions with this field.
     """
     if not fields:
         return

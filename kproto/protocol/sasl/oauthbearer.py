@@ -48,7 +48,7 @@ _SHOWN: Final = 200
 class BearerToken:
     """Holds an access token as a client sends it, and its SASL extensions (KIP-342).
 
-    Raises `ConfigurationError` for a token or an extension that the message cannot carry.
+    Raises `ConfigurationError` for a token or an extension that an OAUTHBEARER message cannot have.
     """
 
     value: str = field(repr=False)

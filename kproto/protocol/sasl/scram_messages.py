@@ -103,7 +103,7 @@ class ServerFirst:
 
     @classmethod
     def build(cls, nonce: str, salt: bytes, iterations: int) -> ServerFirst:
-        """Returns the message without extensions."""
+        """Returns a server's first message, without extensions."""
         text = f"r={nonce},s={_to_base64(salt)},i={iterations}"
         return cls(nonce, salt, iterations, text)
 
@@ -192,7 +192,11 @@ class ServerFinal:
 
 
 def _split_gs2_header(text: str, where: str) -> tuple[str, str, str]:
-    """Returns channel binding flag, `a=…` or nothing, and the rest (RFC 5802, 7: gs2-header)."""
+    """Returns the channel binding flag, the authorization id (`a=…` or ""), and the other text.
+
+    The GS2 header (RFC 5802, 7: gs2-header) has the first two. Raises AuthenticationError if it is
+    missing or invalid, or requires channel binding.
+    """
     parts = text.split(",", 2)
     if len(parts) < 3:
         raise AuthenticationError(f"{where} lacks its GS2 header, such as n,,")

@@ -111,9 +111,9 @@ def decompress_stream_into(
     """Decompresses the streams that follow one another in `data` into `output`.
 
     `begin()` is called for each stream and returns a new decompressor; `broken` is the exception of
-    the decompressor. The bytes after a stream are ignored if `begins_at(data, position)` is False
-    for them. Returns the number of bytes written; None if the data is broken or empty, or
-    if `output` is too small.
+    the decompressor. `begins_at(data, position)` is called with the end of each stream; if it
+    returns False, all later bytes are ignored. Returns the number of bytes written; None if the
+    data is broken or empty, or if `output` is too small.
     """
     if not data or not output:
         return None

@@ -79,11 +79,15 @@ _MASKS: Final = {rung[0]: (1 << (rung[0] - rung[1])) - 1 for rung in LADDER}
 def _plan(size: int) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
     """Returns the steps that fold `size` bytes down to the tail: (bits taken, mask, shifts).
 
-    Each multiple x^n + x^a + … in `LADDER` folds the message to n bits, and the last multiple folds
-    the message to the tail. A whole step of a multiple takes n - a bits. If the message exceeds n
-    bits by less, a shorter step takes the excess. But a multiple leaves the excess to the next
-    multiple if n is above 8,000, or if the excess is below 64 bits. The last multiple always takes
-    it.
+    Each multiple x^n + x^a + … in `LADDER` folds the message down to n bits, and the last multiple
+    down to the tail. The excess is the number of bits above this target. A step takes the excess,
+    but at most n - a bits. A multiple makes steps while the excess has a minimum size, which is
+
+    - n - a bits if n is above 8,000;
+    - 1 bit for the last multiple;
+    - 64 bits for the other multiples.
+
+    The next multiple then folds the remaining excess.
     """
     bits = size * 8
     steps = []
