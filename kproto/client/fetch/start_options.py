@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, TypeAlias
 
 from ...wire.checks import check_whole_number
@@ -30,6 +30,9 @@ LAST_OFFSET: Final = 0x7FFFFFFFFFFFFFFF
 
 #: Precedes the duration in Kafka's value of auto.offset.reset (KIP-1106).
 _BY_DURATION: Final = "by_duration:"
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
 
 #: The start of a plain consumer: the log start, the log end, an offset for each partition, or the
 #: first record at or after a time. A timedelta is a time back from now (KIP-1106).
@@ -92,10 +95,13 @@ def _check_time(start: datetime | timedelta) -> None:
 
 
 def start_time_ms(start: datetime | timedelta, now_ms: int) -> int:
-    """Returns the time of `start` in ms since 1970."""
+    """Returns the first ms since 1970 at or after the time of `start`.
+
+    A timedelta is a time back from `now_ms`.
+    """
     if isinstance(start, timedelta):
-        return max(0, now_ms - round(start.total_seconds() * 1000))
-    return round(start.timestamp() * 1000)
+        return max(0, now_ms - start // _MILLISECOND)
+    return -((_EPOCH - start) // _MILLISECOND)
 
 
 def strategy_after_end(start: Start | GroupStart, now_ms: int) -> OffsetSpec:

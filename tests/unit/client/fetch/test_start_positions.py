@@ -11,6 +11,7 @@ import pytest
 
 from kproto import Client, ConfigurationError, ProducerRecord
 from kproto.broker import Broker
+from kproto.client.fetch.start_options import start_time_ms
 from kproto.messages import MetadataRequest
 from kproto.testing.clock import ManualClock
 from tests.unit.client.scripted_broker import ScriptedBroker, quick
@@ -166,6 +167,7 @@ async def timed_topic(broker: Broker) -> None:
         (datetime.fromtimestamp(0, UTC), 0),
         (datetime.fromtimestamp(1_000, UTC), 0),
         (datetime.fromtimestamp(1_001, UTC), 2),
+        (datetime.fromtimestamp(1_000, UTC) + timedelta(microseconds=1), 2),
         (datetime.fromtimestamp(2_000, UTC).astimezone(), 2),
         (timedelta(seconds=1_500), 2),  # the clock says 3,000 s
         (timedelta(days=99), 0),
@@ -179,6 +181,25 @@ async def test_consumer_starts_at_the_first_record_at_or_after_a_time(
     async with Client(broker.bootstrap, QUICK, clock=clock) as client:
         consumer = client.consumer("t", start=start, stop_at_end=True)
         assert [record.offset async for record in consumer] == list(range(first, len(TIMES)))
+
+
+@pytest.mark.parametrize(
+    ("start", "expected_ms"),
+    [
+        (datetime(1970, 1, 1, 0, 0, 5, 1_000, tzinfo=UTC), 5_001),
+        (datetime(1970, 1, 1, 0, 0, 5, 1_001, tzinfo=UTC), 5_002),
+        (datetime(1970, 1, 1, 0, 0, 5, 1_999, tzinfo=UTC), 5_002),
+        (datetime(9999, 12, 31, 23, 59, 59, 999_001, tzinfo=UTC), 253_402_300_800_000),
+        (timedelta(milliseconds=2), 8),
+        (timedelta(milliseconds=2, microseconds=1), 8),
+        (timedelta(milliseconds=2, microseconds=999), 8),
+        (timedelta.max, 0),
+    ],
+)
+def test_start_time_with_microseconds_is_rounded_up_to_ms(
+    start: datetime | timedelta, expected_ms: int
+) -> None:
+    assert start_time_ms(start, now_ms=10) == expected_ms
 
 
 async def test_partition_without_a_record_at_or_after_the_time_starts_at_its_end(
