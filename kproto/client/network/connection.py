@@ -158,7 +158,13 @@ class BrokerConnection(asyncio.BufferedProtocol):
             # An address that does not answer must leave time for the others.
             seconds = max(ends_at - clock.monotonic(), 0.0) / (1 + len(addresses.remaining))
             async with clock.timeout(seconds):
-                await attach(self, connected, address, self._tls, context)
+                try:
+                    await attach(self, connected, address, self._tls, context)
+                except asyncio.CancelledError:
+                    self.abort()
+                    if connected.fileno() < 0:  # uvloop has closed it without `connection_lost`
+                        self.connection_lost(None)
+                    raise
                 self.ranges = await negotiate_ranges(
                     self._exchange, address, self.settings.broker_version
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -472,6 +473,38 @@ async def test_cancelled_open_leaves_no_connection() -> None:
             opening.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await opening
+
+
+async def test_cancelled_open_ends_if_the_loop_reports_no_disconnection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """uvloop closes the socket of a cancelled `create_connection` without `connection_lost`."""
+    attached = asyncio.Event()
+
+    async def attach_as_uvloop(
+        protocol: BrokerConnection, connected: socket.socket, *rest: object
+    ) -> None:
+        protocol.connection_made(ClosedTransport())
+        attached.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            connected.close()
+
+    monkeypatch.setattr("kproto.client.network.connection.attach", attach_as_uvloop)
+    async with peer(lambda reader, writer: asyncio.sleep(60)) as address:
+        opening = asyncio.create_task(BrokerConnection.open(address, QUICK))
+        await attached.wait()
+        opening.cancel()
+        done, _ = await asyncio.wait({opening}, timeout=10)
+        assert done, "the connection waits for the socket that is closed already"
+        assert opening.cancelled()
+
+
+class ClosedTransport(asyncio.Transport):
+    """A transport whose `abort` has no effect, because the socket is closed."""
+
+    def abort(self) -> None: ...
 
 
 async def test_close_fails_pending_requests_and_ends_the_connection() -> None:
