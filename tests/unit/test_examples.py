@@ -208,8 +208,12 @@ async def test_the_interrupted_first_program_ends_quietly() -> None:
         mine = text.replace("localhost:9092", broker.bootstrap)
         async with example("first_client.py", text=mine) as process:
             assert process.stdout is not None
-            while b"good night" not in await process.stdout.readline():
-                pass
+            async for line in process.stdout:
+                if b"good night" in line:
+                    break
+            else:  # the program has ended
+                _, stderr = await process.communicate()
+                pytest.fail(f"exit code {process.returncode}: {stderr.decode()}")
             process.send_signal(signal.SIGINT)
             _, stderr = await process.communicate()
             assert (process.returncode, stderr) == (0, b"")
