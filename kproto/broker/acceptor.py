@@ -132,8 +132,11 @@ class Acceptor:
     def close(self) -> set[asyncio.Task[None]]:
         """Stops accepting, and cancels the tasks of connections that are being set up.
 
-        Returns these tasks; callers await them.
+        Returns these tasks; callers await them. In a closed event loop it only closes the listener.
         """
+        if self._loop.is_closed():
+            self._listener.close()
+            return set()
         self._loop.remove_reader(self._listener)
         if self._retry_timer is not None:
             self._retry_timer.cancel()

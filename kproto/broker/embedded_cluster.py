@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from ..clock import Clock
 from ..messages.base import Request
 from ..records import Record
+from ..unclosed import call_in_loop, finalize, warn_unclosed
 from .cluster_state import ClusterState
 from .context import read_clock
 from .faults import Control, ControlFunction, ControlFunctions
@@ -80,6 +83,7 @@ class EmbeddedCluster:
     ) -> None:
         apis = tuple(apis)
         self._clock = clock
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._cluster = ClusterState(settings[0])
         self._is_started = False
         self._controls = {each.node_id: ControlFunctions() for each in settings}
@@ -87,6 +91,23 @@ class EmbeddedCluster:
             each.node_id: Node(each, self._cluster, apis, self._controls[each.node_id], clock)
             for each in settings
         }
+
+    def __del__(self, _finalize: Callable[[Callable[[], None]], None] = finalize) -> None:
+        _finalize(self._warn_if_started)
+
+    def _warn_if_started(self) -> None:
+        # Without the attribute, `__init__` has failed.
+        if not getattr(self, "_is_started", False):
+            return
+        loop, nodes = self._loop, list(self._nodes.values())
+        assert loop is not None, "it has started"
+        text = f"an embedded broker at {', '.join(each.listens_at for each in nodes)}"
+        if loop.is_closed():
+            for node in nodes:
+                node.release_ports()
+        else:
+            call_in_loop(loop, partial(_abort, nodes))
+        warn_unclosed(text, self)
 
     # Start and close
 
@@ -110,6 +131,7 @@ class EmbeddedCluster:
         """
         started: list[Node] = []
         was_started, self._is_started = self._is_started, True
+        self._loop = asyncio.get_running_loop()
         try:
             for node_id, node in self._nodes.items():
                 node.start()
@@ -267,3 +289,9 @@ class EmbeddedCluster:
         """Removes a control from all nodes; does nothing if it is removed already."""
         for controls in self._controls.values():
             controls.remove(control)
+
+
+def _abort(nodes: Iterable[Node]) -> None:
+    """Stops the nodes of a cluster that was garbage-collected without `close`."""
+    for node in nodes:
+        node.abort()

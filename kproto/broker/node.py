@@ -256,6 +256,11 @@ class Node:
             session.abort()
         return arriving
 
+    def release_ports(self) -> None:
+        """Closes the listening sockets of a node whose event loop is closed."""
+        self._stop()
+        self._end_validators()
+
     def _stop(self, *, keep_ports: bool = False) -> set[asyncio.Task[None]]:
         """Stops listening at once; returns the tasks of connections that are being set up."""
         self._keeps_ports = keep_ports
