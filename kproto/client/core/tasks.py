@@ -11,17 +11,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final, TypeVar
 
-from ...clock import Clock
+from ...clock import Clock, Timer
 from ...tasks import start_task
 
-__all__ = ["is_cancelled_again", "is_in_task", "retrieve_exception", "shielded", "until_ended"]
+__all__ = [
+    "LONGEST_TIMER_S",
+    "is_cancelled_again",
+    "is_in_task",
+    "retrieve_exception",
+    "shielded",
+    "until_ended",
+]
 
 T = TypeVar("T")
 
 logger = logging.getLogger("kproto.client")
+
+#: A task that waits for an event sets a timer of at most this many seconds. Through its timers the
+#: event loop holds the task; Python destroys a task that nothing holds, with an error in the log.
+LONGEST_TIMER_S: Final = 3_600.0
 
 #: A cancellation is repeated if the next one follows within this many iterations of the event loop.
 #: anyio repeats it in the next iteration.
@@ -57,23 +68,40 @@ async def until_ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
 
 
 async def shielded(
-    coroutine: Coroutine[Any, Any, T], clock: Clock, limit_ms: int, *, is_cancelled: bool = False
+    coroutine: Coroutine[Any, Any, T],
+    clock: Clock,
+    limit_ms: int,
+    *,
+    is_cancelled: bool = False,
+    on_limit: Callable[[], object] | None = None,
+    rest_ms: int = 0,
 ) -> T:
     """Runs `coroutine` in a task of its own, and waits for its end even if the caller is cancelled.
 
     Returns the result of `coroutine`, or raises its exception. The task is cancelled `limit_ms`
-    after the first cancellation of the caller; further cancellations have no effect. Pass
+    after the first cancellation of the caller; further cancellations have no effect. With
+    `on_limit` this function is called at that time, and the task is cancelled `rest_ms` later. Pass
     `is_cancelled` if the caller was cancelled before the call: `limit_ms` then counts from the
     call. If the caller is cancelled during the call, the call raises CancelledError after the task
     has ended, and logs an exception of `coroutine`.
     """
     task = start_task(coroutine)
-    timer = clock.call_later(limit_ms / 1000, task.cancel) if is_cancelled else None
+    timers: list[Timer] = []
+
+    def start_timers() -> None:
+        if on_limit is None:
+            timers.append(clock.call_later(limit_ms / 1000, task.cancel))
+        else:
+            timers.append(clock.call_later(limit_ms / 1000, on_limit))
+            timers.append(clock.call_later((limit_ms + rest_ms) / 1000, task.cancel))
+
+    if is_cancelled:
+        start_timers()
     try:
         await asyncio.wait([task])
     except asyncio.CancelledError:
-        if timer is None:
-            timer = clock.call_later(limit_ms / 1000, task.cancel)
+        if not timers:
+            start_timers()
         try:
             await until_ended([task])
         finally:
@@ -82,7 +110,7 @@ async def shielded(
                 logger.warning("not raised, because the call was cancelled: %r", error)
         raise
     finally:
-        if timer is not None:
+        for timer in timers:
             timer.cancel()
     return task.result()
 

@@ -23,6 +23,7 @@ from ...tasks import start_task
 from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
 from ...wire.uuid import Uuid
 from ..core.group_errors import ErrorAction, GroupRequest
+from ..core.tasks import LONGEST_TIMER_S
 from ..metadata.cluster import TopicInfo, TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
 from ..network.connection import BrokerConnection
@@ -301,9 +302,8 @@ class MemberDriver(ABC, Generic[M]):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if at != _NEVER:
-            seconds = max(0.0, at - self._clock.monotonic())
-            self._timer = self._clock.call_later(seconds, self._changed.set)
+        seconds = min(max(0.0, at - self._clock.monotonic()), LONGEST_TIMER_S)
+        self._timer = self._clock.call_later(seconds, self._changed.set)
 
     def _next_wakeup(self) -> float:
         """Returns the time at which the next work is due, if no event arrives before."""

@@ -6,7 +6,6 @@ refreshes old metadata. Callers interpret the responses, and decide on retries w
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar
@@ -16,6 +15,7 @@ from ...messages.base import Request, Response
 from ...messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from ...messages.metadata_response import MetadataResponse
 from ...protocol.error_codes import code_of, error_of_code, raise_for_code
+from ...unclosed import finalize
 from ...wire.checks import check_whole_number
 from ...wire.errors import (
     BrokerConnectionError,
@@ -108,11 +108,11 @@ class ClusterView:
         """Raises ConfigurationError once the connections are closed."""
         self._pool.raise_if_closed()
 
-    def __del__(self) -> None:
+    def __del__(self, _finalize: Callable[[Callable[[], None]], None] = finalize) -> None:
         # Clients, producers and consumers refer to the view; connections do not.
         pool = getattr(self, "_pool", None)
-        if pool is not None and not sys.is_finalizing():
-            pool.warn_if_not_closed()
+        if pool is not None:
+            _finalize(pool.warn_if_not_closed)
 
     # Requests
 
@@ -219,6 +219,10 @@ class ClusterView:
     def abort(self, owner: object) -> None:
         """Closes the connections of `owner`, without waiting."""
         self._pool.abort(owner)
+
+    def has_connections_of(self, owner: object) -> bool:
+        """Returns True if `owner` has an open connection, or one that is being opened."""
+        return self._pool.has_connections_of(owner)
 
     # Coordinators of groups
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import warnings
 from collections.abc import Sequence
 from copy import copy
 from typing import Final, TypeAlias
@@ -18,6 +17,7 @@ from typing import Final, TypeAlias
 from ...clock import Clock, Timer
 from ...security.tls import TlsContexts
 from ...tasks import start_task
+from ...unclosed import call_in_loop, warn_unclosed
 from ...wire.errors import BrokerConnectionError, ConfigurationError, KprotoError
 from ..core.loop_guard import LoopGuard
 from ..core.retry import TIMER_RESOLUTION_S
@@ -242,6 +242,11 @@ class ConnectionPool:
             self._cancel_opening(key)
         return [self._open.pop(key) for key in list(self._open) if key[1] is owner]
 
+    def has_connections_of(self, owner: object) -> bool:
+        """Returns True if `owner` has an open connection, or one that is being opened."""
+        opened = any(key[1] is owner and each.usable for key, each in self._open.items())
+        return opened or any(key[1] is owner for key in self._opening)
+
     def abort_all(self) -> None:
         """Closes all open connections without waiting; new connections are opened on demand."""
         for connection in list(self._open.values()):
@@ -262,11 +267,8 @@ class ConnectionPool:
         loop = self.loop_guard.loop
         if self._closed or loop is None or not any(each.usable for each in self._open.values()):
             return
-        servers = ", ".join(map(str, self.bootstrap))
-        text = f"a client of {servers} was not closed: use `async with`, or await its `close()`"
-        warnings.warn(text, ResourceWarning, stacklevel=2, source=self)
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(self._abandon)
+        call_in_loop(loop, self._abandon)
+        warn_unclosed(f"a client of {', '.join(map(str, self.bootstrap))}", self)
 
     def _abandon(self) -> None:
         self._refuse_new()

@@ -26,7 +26,7 @@ partition through every retry:
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -567,12 +567,16 @@ class RecordAccumulator:
     @property
     def incomplete_records(self) -> int:
         """The number of records that are neither acked nor failed."""
-        return sum(
-            batch.count
-            for queue in self.active_queues.values()
-            for batch in (*queue.in_flight, *queue.to_retry, *queue.pending)
-            if not batch.future.done()
-        )
+        return self.incomplete_by_topic().total()
+
+    def incomplete_by_topic(self) -> Counter[str]:
+        """Returns the number of records by topic that are neither acked nor failed."""
+        counts = Counter[str]()
+        for queue in self.active_queues.values():
+            for batch in (*queue.in_flight, *queue.to_retry, *queue.pending):
+                if not batch.future.done():
+                    counts[queue.topic] += batch.count
+        return counts
 
     def _take_in_flight(self, batch: ProducerBatch) -> PartitionQueue:
         queue = self.queues[batch.topic, batch.partition]

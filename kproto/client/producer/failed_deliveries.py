@@ -113,6 +113,14 @@ class FailedDeliveries:
             found.insert(0, DeliveryError(*first[:2], [], first.cause, {}, dropped))
         return DeliveryError.joined(found)
 
+    def count_by_topic(self) -> Counter[str]:
+        """Returns the number of failed records by topic that no caller has awaited."""
+        counts = Counter(self.dropped)
+        for each in self._batches:
+            unretrieved = (delivery for delivery in each.deliveries if not delivery.is_retrieved)
+            counts[each.batch.topic] += sum(delivery.failed_count() for delivery in unretrieved)
+        return counts
+
     def _release_retrieved(self) -> None:
         """Releases batches of which a caller has awaited each delivery."""
         self._batches = deque(

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from ...unclosed import finalize, warn_unclosed
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, RequestTimeoutError
 from ..core.tasks import shielded
 from ..metadata.cluster_view import ClusterView
+from ..observing.log_lines import log
 from ..producer_record import (
     EncodedRecords,
     Headers,
@@ -99,6 +101,20 @@ class Producer:
         #: The records by topic that failed when the producer was closed and no call could raise
         #: their error: its block ended with an exception, or `close` was cancelled.
         self.undelivered: dict[str, list[ProducerRecord]] = {}
+
+    def __del__(self, _finalize: Callable[[Callable[[], None]], None] = finalize) -> None:
+        _finalize(self._warn_of_unacked)
+
+    def _warn_of_unacked(self) -> None:
+        accumulator = getattr(self, "_accumulator", None)  # None if `__init__` has failed
+        if accumulator is None:
+            return
+        counts = accumulator.incomplete_by_topic() + accumulator.failed_deliveries.count_by_topic()
+        if not counts:
+            return
+        what = f"{counts.total()} records for {', '.join(sorted(counts))}"
+        log(logging.WARNING, "%s were not acknowledged, and their producer was not closed", what)
+        warn_unclosed(f"a producer with {what} that were not acknowledged", self)
 
     @property
     def is_closed(self) -> bool:

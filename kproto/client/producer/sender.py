@@ -347,10 +347,12 @@ class Sender:
         outcome: Response | KprotoError,
     ) -> None:
         """Processes the outcome of a request that `_try_send` sent."""
+        if isinstance(outcome, KprotoError):
+            # Raised here, it would refer to this producer, and the connection refers to the error.
+            self._on_request_done(node, batches, outcome)
+            return
         fault: BaseException | None = None
         try:
-            if isinstance(outcome, KprotoError):
-                raise outcome
             self._handle_response(connection, batches, ids, outcome)
         except BaseException as error:
             fault = error
