@@ -19,6 +19,7 @@ from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.committer import Committer
 from ..commits.membership import GroupMembership
 from ..core.retry import Attempts
+from ..core.tasks import LONGEST_TIMER_S
 from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import format_partitions
 from ..metadata.cluster_view import ClusterView
@@ -27,8 +28,6 @@ from .group_effects import GroupEffectHandler
 __all__ = ["AutoCommit"]
 
 logger = logging.getLogger("kproto.client")
-
-_NEVER: Final = float("inf")
 
 #: The least timeout of an auto-commit, in ms: in a busy event loop a commit may take this long.
 _MIN_TIMEOUT_MS: Final = 1_000
@@ -116,12 +115,9 @@ class AutoCommit:
 
     async def _until_due(self) -> None:
         left_s = self._subscriptions.commit_state.next_at - self._view.clock.monotonic()
-        if left_s == _NEVER:
-            await self._effects.commit_now.wait()
-        else:
-            with suppress(TimeoutError):
-                async with self._view.clock.timeout(max(0.0, left_s)):
-                    await self._effects.commit_now.wait()
+        with suppress(TimeoutError):
+            async with self._view.clock.timeout(min(max(0.0, left_s), LONGEST_TIMER_S)):
+                await self._effects.commit_now.wait()
         self._effects.commit_now.clear()
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:

@@ -90,6 +90,7 @@ class Consumer(RecordStream):
 
     async def __aenter__(self) -> Self:
         self._view.loop_guard.check()
+        self._loop = asyncio.get_running_loop()
         try:
             await self._prepare_poll()
         except BaseException:
@@ -116,6 +117,10 @@ class Consumer(RecordStream):
         self._subscriptions.log_ends.clear()
         settings = self._view.settings
         await shielded(self._stop(), self._view.clock, settings.max_cancelled_close_ms)
+
+    def _description(self) -> str:
+        names = sorted(set(map(topic_of, self._subscriptions.options.subscribed)))
+        return f"a consumer of {', '.join(names)}"
 
     async def _prepare_poll(self, ends_at: float = _NEVER) -> None:
         """Waits until partitions and start positions are looked up; starts the look-up if needed.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, overload
@@ -54,7 +54,7 @@ from .group_positions import PositionAndLagLookup
 from .group_topics import subscription_or_partitions, with_added_topics
 from .offset_acks import OffsetAckSink
 from .poll_status import PollStatus
-from .rebalance_listener import RebalanceCallbacks, RebalanceListenerInvoker
+from .rebalance_listener import CallbackHolder, RebalanceCallbacks, RebalanceListenerInvoker
 from .record_processing import ForwardProducerFactory, RecordProcessing, check_run_topics
 from .record_stream import PollTimeoutError, RecordStream
 from .user_offsets import ReturnedRecords, checked_tp, explicit_commit
@@ -67,6 +67,9 @@ T = TypeVar("T")
 logger = logging.getLogger("kproto.client")
 
 _NEVER: Final = float("inf")
+
+#: The least time in ms for the last two requests of a consumer: its commit, and to leave the group.
+_LAST_REQUESTS_MS: Final = round(2_000 * LAST_ATTEMPT_S)
 
 #: Creates the member of a group from its settings and the listener of its assignment.
 MemberFactory: TypeAlias = Callable[
@@ -114,6 +117,7 @@ class GroupConsumer(RecordStream):
         self._has_started = False
         self._is_in_block = False
         self._has_left = False
+        self._is_limited = False  # a close was cancelled: later ones have a limit, too
         self._close_task: asyncio.Task[None] | None = None  # after a garbage-collected iteration
         self._close_lock = asyncio.Lock()
         is_shared = self._subscription is not None
@@ -142,12 +146,13 @@ class GroupConsumer(RecordStream):
         super().__init__(view, options, subscriptions, in_flight, self._effects, status, owner)
         self._allow_auto_create_topics = options.allow_auto_create_topics
         self._allow_creation(self._subscription, self._manual_assignment)
+        self._callbacks = CallbackHolder(callbacks)
         self._listener = RebalanceListenerInvoker(
             view,
             subscriptions,
             self._effects,
             status,
-            callbacks,
+            self._callbacks,
             auto_commit=settings.auto_commit,
             max_poll_interval_ms=settings.max_poll_interval_ms,
         )
@@ -245,9 +250,29 @@ class GroupConsumer(RecordStream):
         Commits and leaves the group even if the call is cancelled, also repeatedly.
         """
         self._check_may_close()
-        limit_ms = self._view.settings.max_cancelled_close_ms
-        closing = self._close_unraised(leave)
-        await shielded(closing, self._view.clock, limit_ms, is_cancelled=is_cancelled)
+        await self._close_limited(self._close_unraised(leave), is_cancelled=is_cancelled)
+
+    async def _close_limited(
+        self, closing: Coroutine[Any, Any, None], *, is_cancelled: bool
+    ) -> None:
+        """Runs `closing`, in which callbacks have a limit after a cancellation.
+
+        Then the consumer still commits and leaves, within `error_flush_ms`.
+        """
+        self._is_limited = self._is_limited or is_cancelled
+        settings = self._view.settings
+        try:
+            await shielded(
+                closing,
+                self._view.clock,
+                settings.max_cancelled_close_ms,
+                is_cancelled=self._is_limited,
+                on_limit=self._listener.end_callbacks,
+                rest_ms=settings.error_flush_ms + _LAST_REQUESTS_MS,
+            )
+        except asyncio.CancelledError:
+            self._is_limited = True
+            raise
 
     async def _close_unraised(self, leave: bool | None) -> None:
         await self._close(leave, self._view.settings.error_flush_ms)
@@ -265,14 +290,18 @@ class GroupConsumer(RecordStream):
 
         If `close` is cancelled, once or repeatedly, it still commits and leaves before it raises
         CancelledError. It has `error_flush_ms` for this, and callbacks have `cancelled_close_ms` in
-        addition. If this time is too short, another call, or the close of the client, completes the
-        close.
+        addition; a callback that exceeds both is cancelled. If this time is too short, another
+        call, or the close of the client, completes the close, with the same limits.
         """
         if leave is not None and not isinstance(leave, bool):
             raise ConfigurationError(f"leave is {leave!r:.80}; it is True, False or None")
         self._check_may_close()
+        closing = self._close(leave, self._view.settings.api_timeout_ms)
         try:
-            await self._close(leave, self._view.settings.api_timeout_ms)
+            if self._is_limited:  # an earlier close was cancelled
+                await self._close_limited(closing, is_cancelled=True)
+            else:
+                await closing
         except asyncio.CancelledError:
             if not self._close_lock.locked():  # otherwise another task closes the consumer
                 await self._close_after_error(leave, is_cancelled=True)
@@ -346,6 +375,19 @@ class GroupConsumer(RecordStream):
         is_current = poller is self._poller and not self._status.is_closed
         if is_current and self._has_started and not self._is_in_block and self._close_task is None:
             self._close_task = start_task(self._close_in_background())
+
+    def _is_left_open(self) -> bool:
+        return self._has_started and not self._status.is_closed and self._close_task is None
+
+    def _is_closed_with_iteration(self) -> bool:
+        return super()._is_closed_with_iteration() and not self._is_in_block
+
+    def _abandon(self) -> None:
+        self._listener.hold(self._callbacks)
+        self._close_task = start_task(self._close_in_background())
+
+    def _description(self) -> str:
+        return f"a consumer of the group {self._group_id!r}"
 
     async def _close_in_background(self) -> None:
         try:

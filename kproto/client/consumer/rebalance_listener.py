@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import weakref
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
@@ -25,7 +26,7 @@ from ..metadata.cluster_view import ClusterView
 from .group_effects import GroupEffectHandler
 from .poll_status import PollStatus
 
-__all__ = ["RebalanceCallback", "RebalanceCallbacks", "RebalanceListenerInvoker"]
+__all__ = ["CallbackHolder", "RebalanceCallback", "RebalanceCallbacks", "RebalanceListenerInvoker"]
 
 logger = logging.getLogger("kproto.client")
 
@@ -38,6 +39,9 @@ _States: TypeAlias = Mapping[TopicPartition, TopicPartitionState]
 #: until the deadline of the revocation. While other members wait for the partitions, the
 #: coordinator still accepts commits for them.
 _MIN_COMMIT_S: Final = 5.0
+
+
+_OVER: Final = "the time of the cancelled close is over (error_flush_ms and cancelled_close_ms)"
 
 
 class RebalanceCallbacks(NamedTuple):
@@ -54,8 +58,24 @@ class RebalanceCallbacks(NamedTuple):
                 raise ConfigurationError(f"{name} is {each!r:.80}; it must be a function, or None")
 
 
+class CallbackHolder:
+    """Holds the user's callbacks for the consumer.
+
+    The task of a member holds its listener, and a callback may refer to its consumer. So the
+    listener refers to the holder only weakly: a member does not keep its consumer alive.
+    """
+
+    __slots__ = ("__weakref__", "callbacks")
+
+    def __init__(self, callbacks: RebalanceCallbacks) -> None:
+        self.callbacks = callbacks
+
+
 class RebalanceListenerInvoker:
-    """The `AssignmentListener` of the member; runs one callback at a time, in call order."""
+    """The `AssignmentListener` of the member; runs one callback at a time, in call order.
+
+    `holder` has the callbacks; the consumer keeps it alive.
+    """
 
     def __init__(
         self,
@@ -63,7 +83,7 @@ class RebalanceListenerInvoker:
         subscriptions: SubscriptionState,
         effect_handler: GroupEffectHandler,
         status: PollStatus,
-        callbacks: RebalanceCallbacks,
+        holder: CallbackHolder,
         *,
         auto_commit: bool,
         max_poll_interval_ms: int,
@@ -72,7 +92,7 @@ class RebalanceListenerInvoker:
         self._subscriptions = subscriptions
         self._effects = effect_handler
         self._status = status
-        self._callbacks = callbacks
+        self._holder = weakref.ref(holder)
         self._auto_commit = auto_commit
         self._max_poll_s = max_poll_interval_ms / 1000
         self.committer: Committer  # set later: its member needs this listener
@@ -80,6 +100,8 @@ class RebalanceListenerInvoker:
         self._poll_event = asyncio.Event()
         self._callback_task: asyncio.Task[object] | None = None  # runs a callback
         self._is_closing = False
+        self._close_task: asyncio.Task[object] | None = None  # runs `close`
+        self._is_over_limit = False  # `close` calls no further callback
 
     # The AssignmentListener
 
@@ -159,6 +181,10 @@ class RebalanceListenerInvoker:
 
     # For the consumer
 
+    def hold(self, holder: CallbackHolder) -> None:
+        """Replaces the reference to the callbacks, which garbage collection has cleared."""
+        self._holder = weakref.ref(holder)
+
     def on_poll(self) -> None:
         """Wakes a revocation that waits for records in flight; it then checks if any remain."""
         self._poll_event.set()
@@ -182,6 +208,7 @@ class RebalanceListenerInvoker:
         committed. The member cancels that callback when it leaves.
         """
         self._is_closing = True
+        self._close_task = asyncio.current_task()
         self._poll_event.set()
         revoked, effects = self._subscriptions.mark_pending_revocation(
             list(self._subscriptions.partitions)
@@ -205,6 +232,15 @@ class RebalanceListenerInvoker:
         finally:
             self._lock.release()
         self._subscriptions.complete_revocation(revoked)
+
+    def end_callbacks(self) -> None:
+        """Cancels the callback that `close` calls, and makes `close` call no further one.
+
+        `close` continues: it commits start offsets, and the member can leave the group.
+        """
+        self._is_over_limit = True
+        if self._close_task is not None and self._callback_task is self._close_task:
+            self._close_task.cancel()
 
     # Revoking and calling
 
@@ -253,14 +289,23 @@ class RebalanceListenerInvoker:
 
         If the user has set no `on_lost`, calls `on_revoked` instead. Calls nothing if no callback
         is set, or if there are no partitions. Returns False if the callback raised an exception,
-        which the next poll raises.
+        which the next poll raises. Also returns False if `end_callbacks` has cancelled the
+        callback, or does not allow the call.
         """
         partitions = sorted(tps)
-        callback: RebalanceCallback | None = getattr(self._callbacks, name)
+        holder = self._holder()
+        callbacks = RebalanceCallbacks() if holder is None else holder.callbacks
+        callback: RebalanceCallback | None = getattr(callbacks, name)
         if callback is None and name == "on_lost":
-            callback = self._callbacks.on_revoked
+            callback = callbacks.on_revoked
         if callback is None or not partitions:
             return True
+        is_limited = asyncio.current_task() is self._close_task
+        if is_limited and self._is_over_limit:
+            logger.warning(
+                "%s was not called for %s: %s", name, format_partitions(partitions), _OVER
+            )
+            return False
         logger.info("%s: %s", name, format_partitions(partitions))
         self._callback_task = task = asyncio.current_task()
         assert task is not None, "the member and `close` have tasks"
@@ -271,6 +316,13 @@ class RebalanceListenerInvoker:
                 await answer
             if task.cancelling() > before:
                 raise asyncio.CancelledError  # the callback has swallowed the cancellation
+        except asyncio.CancelledError:
+            if not (is_limited and self._is_over_limit) or task.uncancel() > before:
+                raise
+            logger.warning(
+                "%s was cancelled for %s: %s", name, format_partitions(partitions), _OVER
+            )
+            return False
         except Exception as error:  # noqa: BLE001 - the next poll raises it
             error.add_note(f"raised by {name} for {format_partitions(partitions)}")
             if isinstance(error, StopAsyncIteration):  # it would end an iteration silently

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Final, Protocol, Self, TypeVar
 
 from ...records import Record
+from ...unclosed import call_in_loop, finalize, warn_unclosed
 from ...wire.checks import check_whole_number
 from ...wire.errors import (
     BrokerConnectionError,
@@ -58,6 +59,12 @@ class PollTimeoutError(Exception):
     """Ends a poll that has a timeout and found no record; `RecordStream.poll` handles it."""
 
 
+class _IterationKey:
+    """Identifies an iteration as the poller of its consumer."""
+
+    __slots__ = ()
+
+
 class _PollSource(Protocol):
     """The methods of `RecordStream` that iterations call."""
 
@@ -77,7 +84,7 @@ class _Iteration(AsyncIterator[T]):
     def __init__(self, source: _PollSource, buffer: FetchBuffer) -> None:
         self._source = source
         self._buffer = buffer
-        self._poller = object()
+        self._poller = _IterationKey()
 
     def __aiter__(self) -> Self:
         return self
@@ -176,7 +183,20 @@ class RecordStream(ABC):
         self._fetcher = Fetcher(view, options, subscriptions, in_flight, effect_handler, owner)
         view.observer.consumer(self, subscriptions.log_ends)
         self._poller: object = None  # the iteration that polled last
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None  # set when the consumer starts
+
+    def __del__(self, _finalize: Callable[[Callable[[], None]], None] = finalize) -> None:
+        _finalize(self._warn_if_left_open)
+
+    def _warn_if_left_open(self) -> None:
+        # Without the attribute `_loop`, `__init__` has failed.
+        loop: asyncio.AbstractEventLoop | None = getattr(self, "_loop", None)
+        if loop is None or not self._is_left_open():
+            return
+        if not loop.is_closed() and self._is_closed_with_iteration():
+            return  # Python destroys both, in any order
+        call_in_loop(loop, self._abandon)
+        warn_unclosed(self._description(), self)
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
@@ -193,6 +213,26 @@ class RecordStream(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Closes the consumer."""
+
+    def _is_left_open(self) -> bool:
+        """Returns True if the consumer has fetches or connections, and was not closed."""
+        has_fetches = bool(self._in_flight.fetches)
+        return not self._status.is_closed and (
+            has_fetches or self._view.has_connections_of(self._owner)
+        )
+
+    def _is_closed_with_iteration(self) -> bool:
+        """Returns True if an iteration polled last: its `__del__` ends the work of the consumer."""
+        return isinstance(self._poller, _IterationKey)
+
+    def _abandon(self) -> None:
+        """Ends the work of a consumer that was garbage-collected without `close`."""
+        self._status.is_closed = True
+        self._abort_fetches()
+
+    @abstractmethod
+    def _description(self) -> str:
+        """Returns the name of the consumer in a warning."""
 
     async def _close_after_error(
         self, leave: bool | None = None, *, is_cancelled: bool = False
@@ -331,9 +371,12 @@ class RecordStream(ABC):
 
     def _abort_iteration(self, poller: object) -> None:
         if poller is self._poller:
-            self._cancel_fetches()
-            self._fetcher.close_sessions()
-            self._view.abort(self._owner)
+            self._abort_fetches()
+
+    def _abort_fetches(self) -> None:
+        self._cancel_fetches()
+        self._fetcher.close_sessions()
+        self._view.abort(self._owner)
 
     def _cancel_fetches(self) -> list[asyncio.Task[Any]]:
         return [task for task in self._in_flight.cancel() if not task.done()]

@@ -203,7 +203,7 @@ async def test_cancelled_run_sends_dead_letters(kind: str) -> None:
 
 @every_kind
 async def test_callback_that_does_not_return_is_cancelled(kind: str) -> None:
-    """It has `cancelled_close_ms`, besides `error_flush_ms`; the close of the client repeats it."""
+    """It has `cancelled_close_ms`, besides `error_flush_ms`; then the member leaves the group."""
     ready = asyncio.Event()
     cancelled: list[list[TopicPartition]] = []
     settings = replace(SETTINGS, error_flush_ms=20, cancelled_close_ms=30)
@@ -211,20 +211,55 @@ async def test_callback_that_does_not_return_is_cancelled(kind: str) -> None:
 
         async def on_revoked(tps: list[TopicPartition]) -> None:
             try:
-                if not cancelled:
-                    await asyncio.Event().wait()
+                await asyncio.Event().wait()
             except asyncio.CancelledError:
                 cancelled.append(tps)
                 raise
 
         async def work() -> None:
-            async with it.consumer(on_revoked=on_revoked) as consumer:
+            made = it.consumer(on_revoked=on_revoked, group_protocol="classic")
+            async with made as consumer:
                 await anext(aiter(consumer))
                 ready.set()
                 await asyncio.Event().wait()
 
         await run_until_cancelled(work(), ready, kind)
-    assert cancelled == [[P0]]
+        assert cancelled == [[P0]]
+        assert await members(it) == []
+        assert await it.committed(0) == [None]
+    assert cancelled == [[P0]], "the close of the client calls no callback again"
+
+
+@pytest.mark.parametrize("closed_by", ["consumer", "client"])
+async def test_later_close_limits_a_callback_that_does_not_return(closed_by: str) -> None:
+    """The first close was cancelled, and the task that completes it, before the member left."""
+    calls = 0
+    settings = replace(SETTINGS, error_flush_ms=20, cancelled_close_ms=30)
+    async with orders(1, settings=settings) as it:
+
+        async def on_revoked(tps: list[TopicPartition]) -> None:
+            nonlocal calls
+            calls += 1
+            await asyncio.Event().wait()
+
+        consumer = it.consumer(on_revoked=on_revoked, group_protocol="classic")
+        await consumer.poll(10_000)
+        await consumer.poll(0)
+        closing = asyncio.create_task(consumer.close())
+        while not calls:  # noqa: ASYNC110 - the callback never returns
+            await asyncio.sleep(0)
+        tasks = asyncio.all_tasks()
+        closing.cancel()
+        while calls < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        for task in asyncio.all_tasks() - tasks:  # the task that completes the close
+            task.cancel()
+        await asyncio.wait([closing])
+        assert len(await members(it)) == 1
+        await (consumer if closed_by == "consumer" else it.client).close()
+        assert calls == 3
+        if closed_by == "consumer":
+            assert await members(it) == []
 
 
 @every_kind
