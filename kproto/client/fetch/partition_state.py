@@ -112,7 +112,8 @@ class TopicPartitionState:
 
     Commits: everything before `user_committed` is processed, because the user committed it.
     Everything before `initial_offset` was processed before the assignment, by any member; a reset
-    or a truncation to an earlier offset moves `initial_offset` there. While the processed offset
+    or a truncation to an earlier offset moves `initial_offset` there. `group_committed` is the
+    committed offset at which the partition started; 0 if there was none. While the processed offset
     equals `committed_baseline`, no record was processed since the assignment or an explicit commit.
     The baseline is -1 if every processed offset must be committed, as after a `seek`. `is_shared`
     is True if a group assigned the partition. `is_recreated` is True if its topic was recreated
@@ -129,6 +130,7 @@ class TopicPartitionState:
         "end",
         "epochs",
         "fetch_state",
+        "group_committed",
         "has_no_commit",
         "initial_offset",
         "is_first_position",
@@ -184,6 +186,7 @@ class TopicPartitionState:
         self.is_recreated = False
         self.is_first_position = True
         self.initial_offset = 0
+        self.group_committed = 0
         self.user_committed = 0
         self.committed_baseline = NO_POSITION
 
@@ -420,7 +423,7 @@ class TopicPartitionState:
 
     def is_committed_offset(self, offset: int) -> bool:
         """Returns True if the partition started at `offset` because the group had committed it."""
-        return offset == self.initial_offset > 0
+        return offset == self.group_committed > 0
 
     def to_commit(self, offset: int, metadata: str = "") -> OffsetAndMetadata:
         """Returns a commit of `offset` with the leader epoch of the record before that offset.

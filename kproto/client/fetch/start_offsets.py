@@ -129,7 +129,7 @@ class StartOffsetResolver:
                 state.has_no_commit = True
             else:
                 state.set_position(offset.offset, offset.leader_epoch)
-                state.initial_offset = offset.offset
+                state.initial_offset = state.group_committed = offset.offset
                 info = topics.get(tp[0])
                 topic_id = state.topic_id if info is None else info.topic_id
                 state.processed_bitmap = decode_bitmap(offset.metadata, offset.offset, topic_id)

@@ -521,6 +521,7 @@ class SubscriptionState:
         again, effects = self.seek(state.tp)
         again.set_position(offset, epoch)
         again.initial_offset = state.initial_offset
+        again.group_committed = state.group_committed
         again.is_recreated, again.processed_bitmap = state.is_recreated, bitmap
         return effects
 
