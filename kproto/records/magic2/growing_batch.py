@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from .. import log_format
 from ..codecs.compression import codec_for_name
 from ..record import NO_HEADERS
-from ..varints import VARINTS, encode_varint
+from ..varints import VARINTS, encode_varint, read_varint
 from . import batch_header
 from .record_batch import RecordBatch
 from .record_encoding import NO_TIMESTAMP_YET, NULL, encode_head, encode_record
@@ -174,6 +174,24 @@ class GrowingBatch:
         payload = b"".join(self.parts)
         self.parts[:] = (payload,)
         return payload
+
+    def record_sizes(self) -> list[int]:
+        """Returns the encoded size of each record in bytes, with its length, in their order.
+
+        Raises IndexError or ValueError for encoded records that are invalid.
+        """
+        payload = self.compact()
+        sizes = []
+        end = 0
+        for _ in range(self.count):
+            start = end
+            length = payload[end]
+            end += 1
+            if length > 0x7F:
+                length, end = read_varint(payload, start)
+            end += length >> 1  # a length is not negative, so its zigzag value is twice as large
+            sizes.append(end - start)
+        return sizes
 
     @property
     def max_timestamp(self) -> int:

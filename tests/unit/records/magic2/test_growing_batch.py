@@ -54,6 +54,15 @@ def test_appended_records_can_be_read_again(records: list[NewRecord]) -> None:
     assert (batch.count, batch.parts) == (len(records), [])
 
 
+@given(new_records)
+def test_record_sizes_are_those_of_the_appended_records(records: list[NewRecord]) -> None:
+    batch = GrowingBatch()
+    added = [batch.append(*record, NO_BOUND) for record in records]
+    empty = GrowingBatch().size_in_bytes
+    assert batch.record_sizes() == added
+    assert batch.size_in_bytes == empty + sum(added)
+
+
 @given(new_records, new_records)
 @pytest.mark.slow
 def test_a_batch_grows_after_its_records_are_read(
@@ -110,6 +119,14 @@ def test_a_refused_record_does_not_change_the_batch(good: list[NewRecord], bad: 
 
 
 @pytest.mark.slow
+def test_record_sizes_include_long_lengths() -> None:
+    batch = GrowingBatch()
+    added = [
+        batch.append(None, bytes(size), (), 0, NO_BOUND) for size in (0, 56, 57, 9_000, 70_000)
+    ]
+    assert batch.record_sizes() == added
+
+
 def test_many_small_and_large_records_are_appended() -> None:
     """Offset deltas and lengths of three bytes and more are not in the table of varints."""
     records: list[NewRecord] = [(None, b"", [], T + at // 7) for at in range(20_000)]
