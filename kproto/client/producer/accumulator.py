@@ -41,7 +41,6 @@ from ..settings import ClientSettings
 from .batch import ProducerBatch
 from .failed_deliveries import FailedDeliveries
 from .producer_state import OutOfOrderAction, PartitionSequence, ProducerState
-from .settings import UNDELIVERED_BYTES
 
 __all__ = ["PartitionQueue", "RecordAccumulator", "SendPlan"]
 
@@ -215,7 +214,7 @@ class RecordAccumulator:
         linger_ms: int,
         max_in_flight: int,
         idempotent: bool,
-        undelivered_bytes: int = UNDELIVERED_BYTES,
+        failed_deliveries: FailedDeliveries,
         monotonic: Callable[[], float],
         new_future: Callable[[], asyncio.Future[KprotoError | None]],
         observer: Observer | None = None,
@@ -228,7 +227,7 @@ class RecordAccumulator:
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.active_queues: dict[TopicPartition, PartitionQueue] = {}
         self.incomplete: set[asyncio.Future[KprotoError | None]] = set()
-        self.failed_deliveries = FailedDeliveries(undelivered_bytes)
+        self.failed_deliveries = failed_deliveries
         self.buffered = 0
         self.failed_batches = 0
         #: The number of moves of a topic's keyless records to the next partition (KIP-480).

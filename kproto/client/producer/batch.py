@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextvars import Context
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ __all__ = [
     "Ack",
     "BatchDelivery",
     "Delivery",
+    "LateReads",
     "ProducerBatch",
 ]
 
@@ -37,6 +39,25 @@ class Ack(NamedTuple):
     partition: int
     offset: int
     timestamp: int
+
+
+class LateReads:
+    """Counts reads of deliveries that were dropped: those of a failed batch before position `end`.
+
+    If a caller reads the failure of such a delivery later, its records are subtracted from
+    `dropped`, the number of dropped records by topic.
+    """
+
+    __slots__ = ("dropped", "end")
+
+    def __init__(self, dropped: Counter[str]) -> None:
+        self.dropped = dropped
+        self.end = 0
+
+    def on_read(self, topic: str, delivery: Delivery) -> None:
+        """Subtracts the records of a delivery if a caller reads its failure for the first time."""
+        if not delivery.is_retrieved and delivery.position < self.end:
+            self.dropped[topic] -= len(delivery.failed())
 
 
 class ProducerBatch:
@@ -59,6 +80,7 @@ class ProducerBatch:
         "_decoded_records",
         "_invalid_positions",
         "base_offset",
+        "callback_positions",
         "content",
         "created_at",
         "data",
@@ -68,6 +90,7 @@ class ProducerBatch:
         "identity",
         "invalid",
         "is_sealed",
+        "late_reads",
         "log_append_time",
         "magic",
         "maybe_stored",
@@ -106,6 +129,9 @@ class ProducerBatch:
         self.magic = MAGIC_OF_BATCHES
         self.data: bytes | None = None
         self.deliveries: list[Delivery] = []
+        #: The positions of the records whose deliveries have callbacks; None if there are none.
+        self.callback_positions: set[int] | None = None
+        self.late_reads: LateReads | None = None  # once deliveries of a failed batch are dropped
         self.waiters: list[asyncio.Future[None]] = []
         self.maybe_stored = False  # True if a broker may have stored it in an earlier attempt
         self.parent: ProducerBatch | None = None
@@ -297,11 +323,11 @@ class Delivery(_FutureOfAck):
 
     # It is no subclass of `asyncio.Future` at run time: creating a future for each record would
     # take longer than appending the record.
-    __slots__ = ("_batch", "_position", "is_retrieved")
+    __slots__ = ("_batch", "is_retrieved", "position")
 
     def __init__(self, batch: ProducerBatch, position: int) -> None:
         self._batch = batch
-        self._position = position
+        self.position = position  # the index of the record in the batch
         self.is_retrieved = False  # the next flush raises failures that were not retrieved
 
     def done(self) -> bool:
@@ -324,7 +350,7 @@ class Delivery(_FutureOfAck):
         failure = self.exception()
         if failure is not None:
             raise failure from failure.cause
-        return self._batch.ack(self._position)
+        return self._batch.ack(self.position)
 
     def exception(self) -> DeliveryError | None:
         """Returns the error of the delivery; None if the record was acked.
@@ -333,6 +359,8 @@ class Delivery(_FutureOfAck):
         """
         if not self._batch.future.done():
             raise asyncio.InvalidStateError(f"{self!r}: the outcome is not known yet")
+        if self._batch.late_reads is not None:
+            self._batch.late_reads.on_read(self._batch.topic, self)
         self.is_retrieved = True
         return self.failure()
 
@@ -343,11 +371,18 @@ class Delivery(_FutureOfAck):
 
         `fn` is called in a later iteration of the event loop, even if the outcome is known already.
         """
-        self._batch.future.add_done_callback(_DoneCallback(fn, self), context=context)
+        batch = self._batch
+        if batch.callback_positions is None:
+            batch.callback_positions = set()
+        batch.callback_positions.add(self.position)
+        batch.future.add_done_callback(_DoneCallback(fn, self), context=context)
 
     def remove_done_callback(self, fn: Callable[[Self], object], /) -> int:
         """Removes the callbacks that `add_done_callback` has added; returns their number."""
-        return self._batch.future.remove_done_callback(_DoneCallback(fn, self))
+        removed = self._batch.future.remove_done_callback(_DoneCallback(fn, self))
+        if removed and self._batch.callback_positions is not None:
+            self._batch.callback_positions.discard(self.position)
+        return removed
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         """Returns the event loop of the producer."""
@@ -356,9 +391,11 @@ class Delivery(_FutureOfAck):
     @property
     def record(self) -> ProducerRecord:
         """The record, so that it can be sent again."""
-        return self._batch.record_at(self._position)
+        return self._batch.record_at(self.position)
 
     def __await__(self) -> Generator[Any, None, Ack]:
+        if self._batch.late_reads is not None:
+            self._batch.late_reads.on_read(self._batch.topic, self)
         self.is_retrieved = True
         return self._outcome().__await__()
 
@@ -376,17 +413,17 @@ class Delivery(_FutureOfAck):
         Call it only once the delivery is `done()`.
         """
         batch = self._batch
-        cause = batch.failure(self._position)
+        cause = batch.failure(self.position)
         if cause is None:
             return None
         return DeliveryError(batch.topic, batch.partition, [self.record], cause)
 
-    def failed_count(self) -> int:
-        """Returns the number of records of the delivery that failed.
+    def failed(self) -> list[int]:
+        """Returns the position of the record in its batch if it failed; an empty list otherwise.
 
         Call it only once the delivery is `done()`.
         """
-        return int(self._batch.failure(self._position) is not None)
+        return [] if self._batch.failure(self.position) is None else [self.position]
 
     def __repr__(self) -> str:
         state = "done" if self.done() else "in flight"
@@ -411,13 +448,6 @@ class BatchDelivery(Delivery):
         Call it only once the delivery is `done()`.
         """
         return list(self._batch.failures())
-
-    def failed_count(self) -> int:
-        """Returns the number of records of the batch that failed.
-
-        Call it only once the delivery is `done()`.
-        """
-        return len(self.failed())
 
     def failure(self) -> DeliveryError | None:
         """Returns the error of the failed records; None if all records were acked.

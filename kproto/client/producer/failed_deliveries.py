@@ -1,4 +1,4 @@
-"""`FailedDeliveries`: failed deliveries that no caller has awaited, within a limit of memory.
+"""`FailedDeliveries`: failed deliveries that no caller has awaited, within a limit of bytes.
 
 Plain data, without I/O. The next `flush` or `close` of the producer takes them and raises their
 failures.
@@ -8,33 +8,113 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable
+from itertools import accumulate, chain
+from typing import Final, NamedTuple, TypeAlias
 
 from ...wire.errors import KprotoError
 from ..observing.log_lines import log
-from .batch import Delivery, ProducerBatch
+from .batch import LateReads, ProducerBatch
 from .errors import DeliveryError
 
-__all__ = ["FailedDeliveries"]
+__all__ = ["SETTLE_ITERATIONS", "FailedDeliveries"]
+
+#: Calls a function in the next iteration of the event loop.
+CallSoon: TypeAlias = Callable[[Callable[[], None]], object]
+
+#: A delivery counts as awaited or not after this number of iterations of the event loop. By then
+#: callbacks of `add_done_callback` (first iteration), a task that waits with `asyncio.wait`
+#: (second), and with `wait_for` around it (fourth in Python 3.11), have read the failure.
+SETTLE_ITERATIONS: Final = 5
 
 #: The initial number of batches from which batches whose deliveries were all awaited are released.
 #: It is small, because a batch may be large. After a release it is twice the number of remaining
 #: batches, so that releases are rare.
 _MIN_RELEASE_COUNT: Final = 16
 
-#: The approximate memory of a failed batch in bytes, in addition to its records and deliveries.
-_BATCH_BYTES: Final = 2_048
 
-#: The approximate memory of a delivery in bytes.
-_DELIVERY_BYTES: Final = 128
+class _FailedBatch:
+    """A failed batch, and its kept deliveries.
 
+    `size_in_bytes` is the encoded size of the batch, without the records that were dropped. The
+    records of `send_batch` have one delivery, so they are dropped together.
+    """
 
-class _FailedBatch(NamedTuple):
-    """A failed batch, its deliveries, and their approximate memory in bytes."""
+    __slots__ = ("_ends", "batch", "deliveries", "size_in_bytes")
 
-    batch: ProducerBatch
-    deliveries: list[Delivery]
-    size_in_bytes: int
+    def __init__(self, batch: ProducerBatch) -> None:
+        batch.compact()
+        self.batch = batch
+        self.deliveries = deque(batch.deliveries)
+        self.size_in_bytes = batch.content.size_in_bytes
+        self._ends: list[int] = []  # of the records in the batch, once a delivery is dropped
+
+    @property
+    def is_retrieved(self) -> bool:
+        """True if a caller has awaited each delivery."""
+        return all(each.is_retrieved for each in self.deliveries)
+
+    def largest_in_bytes(self) -> int:
+        """Returns the size of the largest record in a batch of its own."""
+        content = self.batch.content
+        if self.batch.is_sealed or content.count == 1:
+            return content.size_in_bytes
+        sizes = content.record_sizes()
+        return content.size_in_bytes - sum(sizes) + max(sizes)
+
+    def unretrieved_records(self) -> list[int]:
+        """Returns the positions of the failed records whose delivery no caller has awaited."""
+        return [
+            position
+            for delivery in self.deliveries
+            if not delivery.is_retrieved
+            for position in delivery.failed()
+        ]
+
+    def failure(self) -> DeliveryError | None:
+        """Returns the failures that no caller has awaited, as one error; None if there are none."""
+        batch, positions = self.batch, self.unretrieved_records()
+        if not positions:
+            return None
+        records = [batch.record_at(each) for each in positions]
+        return DeliveryError(batch.topic, batch.partition, records, self.cause(positions[0]))
+
+    def cause(self, position: int) -> KprotoError:
+        """Returns the error of the record at `position`, which must have failed."""
+        cause = self.batch.failure(position)
+        assert cause is not None, "it failed"
+        return cause
+
+    def drop(self, excess: int, counts: Counter[str]) -> list[int]:
+        """Drops the oldest deliveries, until the size is `excess` bytes smaller.
+
+        Returns the positions of their failed records, except for those that a caller has awaited.
+        Drops all deliveries if their size is at most `excess`. `counts` are the numbers of dropped
+        records by topic, from which records are subtracted if a caller reads their failures later.
+        """
+        content = self.batch.content
+        late_reads = self.batch.late_reads
+        if late_reads is None:
+            late_reads = self.batch.late_reads = LateReads(counts)
+        if excess >= self.size_in_bytes or self.batch.is_sealed:
+            late_reads.end = self.batch.count
+            dropped = self.unretrieved_records()
+            self.deliveries.clear()
+            self.size_in_bytes = 0
+            return dropped
+        if not self._ends:
+            self._ends = list(accumulate(content.record_sizes()))
+        dropped = []
+        remaining = self.size_in_bytes - excess
+        while self.deliveries and self.size_in_bytes > remaining:
+            delivery = self.deliveries.popleft()
+            late_reads.end = delivery.position + 1
+            self.size_in_bytes = content.size_in_bytes - self._ends[delivery.position]
+            if not delivery.is_retrieved:
+                dropped += delivery.failed()
+        if not self.deliveries:
+            self.size_in_bytes = 0
+        return dropped
 
 
 class _FirstDropped(NamedTuple):
@@ -48,27 +128,49 @@ class _FirstDropped(NamedTuple):
 class FailedDeliveries:
     """Keeps failed deliveries until a caller has awaited them, or until `take`.
 
-    If they need more memory than `limit_bytes`, the oldest batches are dropped, and the records of
-    the dropped deliveries are counted by topic in `dropped`. One WARNING reports the first drop;
-    the next one follows only after a `take`.
+    Counts encoded bytes, as the record accumulator does for `buffer_bytes`. If the kept batches
+    have more than `limit_bytes`, the oldest records are dropped. Like `buffer_bytes`, the limit may
+    be exceeded by one record, so that with equal limits all buffered records can be kept. With a
+    limit of 0, all records are dropped.
+
+    `dropped` has the number of dropped records by topic, without those whose failure a caller has
+    read since. One WARNING reports the first drop of a delivery without callbacks; the next one
+    follows only after a `take`. The content of a batch remains in memory until its last
+    delivery is dropped, so the memory may exceed the limit by one batch.
+
+    With `call_soon`, a delivery is dropped after `SETTLE_ITERATIONS` iterations of the event loop
+    at the earliest, so that tasks and callbacks can read its failure first. If `call_soon` is None,
+    it can be dropped at once.
     """
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, call_soon: CallSoon | None = None) -> None:
         self.limit_bytes = limit_bytes
         self.dropped: Counter[str] = Counter()
+        self._call_soon = call_soon
+        self._is_scheduled = False
+        # Batches that were added in the last iterations of the event loop, by iteration. The last
+        # list is that of the present iteration, which counts only once it has ended.
+        self._recent: deque[list[_FailedBatch]] = deque([] for _ in range(SETTLE_ITERATIONS + 1))
         self._batches: deque[_FailedBatch] = deque()
-        self._size_in_bytes = 0
+        self._size_in_bytes = 0  # of `_batches`
+        self._largest_in_bytes = 0  # of a record, since the last `take`
         self._release_count = _MIN_RELEASE_COUNT
         self._added_bytes = 0  # since the last release
         self._first_dropped: _FirstDropped | None = None
+        self._has_warned = False  # since the last `take`
 
     def __len__(self) -> int:
-        return sum(len(each.deliveries) for each in self._batches)
+        return sum(len(each.deliveries) for each in self._kept())
 
     @property
     def size_in_bytes(self) -> int:
-        """The approximate memory of the kept deliveries and their batches, in bytes."""
-        return self._size_in_bytes
+        """The encoded bytes of the kept batches, without the records that were dropped."""
+        return sum(each.size_in_bytes for each in self._kept())
+
+    @property
+    def is_settling(self) -> bool:
+        """True if tasks and callbacks may still read failures of the last iterations."""
+        return any(self._recent)
 
     def add(self, batch: ProducerBatch) -> None:
         """Keeps the deliveries of a batch that has failed, even if a caller awaits them.
@@ -77,19 +179,14 @@ class FailedDeliveries:
         """
         if not batch.deliveries:
             return
-        batch.compact()
-        size = batch.content.size_in_bytes + _BATCH_BYTES + _DELIVERY_BYTES * len(batch.deliveries)
-        self._batches.append(_FailedBatch(batch, batch.deliveries, size))
-        self._size_in_bytes += size
-        self._added_bytes += size
-        is_over = self._size_in_bytes > self.limit_bytes
-        # A release reads all batches. So it waits until many bytes were added since the last one.
-        if len(self._batches) > self._release_count or (
-            is_over and 2 * self._added_bytes > self.limit_bytes
-        ):
-            self._release_retrieved()
-        while self._size_in_bytes > self.limit_bytes:
-            self._drop_oldest()
+        failed = _FailedBatch(batch)
+        if self._call_soon is None:
+            self._keep([failed])
+            return
+        self._recent[-1].append(failed)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._call_soon(self._on_iteration)
 
     def take(self) -> DeliveryError | None:
         """Removes the deliveries; returns their failures as one error, None if there are none.
@@ -97,68 +194,107 @@ class FailedDeliveries:
         The error omits the failures that a caller has awaited. Its `dropped` has the number of
         dropped records by topic.
         """
-        batches, self._batches = self._batches, deque()
-        dropped, self.dropped = self.dropped, Counter()
+        failures = [each.failure() for each in self._kept()]
+        dropped, self.dropped = +self.dropped, Counter()
         first, self._first_dropped = self._first_dropped, None
-        self._size_in_bytes = self._added_bytes = 0
+        self._has_warned = False
+        for recent in self._recent:
+            recent.clear()
+        self._batches.clear()
+        self._size_in_bytes = self._largest_in_bytes = self._added_bytes = 0
         self._release_count = _MIN_RELEASE_COUNT
-        failures = (
-            delivery.failure()
-            for each in batches
-            for delivery in each.deliveries
-            if not delivery.is_retrieved
-        )
         found = [failure for failure in failures if failure is not None]
-        if first is not None:
+        if first is not None and dropped:
             found.insert(0, DeliveryError(*first[:2], [], first.cause, {}, dropped))
         return DeliveryError.joined(found)
 
     def count_by_topic(self) -> Counter[str]:
         """Returns the number of failed records by topic that no caller has awaited."""
         counts = Counter(self.dropped)
-        for each in self._batches:
-            unretrieved = (delivery for delivery in each.deliveries if not delivery.is_retrieved)
-            counts[each.batch.topic] += sum(delivery.failed_count() for delivery in unretrieved)
-        return counts
+        for each in self._kept():
+            counts[each.batch.topic] += len(each.unretrieved_records())
+        return +counts
+
+    def _kept(self) -> Iterable[_FailedBatch]:
+        return chain(self._batches, *self._recent)
+
+    def _on_iteration(self) -> None:
+        """Keeps the batches that were added `SETTLE_ITERATIONS` ago, within the limit."""
+        self._is_scheduled = False
+        settled = self._recent.popleft()
+        self._recent.append([])
+        self._keep(settled)
+        if self.is_settling and self._call_soon is not None:
+            self._is_scheduled = True
+            self._call_soon(self._on_iteration)
+
+    def _keep(self, batches: Iterable[_FailedBatch]) -> None:
+        """Keeps the batches that have unretrieved deliveries; drops the oldest records."""
+        for each in batches:
+            if each.is_retrieved:
+                continue
+            self._batches.append(each)
+            self._size_in_bytes += each.size_in_bytes
+            self._added_bytes += each.size_in_bytes
+            self._largest_in_bytes = max(self._largest_in_bytes, each.largest_in_bytes())
+        # A release reads all batches. So it waits until many bytes were added since the last one.
+        if len(self._batches) > self._release_count or (
+            self._excess() > 0 and 2 * self._added_bytes > self.limit_bytes
+        ):
+            self._release_retrieved()
+        if self._excess() > 0:
+            self._drop_oldest()
+
+    def _excess(self) -> int:
+        """Returns the bytes beyond the limit, which may be exceeded by one record; or below 1."""
+        limit = self.limit_bytes + self._largest_in_bytes if self.limit_bytes else 0
+        return self._size_in_bytes - limit
 
     def _release_retrieved(self) -> None:
         """Releases batches of which a caller has awaited each delivery."""
-        self._batches = deque(
-            each
-            for each in self._batches
-            if not all(delivery.is_retrieved for delivery in each.deliveries)
-        )
+        self._batches = deque(each for each in self._batches if not each.is_retrieved)
         self._size_in_bytes = sum(each.size_in_bytes for each in self._batches)
         self._added_bytes = 0
         self._release_count = max(_MIN_RELEASE_COUNT, 2 * len(self._batches))
 
     def _drop_oldest(self) -> None:
-        """Drops the oldest batch.
+        """Drops the oldest records beyond the limit.
 
-        Counts its failed records whose deliveries no caller has awaited.
+        Counts the failed ones whose deliveries no caller has awaited.
         """
-        batch, deliveries, size = self._batches.popleft()
-        self._size_in_bytes -= size
-        unretrieved = [each for each in deliveries if not each.is_retrieved]
-        count = sum(each.failed_count() for each in unretrieved)
-        if not count:
-            return
-        self.dropped[batch.topic] += count
-        if self._first_dropped is None:
-            cause = next(each for each in map(batch.failure, batch.failures()) if each is not None)
-            self._first_dropped = _FirstDropped(batch.topic, batch.partition, cause)
-            self._warn(count)
+        is_unawaited = False
+        while (excess := self._excess()) > 0:
+            oldest = self._batches[0]
+            size = oldest.size_in_bytes
+            dropped = oldest.drop(excess, self.dropped)
+            self._size_in_bytes -= size - oldest.size_in_bytes
+            if not oldest.deliveries:
+                self._batches.popleft()
+            if not dropped:
+                continue
+            batch = oldest.batch
+            awaited = batch.callback_positions or set()
+            positions = [0] if batch.is_sealed else dropped  # a batch of one call has one delivery
+            is_unawaited = is_unawaited or not awaited.issuperset(positions)
+            self.dropped[batch.topic] += len(dropped)
+            if self._first_dropped is None:
+                self._first_dropped = _FirstDropped(
+                    batch.topic, batch.partition, oldest.cause(dropped[0])
+                )
+        if is_unawaited and not self._has_warned:
+            self._has_warned = True
+            self._warn()
 
-    def _warn(self, dropped: int) -> None:
+    def _warn(self) -> None:
         """Logs a warning at the first drop, with the number and topics of all failed records."""
-        topics = {each.batch.topic for each in self._batches} | self.dropped.keys()
+        unretrieved = self.count_by_topic()
         log(
             logging.WARNING,
             "%d records for %s have failed, and no caller has awaited their deliveries. They exceed"
             " undelivered_bytes (%d): the producer drops the oldest ones. The next flush or close"
             " raises DeliveryError: by_topic has the other records, dropped the numbers of dropped"
             " ones",
-            len(self) + dropped,
-            ", ".join(sorted(topics)),
+            unretrieved.total(),
+            ", ".join(sorted(unretrieved)),
             self.limit_bytes,
         )

@@ -30,6 +30,7 @@ from .acks import Acks
 from .appender import RecordAppender
 from .batch import Ack, BatchDelivery, Delivery
 from .errors import DeliveryError
+from .failed_deliveries import SETTLE_ITERATIONS, FailedDeliveries
 from .old_brokers import resolve_idempotence
 from .sender import Sender
 from .settings import ACKS_ALL, REMEMBERED_BATCHES, ProducerSettings
@@ -73,7 +74,10 @@ class Producer:
             linger_ms=settings.linger_ms,
             max_in_flight=settings.max_in_flight,
             idempotent=idempotent,
-            undelivered_bytes=settings.undelivered_bytes,
+            failed_deliveries=FailedDeliveries(
+                settings.max_undelivered_bytes,
+                lambda each: asyncio.get_running_loop().call_soon(each),
+            ),
             monotonic=view.clock.monotonic,
             new_future=lambda: asyncio.get_running_loop().create_future(),
             observer=view.observer,
@@ -197,6 +201,7 @@ class Producer:
         try:
             await self._send_all(ends_at)
             await self._sender.close()
+            await self._until_failures_settled()
         except asyncio.CancelledError:
             settings = self._view.settings
             left_ms = self._left_ms(ends_at)
@@ -218,6 +223,7 @@ class Producer:
         finally:
             self._appender.append_queues.close()
             await self._sender.close()
+            await self._until_failures_settled()
             self._report_undelivered(self._unretrieved())
 
     async def _send_all(self, ends_at: float | None) -> None:
@@ -291,6 +297,14 @@ class Producer:
         if self._accumulator.incomplete:
             self._appender.stop_lingering()
             await asyncio.wait(set(self._accumulator.incomplete))
+        await self._until_failures_settled()
+
+    async def _until_failures_settled(self) -> None:
+        """Waits until tasks and callbacks have read the failures of their deliveries."""
+        for _ in range(SETTLE_ITERATIONS + 1):
+            if not self._accumulator.failed_deliveries.is_settling:
+                return
+            await asyncio.sleep(0)
 
     def _unretrieved(self) -> DeliveryError | None:
         """Returns the failures of deliveries that no caller has awaited, as one error, or None."""
@@ -302,12 +316,18 @@ class Producer:
             raise failure from failure.cause
 
     def _report_undelivered(self, failure: DeliveryError | None) -> None:
-        """Logs the records that failed, and adds them to `undelivered`."""
+        """Logs the records that failed, and adds them to `undelivered`, except for dropped ones."""
         if failure is None:
             return
         for topic, records in failure.by_topic.items():
             self.undelivered.setdefault(topic, []).extend(records)
-        logger.warning("%s; `undelivered` of the producer has the records", failure)
+        if not failure.records:
+            logger.warning("%s", failure)
+        elif failure.dropped:
+            count = len(failure.records)
+            logger.warning("%s; `undelivered` of the producer has the other %d", failure, count)
+        else:
+            logger.warning("%s; `undelivered` of the producer has the records", failure)
 
     async def send(
         self,

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from ...records import codec_for_name
-from ...wire.checks import check_bool, check_least
+from ...wire.checks import check_bool, check_least, check_whole_number
 from ...wire.errors import ConfigurationError
 from .partitioner import PARTITIONER_NAMES, Partitioner, PartitionerName
 
 __all__ = [
     "ACKS_ALL",
     "REMEMBERED_BATCHES",
-    "UNDELIVERED_BYTES",
     "CompressionName",
     "ProducerSettings",
     "RequiredAcks",
@@ -33,13 +32,9 @@ REMEMBERED_BATCHES: Final = 5
 #: The number in a Produce request for acks by all in-sync replicas.
 ACKS_ALL: Final = -1
 
-#: The default of `undelivered_bytes`.
-UNDELIVERED_BYTES: Final = 33_554_432
-
 _LEAST: Final = {
     "batch_bytes": 1,
     "buffer_bytes": 1,
-    "undelivered_bytes": 0,
     "linger_ms": 0,
     "max_in_flight": 1,
 }
@@ -62,11 +57,12 @@ class ProducerSettings:
     #: While more bytes of records than this wait for their acks, further calls wait
     #: (buffer.memory).
     buffer_bytes: int = 33_554_432
-    #: The memory for failed records of `enqueue` and `send_batch` whose deliveries no caller has
+    #: The bytes of failed records of `enqueue` and `send_batch` whose deliveries no caller has
     #: awaited, until `flush` or `close` raises them. Beyond it the oldest are dropped: a warning
-    #: and `DeliveryError.dropped` report how many. The default is that of `buffer_bytes`: the
-    #: failures of an outage then need no more memory than the records that wait for their acks.
-    undelivered_bytes: int = UNDELIVERED_BYTES
+    #: and `DeliveryError.dropped` report how many. None means `buffer_bytes`, and both limits count
+    #: encoded bytes: if all buffered records fail, none is dropped. 0 keeps no failed record.
+    #: Besides its encoded bytes, a failed record of `enqueue` needs about 100 bytes of memory.
+    undelivered_bytes: int | None = None
     #: How long a batch that is not full waits for more records (linger.ms).
     linger_ms: int = 0
     #: The most requests in flight to one broker (max.in.flight.requests.per.connection): at most 5
@@ -95,6 +91,7 @@ class ProducerSettings:
 
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
+        check_whole_number("undelivered_bytes", self.max_undelivered_bytes, 0)
         check_bool("allow_auto_create_topics", self.allow_auto_create_topics)
         if self.idempotent is not None and not isinstance(self.idempotent, bool):
             raise ConfigurationError(
@@ -114,6 +111,11 @@ class ProducerSettings:
             )
         codec = codec_for_name(self.compression)
         codec.compress(b"", codec.default_level)  # a missing package is an error now, not later
+
+    @property
+    def max_undelivered_bytes(self) -> int:
+        """`undelivered_bytes`, or `buffer_bytes` if it is None."""
+        return self.buffer_bytes if self.undelivered_bytes is None else self.undelivered_bytes
 
     @property
     def required_acks(self) -> int:

@@ -7,6 +7,7 @@ import asyncio
 from kproto.client import ClientSettings
 from kproto.client.producer.accumulator import RecordAccumulator, SendPlan
 from kproto.client.producer.batch import ProducerBatch
+from kproto.client.producer.failed_deliveries import FailedDeliveries
 from kproto.client.producer.producer_state import ProducerIdAndEpoch
 from kproto.protocol.error_codes import code_of, error_of_code
 from kproto.wire.errors import BrokerConnectionError, KprotoError
@@ -42,6 +43,7 @@ def accumulator(
         linger_ms=linger_ms,
         max_in_flight=max_in_flight,
         idempotent=idempotent,
+        failed_deliveries=FailedDeliveries(1 << 25),
         monotonic=lambda: SHOWN.now,
         new_future=loop.create_future,
     )

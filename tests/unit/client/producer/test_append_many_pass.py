@@ -19,6 +19,7 @@ from kproto.client.producer.append_many_pass import (
     AppendPassClock,
     append_to_open_batches,
 )
+from kproto.client.producer.failed_deliveries import FailedDeliveries
 from kproto.client.producer.partitioner import make_partitioner
 from kproto.client.producer_record import ProducerRecord
 from kproto.wire.uuid import ZERO_UUID
@@ -45,6 +46,7 @@ class Side:
             linger_ms=0,
             max_in_flight=5,
             idempotent=True,
+            failed_deliveries=FailedDeliveries(1 << 25),
             monotonic=lambda: self.now,
             new_future=loop.create_future,
         )
