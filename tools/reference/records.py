@@ -73,6 +73,9 @@ class Verdict(Enum):
 #: error: the behavior of Kafka's classes.
 STRICTER: Final[Mapping[str, str]] = {
     r"negative last offset delta": "Kafka's classes do not compare the offsets of a batch",
+    r"offset delta: -?\d+ is outside of|but a last offset delta of": (
+        "Kafka's classes do not compare the offsets of records with those of their batch"
+    ),
     r"bytes after the last of 0 records": "Kafka's classes read no records if the count is 0",
     r"bytes after the value": "Kafka's classes ignore the remaining bytes of a message",
     r"message \d+ of the wrapper: (size \d+, but|\d+ bytes are too few)": (

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from ...records import CREATE_TIME, NO_TIMESTAMP, RecordBatch, restamp
+from ...records import CREATE_TIME, NO_TIMESTAMP, Record, RecordBatch, restamp
+from ...records.magic2.unreadable_records import check_as_broker, split_batch
+from ...wire.errors import CorruptBatchError
 from ..api_error import api_error
 from .log import LogSlice, PartitionLog, RetentionBatchInfo, TimestampedOffset
 from .storage_limit import StorageLimit
@@ -105,7 +107,7 @@ class MemoryLog(PartitionLog):
                 continue
             if batch.timestamp_type != CREATE_TIME and batch.base_offset >= self.start_offset:
                 return TimestampedOffset(batch.base_offset, batch.max_timestamp)
-            for record in batch.records(from_offset=self.start_offset):
+            for record in self._remaining_records(batch):
                 if record.timestamp >= timestamp:
                     return TimestampedOffset(record.offset, record.timestamp)
         return None
@@ -120,8 +122,26 @@ class MemoryLog(PartitionLog):
         largest = max((batch.max_timestamp for batch in rest), default=NO_TIMESTAMP)
         if oldest.base_offset >= self.start_offset or oldest.max_timestamp < largest:
             return self.offset_for_time(max(largest, oldest.max_timestamp))
-        times = (record.timestamp for record in oldest.records(from_offset=self.start_offset))
+        times = (record.timestamp for record in self._remaining_records(oldest))
         return self.offset_for_time(max(largest, max(times, default=NO_TIMESTAMP)))
+
+    def _remaining_records(self, batch: RecordBatch) -> list[Record]:
+        """Returns the records from the log start offset on.
+
+        Omits records that are not in their place in an uncompressed batch: Kafka's brokers do not
+        compare these offsets. Raises CorruptBatchError for other faults.
+        """
+        try:
+            return batch.records(from_offset=self.start_offset)
+        except CorruptBatchError:
+            if batch.compression != "none":
+                raise
+            check_as_broker(batch)
+            return [
+                record
+                for record in split_batch(batch)
+                if isinstance(record, Record) and record.offset >= self.start_offset
+            ]
 
     def delete_before(self, offset: int) -> None:
         if offset > self.end_offset:

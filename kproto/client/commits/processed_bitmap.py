@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import zlib
 from base64 import b64decode, b64encode
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -38,8 +39,10 @@ _PREFIX: Final = "kproto.done/1 "
 #: Compression does not shorten a bitmap of at most this many bytes.
 _SHORT: Final = 32
 
-#: The largest decompressed bitmap, in bytes: metadata of other clients must not exhaust memory.
+#: The largest decompressed bitmap, in bytes: metadata of other clients must not exhaust memory, nor
+#: may a large gap between two records, which compaction leaves.
 _LARGEST: Final = 1 << 20
+_MOST_OFFSETS: Final = 8 * _LARGEST
 
 
 class ProcessedBitmap(NamedTuple):
@@ -73,8 +76,12 @@ def build_bitmap(edge: int, incomplete: Sequence[int], epoch: int) -> ProcessedB
 
     All offsets in this range are processed except those of `incomplete`, which are in ascending
     order. Offsets without a record count as processed. Returns None if no offset in the range is
-    processed, or if `incomplete` is empty.
+    processed, or if `incomplete` is empty. Leaves out offsets that are 8,388,608 or more after the
+    first: their records are redelivered.
     """
+    if incomplete and edge - incomplete[0] >= _MOST_OFFSETS:
+        edge = incomplete[0] + _MOST_OFFSETS - 1
+        incomplete = incomplete[: bisect_right(incomplete, edge)]
     if not incomplete or edge - incomplete[0] + 1 == len(incomplete):
         return None
     base = incomplete[0]
@@ -109,6 +116,8 @@ def merge_bitmaps(
     end = own.base + int.from_bytes(own.bits, "little").bit_length()
     if 0 <= before.epoch < own.epoch:
         return own  # the log was truncated since `before`
+    if before.base - own.base >= _MOST_OFFSETS:
+        return own  # the caller has moved its position far back
     later = int.from_bytes(before.bits, "little") >> max(0, end - before.base)
     shift = max(end, before.base) - own.base
     bits = int.from_bytes(own.bits, "little") | later << shift

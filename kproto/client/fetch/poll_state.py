@@ -221,12 +221,18 @@ class PollState:
     def bitmap_here(self, state: TopicPartitionState) -> ProcessedBitmap | None:
         """Returns the offsets that this member processed after the first incomplete record.
 
-        Returns None if there are none.
+        Returns None if there are none. Only offsets before the next offset to poll count, because
+        the records of later offsets were not polled: fetched batches set the next offset by their
+        headers, so not even a wrong offset of a record marks records that the log gets later.
         """
         own = None if self.processor is None else self.processor.incomplete_offsets(state)
         if own is None:
             return None
         highest, incomplete = own
+        polled = self.buffer.position_of(state)
+        if state.has_position and highest >= polled:
+            highest = polled - 1
+            incomplete = [offset for offset in incomplete if offset <= highest]
         return build_bitmap(highest, incomplete, state.epochs.epoch_before(highest + 1))
 
     # Partitions that are dropped

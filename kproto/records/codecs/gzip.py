@@ -23,6 +23,7 @@ _HEADER_CHECKSUM_FLAG: Final = 0x02
 _EXTRA_FLAG: Final = 0x04
 _NAME_FLAG: Final = 0x08
 _COMMENT_FLAG: Final = 0x10
+_RESERVED_FLAGS: Final = 0xE0
 #: Header and trailer, and a byte of data.
 _LEAST_MEMBER_BYTES: Final = 19
 
@@ -46,6 +47,7 @@ def compress(data: bytes, level: int) -> bytes:
 
 def decompress(data: bytes, limit: int) -> bytes:
     library = zlib_library()
+    data = _without_reserved_flags(data)
     # gzip data may consist of several members that follow one another.
     return decompress_streams(
         "gzip", data, limit, lambda: library.decompressobj(_WBITS), library.error, _member_begins_at
@@ -59,14 +61,31 @@ def decompress_into(data: bytes, output: memoryview) -> int | None:
     )
 
 
+def _without_reserved_flags(data: bytes) -> bytes:
+    """Returns the data with a plain first header if that header sets reserved flags.
+
+    Java's GZIPInputStream ignores these flags; zlib refuses them. Returns `data` if the header is
+    invalid.
+    """
+    if len(data) < _MEMBER_HEADER_BYTES or not data[3] & _RESERVED_FLAGS:
+        return data
+    end = _header_end(data, 0)
+    return data if end is None else data[:3] + b"\0" + data[4:_MEMBER_HEADER_BYTES] + data[end:]
+
+
 def _member_begins_at(data: bytes, pos: int) -> bool:
     """Returns True if a header of a gzip member is at `pos`; called only after a member.
 
     Java's GZIPInputStream, with which Kafka reads, ignores other bytes after a member, and the last
     bytes if they are too few for a member.
     """
-    if len(data) - pos < _LEAST_MEMBER_BYTES or not data.startswith(_MEMBER_MAGIC, pos):
-        return False
+    return len(data) - pos >= _LEAST_MEMBER_BYTES and _header_end(data, pos) is not None
+
+
+def _header_end(data: bytes, pos: int) -> int | None:
+    """Returns the end of the valid header of a member at `pos`; None if there is no such header."""
+    if not data.startswith(_MEMBER_MAGIC, pos):
+        return None
     flags = data[pos + 3]
     end = pos + _MEMBER_HEADER_BYTES
     if flags & _EXTRA_FLAG:
@@ -75,10 +94,10 @@ def _member_begins_at(data: bytes, pos: int) -> bool:
         if flags & flag:
             end = data.find(b"\0", end) + 1
             if not end:
-                return False
+                return None
     if flags & _HEADER_CHECKSUM_FLAG:
         checksum = zlib.crc32(data[pos:end]) & 0xFFFF
         if data[end : end + 2] != checksum.to_bytes(2, "little"):
-            return False
+            return None
         end += 2
-    return end <= len(data)
+    return end if end <= len(data) else None

@@ -28,7 +28,7 @@ def decompress(data: bytes, limit: int) -> bytes:
         frame = first_frame(data)
         if frame == data:
             raise
-    # Kafka's reader ignores the content checksum, and all bytes after the first frame.
+    # Kafka's reader ignores the content size and checksum, and all bytes after the first frame.
     return decompress_growing(cramjam_for("lz4"), "lz4", frame, limit, 255 * len(frame))
 
 

@@ -43,14 +43,14 @@ def with_right_checksum(frame: bytes) -> bytes:
 
 
 def first_frame(data: bytes) -> bytes:
-    """Returns the first frame in `data` without content checksum.
+    """Returns the first frame in `data` without content size and content checksum.
 
     Returns `data` if it has no complete frame, or a frame with a wrong header checksum.
     """
     if len(data) < _SHORTEST or with_right_checksum(data) != data:
         return data
     flags = data[_MAGIC_BYTES]
-    pos = _SHORTEST + (_CONTENT_SIZE_BYTES if flags & _CONTENT_SIZE_FLAG else 0)
+    begin = pos = _SHORTEST + (_CONTENT_SIZE_BYTES if flags & _CONTENT_SIZE_FLAG else 0)
     block_checksum = _CHECKSUM_BYTES if flags & _BLOCK_CHECKSUM_FLAG else 0
     while True:
         size = int.from_bytes(data[pos : pos + _BLOCK_SIZE_BYTES], "little") & ~_UNCOMPRESSED_BIT
@@ -60,12 +60,13 @@ def first_frame(data: bytes) -> bytes:
         if not size:
             break
         pos += size + block_checksum
-    if not flags & _CONTENT_CHECKSUM_FLAG:
+    if not flags & (_CONTENT_CHECKSUM_FLAG | _CONTENT_SIZE_FLAG):
         return data[:pos]
-    if pos + _CHECKSUM_BYTES > len(data):
+    if flags & _CONTENT_CHECKSUM_FLAG and pos + _CHECKSUM_BYTES > len(data):
         return data
-    head = data[:_MAGIC_BYTES] + bytes((flags & ~_CONTENT_CHECKSUM_FLAG,))
-    return with_right_checksum(head + data[_MAGIC_BYTES + 1 : pos])
+    flags &= ~(_CONTENT_CHECKSUM_FLAG | _CONTENT_SIZE_FLAG)
+    head = bytes((flags, data[_MAGIC_BYTES + 1], 0))  # FLG, BD and a checksum that is set below
+    return with_right_checksum(_MAGIC + head + data[begin:pos])
 
 
 def _with_checksum(frame: bytes, checked_from: int) -> bytes:

@@ -200,7 +200,8 @@ class RecordBatch:
 
         Headers are decoded, and their faults are raised, at the first access to `Record.headers`,
         or in this method with `eager_headers`. Raises CorruptBatchError for a corrupt record or
-        compression, MissingCodecError if the codec is not installed. Only `check` verifies the
+        compression, and for an offset that does not rise above the offset before it or is outside
+        of the batch; MissingCodecError if the codec is not installed. Only `check` verifies the
         checksum.
         """
         reader = self._record_reader(own_timestamps, max_decompressed_bytes, topic, partition)
@@ -251,13 +252,11 @@ class RecordBatch:
         if not inside and not self.base_offset >> 61:
             try:
                 data, start, limit = self._opened(max_decompressed_bytes)
-                values = decode_values(data, start, limit, self.record_count, from_offset is None)
+                return decode_values(data, start, limit, self.record_count, self.last_offset_delta)
             except MissingCodecError:
                 raise
             except ValueError as error:
                 raise self._corrupt(str(error)) from None
-            if values is not None:
-                return values
         # Decodes whole records, because their offsets decide which to return.
         records = self.records(
             from_offset=from_offset, max_decompressed_bytes=max_decompressed_bytes
@@ -277,6 +276,7 @@ class RecordBatch:
                 self.record_count,
                 self.base_offset,
                 self.base_timestamp,
+                self.last_offset_delta,
                 self.max_timestamp if log_append_time else None,
                 topic,
                 partition,
@@ -302,7 +302,7 @@ class RecordBatch:
             data = codec.decompress(data[start:limit], max_decompressed_bytes)
             start, limit = 0, len(data)
             if limit > trusted and 0 < self.record_count * _LARGE_RECORD_BYTES <= limit:
-                check_records(data, start, limit, self.record_count)
+                check_records(data, start, limit, self.record_count, self.last_offset_delta)
         return data, start, limit
 
     def _corrupt(self, reason: str) -> CorruptBatchError:

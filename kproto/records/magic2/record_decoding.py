@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 
     from .record_layouts import Layout
 
-__all__ = ["RecordReader", "check_count", "check_records", "explain"]
+__all__ = [
+    "RecordReader",
+    "check_count",
+    "check_offset_delta",
+    "check_records",
+    "explain",
+]
 
 #: The encoded timestamp delta 0, which the first record usually has.
 _FIRST_DELTA: Final = b"\x00"
@@ -37,8 +43,11 @@ class RecordReader:
 
     Each record carries `topic` and `partition`, and `log_append_time` (ms) as its timestamp if that
     is not None. Headers stay encoded; their errors name `position`, the start of the batch in the
-    buffer, and `base_offset`. Raises ValueError if `count` is negative, or if the bytes are too few
-    for `count` records.
+    buffer, and `base_offset`. Raises ValueError if `count` is negative, or if the bytes or the
+    offsets up to `last_offset_delta` are too few for `count` records.
+
+    The offset deltas of the records must rise from 0 or more to `last_offset_delta` or less; with
+    None they may have any value, as in Kafka's classes.
     """
 
     __slots__ = (
@@ -47,6 +56,7 @@ class RecordReader:
         "_count",
         "_data",
         "_index",
+        "_last_offset_delta",
         "_limit",
         "_log_append_time",
         "_origin",
@@ -68,13 +78,15 @@ class RecordReader:
         count: int,
         base_offset: int,
         base_timestamp: int,
+        last_offset_delta: int | None,
         log_append_time: int | None = None,
         topic: str = "",
         partition: int = -1,
         position: int = 0,
     ) -> None:
-        if not 0 < count <= (limit - start) // MIN_RECORD_BYTES:
-            check_count(start, limit, count)
+        most = count if last_offset_delta is None else last_offset_delta + 1
+        if not 0 < count <= (limit - start) // MIN_RECORD_BYTES or count > most:
+            check_count(start, limit, count, last_offset_delta)
         timestamp_type = CREATE_TIME if log_append_time is None else LOG_APPEND_TIME
         self._origin = BatchOrigin(topic, partition, timestamp_type, position, base_offset)
         self._data = data
@@ -83,6 +95,7 @@ class RecordReader:
         self._count = count
         self._base_offset = base_offset
         self._base_timestamp = base_timestamp
+        self._last_offset_delta = last_offset_delta
         self._log_append_time = log_append_time
         self._pos = start
         self._index = 0
@@ -112,7 +125,8 @@ class RecordReader:
         # In Kafka's classes, offsets and timestamps beyond 64 bits overflow. Nonzero if that can
         # occur; only then is the overflow computed below.
         wraps = abs(base_timestamp) >> 61 | abs(base_offset) >> 61
-        # Whether an offset delta is negative. Kafka never writes such a delta, but reads it.
+        last_offset_delta = self._last_offset_delta
+        # Whether an offset delta is not greater than the one before it. No producer writes that.
         backwards = 0
         tries = self._tries
         index = self._index  # the offset delta of the next record, if there is no gap
@@ -240,11 +254,13 @@ class RecordReader:
                             pos += 2
                         else:
                             n, pos = read_varint(data, pos)
-                    if n & 1:
-                        backwards = 1
-                        index = ~(n >> 1)
-                    else:
-                        index = n >> 1
+                    if n != index << 1:
+                        # The deltas have a gap, or do not rise.
+                        if n & 1 or n >> 1 < index:
+                            if last_offset_delta is not None:
+                                break
+                            backwards = 1
+                        index = zigzag(n)
                     record.offset = base_offset + index
                     index += 1
                     # Key. A slice that goes past the record is detected later: `end - pos` is
@@ -304,14 +320,15 @@ class RecordReader:
                     continue
                 break
         except (IndexError, ValueError, struct_error):
-            explain(data, self._start, self._limit, self._count)
+            explain(data, self._start, self._limit, self._count, last_offset_delta)
         self.remaining -= len(records)
         if (
             len(records) != count
             or pos > self._limit
             or (not self.remaining and pos != self._limit)
+            or (last_offset_delta is not None and index + self.remaining > last_offset_delta + 1)
         ):
-            explain(data, self._start, self._limit, self._count)
+            explain(data, self._start, self._limit, self._count, last_offset_delta)
         self._pos = pos
         if self.remaining:
             self._index = index
@@ -330,26 +347,47 @@ class RecordReader:
         return records
 
 
-def check_count(start: int, limit: int, count: int) -> None:
-    """Raises ValueError if `count` is negative, or too large for `limit - start` bytes."""
+def check_count(start: int, limit: int, count: int, last_offset_delta: int | None) -> None:
+    """Raises ValueError if `count` is negative, or too large for the bytes or the offsets."""
     if not 0 <= count <= (limit - start) // MIN_RECORD_BYTES:
         raise ValueError(f"{count} records cannot fit into {limit - start} bytes")
+    if last_offset_delta is not None and count > last_offset_delta + 1 and count:
+        raise ValueError(f"{count} records, but a last offset delta of {last_offset_delta}")
 
 
-def explain(data: bytes, start: int, limit: int, count: int) -> NoReturn:
+def check_offset_delta(delta: int, least: int, last_offset_delta: int, later: int) -> None:
+    """Raises ValueError if a record has an offset delta that its batch does not allow.
+
+    `least` is the least allowed delta: one more than that of the record before it. `later` is the
+    number of records after it, whose deltas must rise to at most `last_offset_delta`.
+    """
+    most = last_offset_delta - later
+    if not least <= delta <= most:
+        raise ValueError(
+            f"{delta} is outside of {least} to {most}, the range that the batch leaves for it"
+        )
+
+
+def explain(
+    data: bytes, start: int, limit: int, count: int, last_offset_delta: int | None
+) -> NoReturn:
     """Raises ValueError that names the fault in the records in `data[start:limit]`."""
-    check_records(data, start, limit, count)
+    check_records(data, start, limit, count, last_offset_delta)
     raise ValueError(f"{count} records do not fill {limit - start} bytes")
 
 
-def check_records(data: bytes, start: int, limit: int, count: int) -> None:
+def check_records(
+    data: bytes, start: int, limit: int, count: int, last_offset_delta: int | None
+) -> None:
     """Raises ValueError if `data[start:limit]` is not exactly `count` records.
 
-    Does not create `Record` objects. Checks the header count, but not the headers.
+    Does not create `Record` objects. Checks the header count, but not the headers. Checks the
+    offset deltas as `RecordReader` does.
     """
     if limit - start != len(data):
         data = data[start:limit]
     pos = 0
+    least = 0
     for index in range(count):
         part = "length"
         try:
@@ -363,7 +401,10 @@ def check_records(data: bytes, start: int, limit: int, count: int) -> None:
             part = "timestamp delta"
             _, pos = read_varlong(data, pos + 1)
             part = "offset delta"
-            _, pos = read_varint(data, pos)
+            n, pos = read_varint(data, pos)
+            if last_offset_delta is not None:
+                check_offset_delta(zigzag(n), least, last_offset_delta, count - 1 - index)
+                least = zigzag(n) + 1
             for field in ("key", "value"):
                 part = field
                 n, pos = read_varint(data, pos)

@@ -17,7 +17,7 @@ from ..codecs.lz4_frame import first_frame
 from ..record import decode_headers_of
 from ..varints import read_varint, read_varlong, zigzag
 from . import batch_header
-from .record_decoding import RecordReader
+from .record_decoding import RecordReader, check_offset_delta
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,6 +111,8 @@ def split_batch(
 
     If neither the lengths of the records nor those of their fields fill the batch, the bounds of
     the records are unknown: one error then stands for all records from the first unreadable one on.
+    A record is also unreadable if its offset does not rise above the offset before it, or leaves
+    too few offsets of the batch for the later records; it has the offset after the one before it.
     If the batch cannot be decompressed, or is a message set (magic 0 or 1), one error stands for
     the whole batch. As in Kafka, only the first frame of lz4 data counts. Raises MissingCodecError.
     """
@@ -167,9 +169,7 @@ def check_as_broker(batch: RecordBatch) -> None:
     """
     is_compressed = batch.attributes & log_format.COMPRESSION_CODEC_MASK
     try:
-        offsets = [
-            record.offset - batch.base_offset for record in batch.records(eager_headers=True)
-        ]
+        offsets = _offset_deltas(batch)
     except CorruptBatchError:
         offsets = []
         if not is_compressed or not _is_filled_by_fields(batch, offsets):
@@ -180,6 +180,25 @@ def check_as_broker(batch: RecordBatch) -> None:
             offset=batch.position,
             base_offset=batch.base_offset,
         )
+
+
+def _offset_deltas(batch: RecordBatch) -> list[int]:
+    """Returns the offset deltas of the records, which may have any value.
+
+    Raises CorruptBatchError for another fault, MissingCodecError.
+    """
+    try:
+        data = decompressed_records(batch, MAX_DECOMPRESSED_BYTES)
+        reader = RecordReader(data, 0, len(data), batch.record_count, 0, 0, None)
+        records = reader.read(batch.record_count)
+        decode_headers_of(records)
+    except MissingCodecError:
+        raise
+    except ValueError as error:
+        raise CorruptBatchError(
+            str(error), offset=batch.position, base_offset=batch.base_offset
+        ) from None
+    return [record.offset for record in records]
 
 
 def _is_filled_by_fields(batch: RecordBatch, deltas: list[int]) -> bool:
@@ -242,6 +261,9 @@ class _Split:
             raise
         except ValueError as error:
             return [self._whole(str(error))]
+        count, last_offset_delta = batch.record_count, batch.last_offset_delta
+        if count and count > last_offset_delta + 1:
+            return [self._whole(f"{count} records, but a last offset delta of {last_offset_delta}")]
         ends = self._record_ends()
         if ends is None:
             ends = content_ends(self._data, batch.record_count)
@@ -251,9 +273,10 @@ class _Split:
         for index, end in enumerate(ends or self._readable_ends()):
             try:
                 record = self._record(start, end)
+                self._check_offset(record, offset, index)
             except ValueError as error:
                 reason = str(error).replace("record 0", f"record {index}", 1)
-                offset = self._offset_at(start, end, offset)
+                offset = self._offset_at(start, end, offset, index)
                 raw = self._data[start:end]
                 items.append(self._error(reason, offset, offset + 1, raw, "record"))
             else:
@@ -314,6 +337,7 @@ class _Split:
             1,
             batch.base_offset,
             batch.base_timestamp,
+            None,
             self._log_append_time,
             self._topic,
             self._partition,
@@ -323,8 +347,22 @@ class _Split:
         decode_headers_of(records)
         return records[0]
 
-    def _offset_at(self, start: int, end: int, least: int) -> int:
-        """Returns the offset in a corrupt record; `least` if it cannot be read or is too low."""
+    def _check_offset(self, record: Record, least: int, index: int) -> None:
+        """Raises ValueError if the record with this index may not have its offset."""
+        base_offset = self._batch.base_offset
+        later = self._batch.record_count - 1 - index
+        try:
+            check_offset_delta(
+                record.offset - base_offset,
+                least - base_offset,
+                self._batch.last_offset_delta,
+                later,
+            )
+        except ValueError as error:
+            raise ValueError(f"record 0, offset delta: {error}") from None
+
+    def _offset_at(self, start: int, end: int, least: int, index: int) -> int:
+        """Returns the offset in a corrupt record; `least` if it is unreadable or out of place."""
         try:
             _, pos = read_varint(self._data, start)
             _, pos = read_varlong(self._data, pos + 1)
@@ -332,7 +370,8 @@ class _Split:
         except (IndexError, ValueError):
             return least
         offset = self._batch.base_offset + zigzag(delta)
-        return offset if pos <= end and least <= offset <= self._batch.last_offset else least
+        most = self._batch.last_offset - (self._batch.record_count - 1 - index)
+        return offset if pos <= end and least <= offset <= most else least
 
     def _rest(self, start: int, offset: int, index: int) -> UnreadableRecordError:
         """Returns the error for all records from `start` on."""

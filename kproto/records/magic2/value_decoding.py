@@ -25,14 +25,14 @@ __all__ = ["decode_values"]
 
 
 def decode_values(
-    data: bytes, start: int, limit: int, count: int, backwards: bool = True
-) -> list[bytes | None] | None:
+    data: bytes, start: int, limit: int, count: int, last_offset_delta: int
+) -> list[bytes | None]:
     """Returns the values of the `count` records that fill `data[start:limit]` exactly.
 
-    If `backwards` is False, returns None if a record has a negative offset delta. Raises ValueError
-    if a record is corrupt; the text names the record and the field.
+    Raises ValueError if a record is corrupt; the text names the record and the field. The offset
+    deltas must rise from 0 or more to `last_offset_delta` or less.
     """
-    check_count(start, limit, count)
+    check_count(start, limit, count, last_offset_delta)
     tries = record_layouts.tries(count)
     find: Callable[[bytes], Layout | None] | None = None
     varints = record_layouts.offset_varints(count) if tries else VARINTS
@@ -126,12 +126,12 @@ def decode_values(
                         pos += 2
                     else:
                         n, pos = read_varint(data, pos)
-                if n & 1:
-                    if not backwards:
-                        return None
-                    find = None
-                    tries = 0
-                index = (n >> 1) + 1
+                if n != index << 1:
+                    # The deltas have a gap, or do not rise.
+                    if n & 1 or n >> 1 < index:
+                        break
+                    index = n >> 1
+                index += 1
                 # Key. A length that goes past the record is detected later: `end - pos` is then
                 # negative.
                 n = data[pos]
@@ -181,7 +181,7 @@ def decode_values(
                 continue
             break
     except (IndexError, ValueError, struct_error):
-        explain(data, start, limit, count)
-    if len(values) != count or pos != limit:
-        explain(data, start, limit, count)
+        explain(data, start, limit, count, last_offset_delta)
+    if len(values) != count or pos != limit or index > last_offset_delta + 1:
+        explain(data, start, limit, count, last_offset_delta)
     return values

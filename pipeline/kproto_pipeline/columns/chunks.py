@@ -26,6 +26,7 @@ from .record_columns import ByteRanges, RecordColumns, columns_of_records
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kproto.records import RecordBatch
     from kproto.stored.aborted_transactions import AbortedTransactions
 
     from .batch_sections import BatchSection
@@ -163,7 +164,9 @@ def _section_columns(
     reader.skip(1)  # attributes: none are defined
     timestamps = reader.varlongs()
     offsets = reader.varints()
-    offsets += np.repeat(np.array([batch.base_offset for batch in found], dtype=np.int64), counts)
+    bases = np.array([batch.base_offset for batch in found], dtype=np.int64)
+    offsets += np.repeat(bases, counts)
+    _check_offsets(offsets, found, counts)
     types = _resolve_timestamps(timestamps, sections, counts)
 
     rows = len(offsets)
@@ -194,6 +197,23 @@ def _section_columns(
     if end is not None:
         selected &= offsets < end
     return columns if selected.all() else columns.filter(selected)
+
+
+def _check_offsets(offsets: Int64s, batches: Sequence[RecordBatch], counts: Int64s) -> None:
+    """Raises CorruptBatchError if an offset is outside of its batch, or does not rise.
+
+    The batches are in the order of their offsets, so all offsets rise.
+    """
+    filled = counts > 0
+    ends = np.cumsum(counts)[filled]
+    least = np.array([batch.base_offset for batch in batches], dtype=np.int64)[filled]
+    most = np.array([batch.last_offset for batch in batches], dtype=np.int64)[filled]
+    fits = (
+        (offsets[ends - counts[filled]] >= least).all()
+        and (offsets[ends - 1] <= most).all()
+        and (offsets[1:] > offsets[:-1]).all()
+    )
+    _require(bool(fits), "the offsets of the records do not rise inside of their batch")
 
 
 def _resolve_timestamps(

@@ -10,7 +10,10 @@ from kproto import BrokerResponseError
 from kproto.broker.storage.memory_log import BATCH_OVERHEAD_BYTES, MemoryLog
 from kproto.broker.storage.storage_limit import StorageLimit
 from kproto.records import LOG_APPEND_TIME, RecordBatch, read_batches
+from kproto.records.varints import encode_varint
 from tests.support.batches import TIMESTAMP, batch_bytes, view
+from tests.unit.records.batches import batch_bytes as with_payload
+from tests.unit.records.batches import record_bytes
 
 
 def filled(*counts: int, value: bytes = b"v") -> MemoryLog:
@@ -176,6 +179,25 @@ def test_offset_for_time_decodes_batches_and_skips_deleted_records() -> None:
     assert log.offset_for_time(1015) == (2, 1020)
     log.delete_before(3)
     assert log.offset_for_time(0) == (3, 1030)
+
+
+def test_offset_for_time_skips_unreadable_records() -> None:
+    """Brokers store records with any offset in uncompressed batches."""
+    log = MemoryLog()
+    payload = b"".join(
+        record_bytes(offset_delta=encode_varint(delta), timestamp_delta=encode_varint(time))
+        for delta, time in ((0, 0), (1000, 10), (2, 20))
+    )
+    data = with_payload(
+        payload,
+        record_count=3,
+        last_offset_delta=2,
+        base_timestamp=TIMESTAMP,
+        max_timestamp=TIMESTAMP + 20,
+    )
+    log.append(RecordBatch(data), TIMESTAMP)
+    assert log.offset_for_time(TIMESTAMP + 5) == (2, TIMESTAMP + 20)
+    assert log.offset_of_largest_time() == (2, TIMESTAMP + 20)
 
 
 def test_offset_for_time_of_log_append_time() -> None:

@@ -45,6 +45,24 @@ def test_offsets_up_to_the_edge_are_processed_unless_incomplete(
     assert bitmap is None or (bitmap.epoch == epoch and not bitmap.is_processed(bitmap.end))
 
 
+def test_large_gap_is_cut_off() -> None:
+    """Compaction may leave gaps of any size, which must not take memory."""
+    bitmap = build_bitmap(2**40, [5, 9, 2**39], 3)
+    assert bitmap is not None
+    assert (bitmap.base, len(bitmap.bits)) == (5, 1 << 20)
+    assert [bitmap.is_processed(offset) for offset in (5, 8, 9, 10)] == [False, True, False, True]
+    text = encode_bitmap(bitmap, 5)
+    decoded = decode_bitmap(text, 5)
+    assert decoded is not None
+    assert [decoded.is_processed(offset) for offset in (5, 8, 9, 10)] == [False, True, False, True]
+    assert build_bitmap(2**40, [5, 6], 3) is not None
+
+
+def test_bitmap_far_ahead_is_not_merged() -> None:
+    own, before = made(5, {1}, 0), made(2**40, {1}, 0)
+    assert merge_bitmaps(own, before) == own
+
+
 def test_result_is_none_without_offsets_processed_ahead() -> None:
     assert build_bitmap(7, [], 0) is None
     assert build_bitmap(7, [5, 6, 7], 0) is None

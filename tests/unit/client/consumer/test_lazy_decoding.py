@@ -511,6 +511,32 @@ async def test_poll_raises_for_an_unreadable_record_after_the_records_before_it(
             assert sorted(errors, key=str) == [(0, 4), (1, 1)]
 
 
+@pytest.mark.parametrize("kind", OPENING)
+@pytest.mark.parametrize("size", [3, 1200])
+@pytest.mark.parametrize("odd", [-1, 0, 1199, 5000, 2**31 - 1])
+async def test_record_outside_of_its_batch_is_unreadable(odd: int, size: int, kind: str) -> None:
+    """Brokers store such records in uncompressed batches; no other record may be skipped."""
+    at = 1 if size == 3 else 700
+    deltas = [*range(at), odd, *range(at + 1, size)]
+    payload = b"".join(
+        record_bytes(offset_delta=_varint(delta), value=_value(2 + number))
+        for number, delta in enumerate(deltas)
+    )
+    async with cluster(t=1) as (log, client):
+        log.append(batch(0, numbers(0, 2)))
+        log.append(
+            batch_bytes(payload, record_count=size, last_offset_delta=size - 1, base_offset=2)
+        )
+        log.append(batch(2 + size, numbers(2 + size, 5 + size)))
+        async with client.consumer("t", stop_at_end=True) as consumer:
+            found, error = await until_unreadable(consumer, kind)
+            assert found == numbers(0, 2 + at)
+            assert (error.record_offset, error.next_offset) == (2 + at, 3 + at)
+            assert f"record {at}, offset delta: {odd} is outside of {at} to {at}" in str(error)
+            assert await all_values(consumer, kind) == numbers(3 + at, 5 + size)
+            assert consumer.positions == {("t", 0): 5 + size}
+
+
 async def test_raw_batches_include_unreadable_batches() -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"a"]))

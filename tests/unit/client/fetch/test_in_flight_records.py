@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 from hypothesis import example, given, settings
@@ -13,7 +14,7 @@ from kproto.client.fetch.completed_fetch import CompletedFetch, UnreadBatch
 from kproto.client.fetch.fetch_buffer import FetchBuffer
 from kproto.client.fetch.in_flight_records import AdaptiveBatchSize, InFlightRange
 from kproto.client.fetch.partition_state import TopicPartitionState
-from kproto.client.fetch.poll_state import PollState, PollTimer
+from kproto.client.fetch.poll_state import PollState, PollTimer, RecordProcessor
 from kproto.client.settings import ClientSettings
 from kproto.records import Record, RecordBatch
 from tests.support.examples import examples
@@ -248,3 +249,26 @@ def test_poll_timer_restarts_when_the_record_changes() -> None:
     assert progress.since == 15.0
     progress.observe((1, 4), 99.0, is_polling=True)
     assert progress.since == 99.0  # a consumer that waits for records is not late
+
+
+class _Started:
+    """Has records in flight as a processor that has started them."""
+
+    def __init__(self, highest: int, incomplete: list[int]) -> None:
+        self._found = (highest, incomplete)
+
+    def incomplete_offsets(self, state: object) -> tuple[int, list[int]]:
+        return self._found
+
+
+@pytest.mark.parametrize(("highest", "last"), [(8, 8), (9, 9), (10, 9), (2**31 + 5, 9)])
+def test_offsets_after_the_fetched_batches_never_count_as_processed(
+    highest: int, last: int
+) -> None:
+    """A record with a wrong offset must not mark the records that the log gets later."""
+    poll = PollState(FetchBuffer())
+    poll.processor = cast("RecordProcessor", _Started(highest, [5, 7, *([10] * (highest > 9))]))
+    bitmap = poll.bitmap_here(TopicPartitionState(("t", 0), SETTINGS, position=10))
+    assert bitmap is not None
+    processed = [offset for offset in range(5, bitmap.end) if bitmap.is_processed(offset)]
+    assert processed == [offset for offset in (6, 8, 9) if offset <= last]

@@ -204,6 +204,40 @@ async def test_record_with_unreadable_headers_becomes_a_dead_letter_without_retr
         assert (letter.key, letter.value) == (b"k", b"0")
 
 
+@pytest.mark.parametrize("order", ["partition", "key", "none"])
+@pytest.mark.parametrize("odd", [-(2**31), -1, 0, 2, 1000, 2**31 - 1])
+async def test_record_outside_of_its_batch_becomes_a_dead_letter_and_hides_none(
+    odd: int, order: Any
+) -> None:
+    """Brokers do not compare the offsets in uncompressed batches. The later records are read."""
+    records = [
+        record_bytes(offset_delta=encode_varint(delta), key=key)
+        for delta, key in ((0, b"\x02a"), (odd, b"\x02b"), (2, b"\x02c"))
+    ]
+    batch = batch_bytes(b"".join(records), record_count=3, last_offset_delta=2)
+    async with orders(3) as it:
+        await append(it, batch)
+        await it.send([b"x", b"x", b"x"])
+
+        async def stop_at_5(record: Record) -> None:
+            if record.offset == 5:
+                raise Stop
+            it.note(record)
+
+        async with it.consumer() as consumer:
+            await consumer.run(stop_at_5, order=order, dead_letter_topic=DEAD)
+        await it.send([b"%d" % at for at in range(300)] + [b"end"])
+        async with it.consumer() as consumer:
+            await consumer.run(until_last(it), order=order, dead_letter_topic=DEAD)
+        handled = {offset for _, offset in it.handled}
+        assert handled == {0, 1, 2, 3, *range(5, 310)}
+        (letter,) = await read_all(it.client, DEAD)
+        assert letter.value == records[1]
+        failure = failure_of(letter)
+        assert failure is not None
+        assert failure.offset == 4
+
+
 async def test_header_name_that_is_no_utf8_is_forwarded_byte_for_byte() -> None:
     async with orders(0) as it:
         await append(it, batch_bytes(numbered(0, header_block=b"\x02\x04\xff\xfe\x02v")))

@@ -152,7 +152,7 @@ def read_records(data: bytes) -> list[tuple[PlainRecord, bool]]:
         magic, crc = struct.unpack_from(">bI", body, 4)
         if magic != 2 or google_crc32c.value(body[9:]) != crc:
             raise Broken("magic or CRC")
-        attributes, _, base_timestamp, max_timestamp, _, _, _, count = struct.unpack_from(
+        attributes, last_delta, base_timestamp, max_timestamp, _, _, _, count = struct.unpack_from(
             ">hiqqqhii", body, 9
         )
         if attributes & CONTROL:
@@ -164,13 +164,16 @@ def read_records(data: bytes) -> list[tuple[PlainRecord, bool]]:
         inner = _Reader(payload)
         if count < 0:
             raise Broken("count")
+        offset = base_offset - 1
         for _ in range(count):
             one = _Reader(inner.take(inner.varint()))
             one.take(1)
             timestamp = base_timestamp + one.varint(10)
             if appended:
                 timestamp = max_timestamp
-            offset = base_offset + one.varint()
+            before, offset = offset, base_offset + one.varint()
+            if not before < offset <= base_offset + last_delta:
+                raise Broken("offset")
             key, value = one.nullable(), one.nullable()
             header_count = one.varint()
             if header_count < 0:

@@ -6,6 +6,7 @@ import gzip
 import random
 import sys
 import tracemalloc
+import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType, SimpleNamespace
@@ -613,6 +614,24 @@ def test_bytes_after_an_lz4_frame_are_ignored(rest: bytes, content_checksum: boo
         assert codec.decompress(wrong, 200_000) == b"text " * 40_000
     with pytest.raises(ValueError, match="lz4"):
         codec.decompress(frame[:-5] + rest[:0], 200_000)
+
+
+@pytest.mark.parametrize("flags", [0x20, 0x80, 0xE0, 0xE8, 0xFF])
+def test_reserved_flags_of_gzip_are_ignored(flags: int) -> None:
+    """Java's GZIPInputStream does not check the flags."""
+    plain = gzip.compress(b"text " * 100, mtime=0)
+    head = plain[:3] + bytes([flags]) + plain[4:10]
+    head += b"\x03\0abc" if flags & 0x04 else b""
+    head += b"name\0" if flags & 0x08 else b""
+    head += b"comment\0" if flags & 0x10 else b""
+    if flags & 0x02:
+        head += (zlib.crc32(head) & 0xFFFF).to_bytes(2, "little")
+    codec = codec_for_name("gzip")
+    assert codec.decompress(head + plain[10:], 500) == b"text " * 100
+    with pytest.raises(ValueError, match="gzip"):
+        codec.decompress(head + plain[10:-1], 500)
+    with pytest.raises(ValueError, match="gzip"):
+        codec.decompress(head[:9], 500)
 
 
 def test_a_cut_zstd_frame_after_another_is_ignored() -> None:

@@ -50,3 +50,23 @@ def test_other_bytes_than_frames_are_unchanged(data: bytes) -> None:
     assert with_checksum_of_magic_0(data) == data
     cut = b"\x04\x22\x4d\x18" + data[:2]
     assert with_right_checksum(cut) == cut
+
+
+@pytest.mark.parametrize("content_checksum", [False, True])
+def test_wrong_content_size_of_an_lz4_frame_is_ignored(content_checksum: bool) -> None:
+    """Kafka's Lz4BlockInputStream does not compare the size."""
+    compressor = cramjam.lz4.Compressor(
+        level=1, content_checksum=content_checksum, block_linked=False
+    )
+    compressor.compress(b"text " * 40_000)
+    frame = bytes(compressor.finish())
+    head = bytes([frame[4] | 0x08, frame[5]])
+    for size in (0, 7, 200_000, 200_001, 2**63):
+        sized = with_right_checksum(
+            frame[:4] + head + size.to_bytes(8, "little") + b"\0" + frame[7:]
+        )
+        assert LZ4.decompress(sized, 200_000) == b"text " * 40_000
+        with pytest.raises(ValueError, match="bound of 199999"):
+            LZ4.decompress(sized, 199_999)
+    with pytest.raises(ValueError, match="lz4"):
+        LZ4.decompress(sized[:-9], 200_000)

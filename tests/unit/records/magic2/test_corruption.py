@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.records import RecordBatch, crc32c, read_batches, read_records
+from kproto.records.varints import encode_varint
 from kproto.wire.errors import CorruptBatchError, MissingCodecError
 from tests.support.selection import rest_slow
 
@@ -33,7 +34,9 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "count negative": (batch_bytes(ONE, record_count=-1), "negative record count"),
     "count large": (batch_bytes(ONE, record_count=2**31 - 1), "2147483647 records cannot fit into"),
     "count above the records": (
-        batch_bytes(record_bytes(value=b"\x12" + b"123456789"), record_count=2),
+        batch_bytes(
+            record_bytes(value=b"\x12" + b"123456789"), record_count=2, last_offset_delta=1
+        ),
         "record 1, length: the batch ends inside it",
     ),
     "count below the records": (batch_bytes(ONE + ONE), f"{len(ONE)} bytes after the last of 1"),
@@ -65,7 +68,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "key long": (batch_bytes(record_bytes(key=b"\x40k")), "record 0, key: length 32 goes 28 bytes"),
     "value long": (batch_bytes(record_bytes(value=b"\x08v")), "record 0, value: length 4 goes"),
     "value long, more behind": (
-        batch_bytes(record_bytes(value=b"\x08v") + ONE, record_count=2),
+        batch_bytes(record_bytes(value=b"\x08v") + ONE, record_count=2, last_offset_delta=1),
         "record 0, value: length 4 goes 2 bytes past the record",
     ),
     "length varint": (batch_bytes(LONG + ONE), "record 0, length: varint too long"),
@@ -96,14 +99,18 @@ def test_every_kind_of_corruption_is_named_with_its_place(kind: str) -> None:
 @pytest.mark.parametrize("count", [1, 3, 100])
 def test_a_negative_length_means_null(length: bytes, count: int) -> None:
     """Kafka's DefaultRecord reads any negative length of a key or value as null."""
-    kinds = (
-        (record_bytes(key=length), (None, b"v")),
-        (record_bytes(value=length), (b"k", None)),
-        (record_bytes(key=length, value=length), (None, None)),
-        (record_bytes(), (b"k", b"v")),
+    kinds: tuple[tuple[dict[str, bytes], tuple[bytes | None, bytes | None]], ...] = (
+        ({"key": length}, (None, b"v")),
+        ({"value": length}, (b"k", None)),
+        ({"key": length, "value": length}, (None, None)),
+        ({}, (b"k", b"v")),
     )
-    for record, expected in kinds:
-        batch = RecordBatch(batch_bytes(record * count, record_count=count))
+    for parts, expected in kinds:
+        payload = b"".join(
+            record_bytes(offset_delta=encode_varint(at), **parts)  # type: ignore[arg-type]
+            for at in range(count)
+        )
+        batch = RecordBatch(batch_bytes(payload, record_count=count, last_offset_delta=count - 1))
         for _ in range(2):  # the second time with the layouts that the first read has learned
             assert [(each.key, each.value) for each in batch.records()] == [expected] * count
             assert batch.values() == [expected[1]] * count

@@ -20,6 +20,9 @@ from tests.unit.records.batches import COMPILED, T, batch_bytes, new_records, re
 
 Outcome = tuple[str, Any]
 
+#: Batches of any offset deltas in this range are read.
+LAST_DELTA = 1 << 20
+
 
 def fields(record: Record) -> tuple[object, ...]:
     """Returns all fields of a record, with its headers as undecoded bytes."""
@@ -39,7 +42,7 @@ def one_by_one(payload: bytes, count: int) -> list[tuple[object, ...]]:
 
     Raises CorruptBatchError, as `records` does.
     """
-    found = []
+    found: list[tuple[object, ...]] = []
     pos = 0
     try:
         for _ in range(count):
@@ -47,7 +50,10 @@ def one_by_one(payload: bytes, count: int) -> list[tuple[object, ...]]:
             end = after + (length >> 1)
             if length & 1 or end > len(payload):
                 raise ValueError
-            (record,) = RecordBatch(batch_bytes(payload[pos:end])).records()
+            alone = RecordBatch(batch_bytes(payload[pos:end], last_offset_delta=LAST_DELTA))
+            (record,) = alone.records()
+            if found and record.offset <= found[-1][0]:  # type: ignore[operator]
+                raise ValueError
             found.append(fields(record))
             pos = end
         if pos != len(payload):
@@ -103,7 +109,7 @@ def payloads(draw: st.DrawFn) -> tuple[bytes, int]:
 @given(payloads())
 def test_records_read_by_layout_equal_records_read_one_by_one(made: tuple[bytes, int]) -> None:
     payload, count = made
-    data = batch_bytes(payload, record_count=count, last_offset_delta=1 << 20)
+    data = batch_bytes(payload, record_count=count, last_offset_delta=LAST_DELTA)
     expected = outcome(lambda: one_by_one(payload, count))
     for _ in range(2):  # the first read learns layouts, the second one uses them
         found = outcome(lambda: [fields(record) for record in RecordBatch(data).records()])
@@ -112,7 +118,7 @@ def test_records_read_by_layout_equal_records_read_one_by_one(made: tuple[bytes,
             assert found == expected
         else:
             with pytest.raises(ValueError) as reason:
-                check_records(payload, 0, len(payload), count)
+                check_records(payload, 0, len(payload), count, LAST_DELTA)
             assert str(reason.value) in found[1][0]
 
 
@@ -122,7 +128,7 @@ def test_values_and_errors_equal_those_of_the_records(
 ) -> None:
     payload, count = made
     data = batch_bytes(
-        payload, record_count=count, last_offset_delta=1 << 20, base_offset=base_offset
+        payload, record_count=count, last_offset_delta=LAST_DELTA, base_offset=base_offset
     )
     if from_offset is not None:
         from_offset += base_offset
@@ -138,7 +144,7 @@ def test_partial_reads_equal_the_whole_read(
     made: tuple[bytes, int], most: int, from_offset: int | None
 ) -> None:
     payload, count = made
-    batch = RecordBatch(batch_bytes(payload, record_count=count, last_offset_delta=1 << 20))
+    batch = RecordBatch(batch_bytes(payload, record_count=count, last_offset_delta=LAST_DELTA))
 
     def in_parts() -> list[tuple[object, ...]]:
         reader = batch.reader(from_offset=from_offset)
@@ -176,7 +182,7 @@ def check_run(payload: bytes) -> None:
     """Checks that `records`, `values` and partial reads agree with reading record by record."""
     count = len(LIKE)
     expected = outcome(lambda: one_by_one(payload, count))
-    batch = RecordBatch(batch_bytes(payload, record_count=count, last_offset_delta=1 << 20))
+    batch = RecordBatch(batch_bytes(payload, record_count=count, last_offset_delta=LAST_DELTA))
     for _ in range(2):
         found = outcome(lambda: [fields(record) for record in batch.records()])
         assert found[0] == expected[0]
@@ -322,18 +328,45 @@ def test_an_exhausted_reader_returns_no_records() -> None:
     assert reader.read(2) == []
 
 
-@pytest.mark.parametrize("most", [1, 3, 40, 100])
-def test_partial_reads_skip_records_before_the_base_offset(most: int) -> None:
-    """A record with a negative offset delta precedes the base offset; no producer writes it."""
-    deltas = [*range(50), -7, *range(51, 70)]
+@pytest.mark.parametrize("most", [1, 3, 40, 51, 100])
+@pytest.mark.parametrize("count", [3, 70, 400])
+@pytest.mark.parametrize("odd", [-(2**31), -7, 0, 2, 60, 10_000, 2**31 - 1])
+def test_records_out_of_their_place_are_refused(odd: int, count: int, most: int) -> None:
+    """No producer writes such a record, but brokers do not check the offsets of all batches."""
+    at = min(50, count - 2)
+    deltas = [*range(at), odd if odd != 0 else at - 1, *range(at + 1, count)]
     payload = b"".join(record_bytes(offset_delta=encode_varint(delta)) for delta in deltas)
     batch = RecordBatch(
-        batch_bytes(payload, record_count=70, last_offset_delta=69, base_offset=1000)
+        batch_bytes(payload, record_count=count, last_offset_delta=count - 1, base_offset=1000)
     )
-    reader = batch.reader(from_offset=1000)
-    found = []
-    while reader.remaining:
-        found += reader.read(most)
-    expected = [1000 + delta for delta in deltas if delta >= 0]
-    assert [record.offset for record in found] == expected
-    assert [record.offset for record in batch.records(from_offset=1000)] == expected
+    reason = f"record {at}, offset delta: {deltas[at]} is outside of {at} to {at}, the range"
+    for _ in range(2):  # the second time with the layouts that the first read has learned
+        for read in (batch.records, batch.values):
+            with pytest.raises(CorruptBatchError, match=reason):
+                read()
+        reader = batch.reader()
+        before = at // most * most
+        found = [record.offset for _ in range(at // most) for record in reader.read(most)]
+        assert found == [*range(1000, 1000 + before)]
+        with pytest.raises(CorruptBatchError, match=reason):
+            reader.read(most)
+
+
+@pytest.mark.parametrize("count", [3, 70, 400])
+def test_rising_offsets_with_gaps_are_read(count: int) -> None:
+    """Compaction leaves gaps, also after the last record."""
+    deltas = [at * 3 + (at > count // 2) * 100_000 for at in range(count)]
+    payload = b"".join(record_bytes(offset_delta=encode_varint(delta)) for delta in deltas)
+    batch = RecordBatch(
+        batch_bytes(payload, record_count=count, last_offset_delta=200_000, base_offset=7)
+    )
+    for _ in range(2):
+        assert [record.offset - 7 for record in batch.records()] == deltas
+        assert len(batch.values()) == count
+
+
+def test_more_records_than_offsets_are_refused() -> None:
+    batch = RecordBatch(batch_bytes(record_bytes() * 3, record_count=3, last_offset_delta=1))
+    for read in (batch.records, batch.values, batch.reader):
+        with pytest.raises(CorruptBatchError, match="3 records, but a last offset delta of 1"):
+            read()

@@ -86,6 +86,28 @@ ODD: dict[str, tuple[bytes, int, list[object]]] = {
         4,
         [10, (11, 14, "records")],
     ),
+    "offset beyond the batch": (
+        GOOD[0] + numbered(1000) + GOOD[2],
+        3,
+        [10, (11, 12, "record"), 12],
+    ),
+    "largest offset": (
+        GOOD[0] + numbered(2**31 - 1) + GOOD[2],
+        3,
+        [10, (11, 12, "record"), 12],
+    ),
+    "offset of the next record": (
+        GOOD[0] + numbered(2) + GOOD[2],
+        3,
+        [10, (11, 12, "record"), 12],
+    ),
+    "offset twice": (GOOD[0] + GOOD[0] + GOOD[2], 3, [10, (11, 12, "record"), 12]),
+    "negative offset": (numbered(-1) + GOOD[1] + GOOD[2], 3, [(10, 11, "record"), 11, 12]),
+    "offset beyond the batch at its end": (
+        GOOD[0] + GOOD[1] + numbered(7),
+        3,
+        [10, 11, (12, 13, "record")],
+    ),
     "bytes after the last": (GOOD[0] + GOOD[1] + b"\0", 2, [10, (11, 12, "records")]),
     "a record is missing": (GOOD[0] + GOOD[1], 3, [10, 11, (12, 13, "batch")]),
     "the last is unreadable": (
@@ -94,6 +116,17 @@ ODD: dict[str, tuple[bytes, int, list[object]]] = {
         [10, (11, 12, "record")],
     ),
 }
+
+
+#: Brokers compare the offsets of compressed batches only.
+ODD_OFFSETS = [
+    "offset beyond the batch",
+    "largest offset",
+    "offset of the next record",
+    "offset twice",
+    "negative offset",
+    "offset beyond the batch at its end",
+]
 
 
 @pytest.mark.parametrize("codec", [0, 1])
@@ -115,6 +148,24 @@ def test_last_error_covers_offsets_without_records() -> None:
     """Compaction has removed the records at the end of the batch."""
     data = batch_bytes(numbered(0, header_block=b"\x01"), last_offset_delta=8)
     assert shown(split_batch(RecordBatch(data))) == [(0, 9, "record")]
+
+
+def test_gaps_of_compaction_leave_room_for_the_later_records() -> None:
+    deltas = [0, 90, 20, 97, 98]
+    payload = b"".join(map(numbered, deltas))
+    data = batch_bytes(payload, record_count=5, last_offset_delta=99)
+    expected = [0, 90, (91, 92, "record"), 97, 98]
+    assert shown(split_batch(RecordBatch(data))) == expected
+    payload = b"".join(map(numbered, [0, 98, 97, 98, 99]))
+    data = batch_bytes(payload, record_count=5, last_offset_delta=99)
+    assert shown(split_batch(RecordBatch(data))) == [0, (1, 2, "record"), 97, 98, 99]
+
+
+def test_batch_with_more_records_than_offsets_is_one_error() -> None:
+    data = batch_bytes(GOOD[0] + GOOD[1], record_count=2, last_offset_delta=0, base_offset=4)
+    (error,) = split_batch(RecordBatch(data))
+    assert isinstance(error, UnreadableRecordError)
+    assert (shown([error]), error.raw) == ([(4, 5, "batch")], data)
 
 
 @pytest.mark.parametrize("codec", CODECS[1:], ids=lambda codec: codec.name)
@@ -192,7 +243,7 @@ def test_reader_returns_every_offset_once_for_any_bytes(
 def test_brokers_verify_compressed_records_only_in_part(kind: str, codec: int) -> None:
     payload, count, _ = ODD[kind]
     batch = batch_of(payload, count, codec=codec, base_offset=0)
-    if codec and kind.startswith("length"):
+    if kind in ODD_OFFSETS if not codec else kind.startswith("length"):
         check_as_broker(batch)
     else:
         with pytest.raises(CorruptBatchError):
