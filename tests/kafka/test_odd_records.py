@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 import subprocess
 
 import pytest
 
 from kproto import Client, Record, UnreadableRecordError
 from kproto.records.record import decode_as_java
+from kproto.records.varints import encode_varint
 from tests.kafka.odd_batches import OddBatch, odd_batches
 from tests.support.brokers import RunningKafka
 from tests.support.embedded import threaded_broker
 from tests.support.raw_connection import RawConnection
 from tests.support.raw_topic import RawTopic
+from tests.unit.records.batches import batch_bytes, record_bytes
 from tools.reference import KafkaJavaProgram
 from tools.reference.classes import class_path
 from tools.reference.records import read
@@ -69,6 +72,33 @@ def test_odd_batches_are_stored_and_read_as_by_kafka(
     assert no_errors == []
     assert read_by_java(kafka, readable.name, len(again)) == [line_of(record) for record in again]
     assert len(records) >= len(again)
+
+
+def test_offsets_outside_of_a_batch_are_stored_only_without_compression(
+    kafka: RunningKafka, topic_name: str
+) -> None:
+    """The embedded broker stores the same batches, and no other record is skipped."""
+    deltas = (-(2**31), -1, 0, 2, 3, 1000, 2**31 - 1)
+    with threaded_broker() as embedded:
+        for bootstrap in (kafka.bootstrap, embedded.bootstrap):
+            with RawConnection(bootstrap) as connection:
+                topic = RawTopic.create(connection, topic_name)
+                for delta in deltas:
+                    payload = b"".join(
+                        record_bytes(offset_delta=encode_varint(each)) for each in (0, delta, 2)
+                    )
+                    plain = batch_bytes(payload, record_count=3, last_offset_delta=2)
+                    packed = batch_bytes(
+                        gzip.compress(payload), attributes=1, record_count=3, last_offset_delta=2
+                    )
+                    assert topic.produce(plain).error == "NONE"
+                    assert topic.produce(packed).error != "NONE"
+            records, errors = asyncio.run(read_all(bootstrap, topic_name))
+            count = 3 * len(deltas)
+            assert [error.record_offset for error in errors] == [*range(1, count, 3)]
+            assert [record.offset for record in records] == [
+                offset for offset in range(count) if offset % 3 != 1
+            ]
 
 
 async def read_all(bootstrap: str, topic: str) -> tuple[list[Record], list[UnreadableRecordError]]:
