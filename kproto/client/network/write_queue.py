@@ -139,7 +139,8 @@ class WriteQueue:
         try:
             await self._writable.wait()
         finally:
-            transport.set_write_buffer_limits()
+            if self._transport is transport:  # uvloop raises RuntimeError for a closed transport
+                transport.set_write_buffer_limits()
 
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[None]:

@@ -82,7 +82,7 @@ def _register(loop: asyncio.AbstractEventLoop, number: int, callback: Callable[[
         return
     previous = signal.getsignal(number)
     name = signal.Signals(number).name
-    if getattr(previous, "__name__", "") == "_sighandler_noop":  # asyncio has its own handler
+    if _is_of_loop(previous, loop):
         raise ConfigurationError(
             f"stop_on: the event loop has a handler of {name} already; cancel the task of run() "
             "in that handler, and set stop_on=()"
@@ -92,6 +92,15 @@ def _register(loop: asyncio.AbstractEventLoop, number: int, callback: Callable[[
     except (NotImplementedError, ValueError, RuntimeError) as error:
         raise ConfigurationError(f"stop_on: {name} cannot be handled here: {error}") from error
     handlers[number] = _SignalHandlers([callback], previous)
+
+
+def _is_of_loop(handler: object, loop: asyncio.AbstractEventLoop) -> bool:
+    """Returns True if `loop` has set `handler` in its own method `add_signal_handler`.
+
+    asyncio sets a function that does nothing; uvloop sets a method of the loop.
+    """
+    is_of_asyncio = getattr(handler, "__name__", "") == "_sighandler_noop"
+    return is_of_asyncio or getattr(handler, "__self__", None) is loop
 
 
 def _unregister(loop: asyncio.AbstractEventLoop, number: int, callback: Callable[[], None]) -> None:
