@@ -38,7 +38,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test exhaustive thorough test-all quick deep conformance lint types imports regen explorer bench peers kill-test storm spark-kill-test spark-round-trip spark-ends soak docs docs-serve kafka-start \
+.PHONY: help setup demo test exhaustive thorough test-all quick loops deep conformance lint types imports regen explorer bench peers kill-test storm spark-kill-test spark-round-trip spark-ends soak docs docs-serve kafka-start \
 	kafka-stop lock clean distclean
 
 help: ## list the targets
@@ -76,6 +76,16 @@ test-all: test exhaustive thorough ## run every test
 quick: $(STAMP) ## run the tests that need no broker, no Java, no peers, no Spark and little time
 	$(STRICT) --numprocesses auto --dist worksteal \
 		--hypothesis-profile=quick -m "$(QUICK) and not exhaustive" $(ARGS)
+
+# Eager tasks need Python 3.12; uvloop needs a platform that requirements/dev.in names.
+LOOPS = $(shell $(BIN)/python -c 'import asyncio, importlib.util as packages; print(\
+	"eager" if hasattr(asyncio, "eager_task_factory") else "",\
+	"uvloop" if packages.find_spec("uvloop") else "")')
+
+loops: $(STAMP) ## run the quick tests of the client with eager tasks, and again on uvloop
+	@for loop in $(LOOPS); do echo "the tests of the client, --loop=$$loop"; \
+		$(STRICT) --numprocesses auto --dist worksteal --hypothesis-profile=quick \
+		-m "$(QUICK) and not exhaustive" --loop=$$loop tests/unit/client $(ARGS) || exit 1; done
 
 deep: $(STAMP) ## run the property tests, most on 5,000 examples drawn anew; takes an hour
 	$(STRICT) --numprocesses auto --dist worksteal \

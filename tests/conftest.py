@@ -14,6 +14,7 @@ from xdist.workermanage import WorkerController
 
 from tests.support.availability import report_missing
 from tests.support.examples import EVERYDAY_EXAMPLES
+from tests.support.loops import LOOPS, run_tests_on
 from tests.support.selection import (
     ByServers,
     broker_files_without_group,
@@ -64,13 +65,24 @@ asyncio.constants.DEBUG_STACK_DEPTH = 1  # type: ignore[misc]  # only typeshed d
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the option that runs tests in another order."""
+    """Adds the options that run tests in another order, and on other event loops."""
     parser.addoption(
         "--shuffle",
         type=int,
         metavar="SEED",
         help="run groups of tests, their files and the tests of each file in the order of SEED",
     )
+    parser.addoption(
+        "--loop",
+        choices=LOOPS,
+        default="default",
+        help="run the tests in this process on other event loops than asyncio's default",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Selects the event loops that `--loop` names."""
+    run_tests_on(config.getoption("loop"))
 
 
 @pytest.hookimpl(optionalhook=True)

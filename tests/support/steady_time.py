@@ -17,6 +17,8 @@ import pytest
 
 from kproto.clock import Clock
 
+from .loops import replaceable_loops
+
 __all__ = ["LONGEST_S", "hold_up", "steady_time"]
 
 #: The most seconds that count between two readings of a loop's clock.
@@ -29,7 +31,8 @@ _TICK_S: Final = 0.01
 @pytest.fixture
 def steady_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keeps stalls of the machine from using up the timeouts of a test and its client."""
-    monkeypatch.setattr(asyncio.BaseEventLoop, "time", _SteadyTime())
+    for loops in replaceable_loops():
+        monkeypatch.setattr(loops, "time", _SteadyTime())
     monkeypatch.setattr(Clock, "monotonic", _monotonic)
     selector = selectors.DefaultSelector
     whole = selector.select

@@ -19,6 +19,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from typing import Any, Final, TypeVar
 
+from .loops import open_sockets, pending_timers
+
 __all__ = ["MOST_POINTS", "Cancel", "CancelAt", "points", "turns"]
 
 C = TypeVar("C", bound="Cancel")
@@ -193,13 +195,12 @@ def _play(scene: Callable[[C], Coroutine[Any, Any, None]], cancel: C) -> None:
         # asyncio's debug mode records a traceback for each call, which takes most of the time.
         with asyncio.Runner(debug=False) as runner:
             runner.run(play())
-            loop: Any = runner.get_loop()
+            loop = runner.get_loop()
             tasks = asyncio.all_tasks(loop)
             assert not tasks, f"tasks are left: {tasks}"
-            timers = [handle for handle in loop._scheduled if not handle.cancelled()]
+            timers = pending_timers(loop)
             assert not timers, f"timers are left: {timers}"
-            own = loop._ssock.fileno()
-            sockets = [key for key in loop._selector.get_map().values() if key.fd != own]
+            sockets = open_sockets(loop)
             assert not sockets, f"sockets are left: {sockets}"
             gc.collect()
         gc.collect()

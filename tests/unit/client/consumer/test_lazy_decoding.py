@@ -24,6 +24,7 @@ from kproto.broker import Broker
 from kproto.client.fetch.completed_fetch import _LIST_RECORDS
 from kproto.messages.fetch_response import AbortedTransaction
 from kproto.records import LegacyBatch, encode_batch, encode_message_set
+from kproto.tasks import start_task
 from kproto.testing.clock import ManualClock
 from kproto.wire.errors import MissingCodecError
 from tests.unit.client.scripted_broker import ScriptedBroker, quick
@@ -615,7 +616,7 @@ async def test_busy_consumer_yields_to_the_event_loop(clock: type[ManualClock], 
         async with client.consumer("t", max_wait_ms=0) as consumer:
             values = iteration(consumer, kind)
             seen = len(values_of(await anext(values)))
-            task = asyncio.create_task(other())
+            task = start_task(other())
             while seen < 20 * 501 // 2:
                 seen += len(values_of(await anext(values)))
             task.cancel()
