@@ -103,9 +103,11 @@ def test_signals_after_the_first_do_nothing() -> None:
         signal.raise_signal(signal.SIGINT)
 
 
-#: A program whose exit handler runs until standard input is closed.
+#: A program whose exit handler runs until standard input is closed. It ignores no signal at first,
+#: even if the tests run under nohup.
 SLOW_TO_END = """
-import atexit, sys, time
+import atexit, signal, sys, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from kproto_pipeline.demo import command
 
 def slow():
