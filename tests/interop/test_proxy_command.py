@@ -73,7 +73,7 @@ async def test_a_cluster_of_several_brokers_behind_one_proxy(
             with proxy(brokers[0], tmp_path / "recording") as running:
                 found = run(peers_python, "through_mock_cluster.py", running.address, "seen")
                 async with Client(running.address) as client, client.producer() as producer:
-                    partitions = (await client.refresh("seen"))[0].partitions
+                    partitions = (await client.refresh(["seen"]))[0].partitions
                     for node in client.cluster.brokers:  # may lead no partition
                         await client.connection(node)
                     for partition in range(len(partitions)):

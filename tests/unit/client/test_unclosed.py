@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import re
 import subprocess
 import sys
@@ -275,7 +276,8 @@ left = asyncio.run(main())
 def test_exit_of_the_interpreter_reports_lost_records_and_raises_nothing() -> None:
     for options, expected in ([], False), (["-W", "always::ResourceWarning"], True):
         command = [sys.executable, *options, "-c", PROGRAM]
-        ended = subprocess.run(command, capture_output=True, text=True, check=True)
+        environment = {**os.environ, "PYTHONDEVMODE": ""}  # it shows each ResourceWarning
+        ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         assert "1 records for t were not acknowledged" in ended.stderr
         assert "Exception ignored" not in ended.stderr
         assert ("ResourceWarning: a consumer of the group 'billing'" in ended.stderr) == expected

@@ -215,7 +215,7 @@ async def test_last_commit_has_the_rest_of_the_drain_timeout(
 async def test_last_commit_has_the_drain_timeout_for_every_end(end: str) -> None:
     settings = replace(SETTINGS, error_flush_ms=20)
     async with orders(9, settings=settings, topics=[]) as it:
-        await it.client.create_topics(NewTopic(DEAD, 1, configs={"max.message.bytes": "100"}))
+        await it.client.create_topics(NewTopic(DEAD, 1, configs={"max.message.bytes": "1"}))
         it.broker.control(lambda received: Delay(300), request=OffsetCommitRequest)
 
         async def handle(record: Record) -> None:
