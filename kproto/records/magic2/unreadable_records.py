@@ -37,11 +37,16 @@ __all__ = [
 _LZ4: Final = 3
 _MAGIC_OF_BATCHES: Final = 2
 
+#: At most this many offsets of an unreadable batch are compared with the wanted ones; no broker
+#: accepts a batch with more records.
+_MOST_OFFSETS: Final = 0x200_0000
+
 
 class UnreadableRecordsReader:
     """Decodes the records of a batch, some at a time, and raises an error for each unreadable one.
 
-    Returns only records for whose offset `is_wanted` returns True, and raises only their errors.
+    Returns only records for whose offset `is_wanted` returns True, and raises only their errors. An
+    error of a whole batch is raised if any of its offsets is wanted.
     Raises MissingCodecError if the codec is not installed.
     """
 
@@ -62,7 +67,7 @@ class UnreadableRecordsReader:
             topic=topic,
             partition=partition,
         )
-        self._items = [item for item in items if is_wanted(_offset_of(item))]
+        self._items = [item for item in items if _has_wanted(item, is_wanted)]
         self._next = 0
         #: The size of the records in bytes.
         self.decompressed_bytes = sum(map(_size_of, self._items))
@@ -90,8 +95,20 @@ class UnreadableRecordsReader:
         return records
 
 
-def _offset_of(item: Record | UnreadableRecordError) -> int:
-    return item.record_offset if isinstance(item, UnreadableRecordError) else item.offset
+def _has_wanted(item: Record | UnreadableRecordError, is_wanted: Callable[[int], bool]) -> bool:
+    """Returns True if the record, or one of the offsets that the error covers, is wanted.
+
+    Sets the error's `record_offset` to the first of these offsets that is wanted.
+    """
+    if not isinstance(item, UnreadableRecordError):
+        return is_wanted(item.offset)
+    last = item.next_offset - 1 if item.content != "record" else item.record_offset
+    last = min(last, item.record_offset + _MOST_OFFSETS)
+    first = next(filter(is_wanted, range(item.record_offset, last + 1)), None)
+    if first is None:
+        return False
+    item.record_offset = first
+    return True
 
 
 def _size_of(item: Record | UnreadableRecordError) -> int:

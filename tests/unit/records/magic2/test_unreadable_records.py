@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+from functools import partial
+from operator import le
 
 import pytest
 from hypothesis import given
@@ -205,6 +207,17 @@ def test_valid_batches_have_no_unreadable_record(records: list[object]) -> None:
     assert split_batch(batch) == batch.records()
 
 
+def test_unreadable_batch_is_reported_if_reading_starts_inside_it() -> None:
+    payload = b"no gzip stream"
+    batch = RecordBatch(batch_bytes(payload, attributes=1, record_count=10, last_offset_delta=9))
+    for from_offset in (0, 5, 9):
+        reader = UnreadableRecordsReader(batch, partial(le, from_offset))
+        with pytest.raises(UnreadableRecordError) as caught:
+            reader.read(3)
+        assert shown([caught.value]) == [(from_offset, 10, "batch")]
+    assert not UnreadableRecordsReader(batch, partial(le, 10)).remaining
+
+
 @given(st.binary(max_size=80), st.integers(0, 12), st.booleans(), st.integers(0, 40))
 def test_reader_returns_every_offset_once_for_any_bytes(
     noise: bytes, count: int, prefixed: bool, from_offset: int
@@ -221,12 +234,15 @@ def test_reader_returns_every_offset_once_for_any_bytes(
             found += reader.read(3)
         except UnreadableRecordError as error:
             found.append(error)
-    wanted = [
-        item
-        for item in items
-        if (item.record_offset if isinstance(item, UnreadableRecordError) else item.offset)
-        >= from_offset
-    ]
+    wanted: list[Item] = []
+    for item in items:
+        if not isinstance(item, UnreadableRecordError):
+            wanted += [item] if item.offset >= from_offset else []
+        elif item.record_offset >= from_offset:
+            wanted.append(item)
+        elif item.content != "record" and item.next_offset > from_offset:
+            item.record_offset = from_offset  # some of its offsets are wanted
+            wanted.append(item)
     assert shown(found) == shown(wanted)
     errors = [item for item in items if isinstance(item, UnreadableRecordError)]
     assert all(error.next_offset > error.record_offset for error in errors)
