@@ -374,6 +374,7 @@ class GroupConsumer(RecordStream):
         super()._abort_iteration(poller)
         is_current = poller is self._poller and not self._status.is_closed
         if is_current and self._has_started and not self._is_in_block and self._close_task is None:
+            self._listener.hold(self._callbacks)  # the garbage collector may free both at once
             self._close_task = start_task(self._close_in_background())
 
     def _is_left_open(self) -> bool:

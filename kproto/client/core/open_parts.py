@@ -107,13 +107,14 @@ class OpenParts:
         """Closes all parts as `_close` does, within `flush_ms`."""
         began = self._clock.monotonic()
         errors = await _gathered(each._send_buffered(self._flush_ms) for each in self._producers)
-        errors += await _gathered(
-            each._close_after_error(is_cancelled=is_cancelled) for each in self._consumers
-        )
-        left_ms = self._left_ms(self._flush_ms, began)
-        return errors + await _gathered(
-            each._close_after_error(left_ms) for each in self._producers
-        )
+        try:
+            errors += await _gathered(
+                each._close_after_error(is_cancelled=is_cancelled) for each in self._consumers
+            )
+        finally:  # also if the consumers need the whole time: a send must not wait forever
+            left_ms = self._left_ms(self._flush_ms, began)
+            errors += await _gathered(each._close_after_error(left_ms) for each in self._producers)
+        return errors
 
     def _left_ms(self, timeout_ms: int | None, began: float) -> int | None:
         if timeout_ms is None:
