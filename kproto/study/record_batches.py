@@ -10,6 +10,7 @@ from typing import Final
 
 from ..records.codecs.compression import codec_for_id
 from ..records.magic2.crc import crc32c
+from ..records.magic2.record_decoding import check_offset_delta
 from ..wire.errors import MissingCodecError
 from .message_reader import UnreadableError
 from .message_sets import read_message
@@ -213,16 +214,26 @@ def _records(
 ) -> None:
     """Adds to `parent` the records between `pos` and the limit of `builder`; stops at a fault."""
     count, limit = values["record_count"], builder.limit
+    most_delta = values["last_offset_delta"]
+    least_delta = 0
     reached = pos
     try:
         if not 0 <= count <= (limit - pos) // _LEAST_RECORD:
             reason = f"{count} records cannot stand in {limit - pos} bytes"
             builder.stop(parent, reason, pos, f"at most {(limit - pos) // _LEAST_RECORD} records")
+        has_room = count <= most_delta + 1
+        if count and not has_room:
+            reason = f"{count} records, but a last offset delta of {most_delta}"
+            builder.fault(parent, reason, pos, f"at most {most_delta + 1} records")
         for index in range(count):
             node = builder.node(parent, f"[{index}]", "record", pos)
             reached = pos
-            pos = _record(builder, node, values, attributes, context)
+            pos, delta = _record(builder, node, values, attributes, context)
             reached = pos
+            if has_room:
+                least_delta = _next_least_delta(
+                    builder, node, delta, least_delta, most_delta, count - 1 - index
+                )
         if pos != limit:
             reason = f"{limit - pos} bytes behind the last of {count} records"
             builder.stop(parent, reason, pos, "the end of the records")
@@ -235,13 +246,30 @@ def _records(
         builder.rest(parent, reached, limit)
 
 
+def _next_least_delta(
+    builder: NodeBuilder, node: Node, delta: int, least: int, most: int, later: int
+) -> int:
+    """Returns the least offset delta of the next record; adds a fault if `delta` is out of place.
+
+    See `check_offset_delta`. The record after one out of place may have the next delta.
+    """
+    try:
+        check_offset_delta(delta, least, most, later)
+    except ValueError as error:
+        offset = node.child("offset_delta")
+        builder.fault(offset, str(error), offset.offset, f"{least} to {most - later}")
+        return least + 1
+    return delta + 1
+
+
 def _record(
     builder: NodeBuilder,
     node: Node,
     values: dict[str, int],
     attributes: int,
     context: RecordsContext,
-) -> int:
+) -> tuple[int, int]:
+    """Reads a record; returns the position after it and its offset delta."""
     length_node, length, pos = builder.varint(node, "length", node.offset)
     if length < 0:
         builder.stop(length_node, f"negative length {length}", node.offset)
@@ -265,7 +293,7 @@ def _record(
         open_control_record(key, value, builder.budget)
     elif context.topic:
         open_record(key, value, context)
-    return end
+    return end, delta
 
 
 def _counted(builder: NodeBuilder, parent: Node, name: str, pos: int) -> tuple[Node, int]:
