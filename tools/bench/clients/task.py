@@ -36,7 +36,7 @@ ROUNDS: Final = 5
 
 
 class Task(NamedTuple):
-    """One measurement: `client` and `work`, the name of the client's function that is measured.
+    """Identifies a measurement: `client` and `work`, the name of the client's function to measure.
 
     With `keyed` the records have keys, with `headers` they have headers.
     """
