@@ -183,7 +183,10 @@ class Acceptor:
         self._faults[connected] = fault, timer
 
     def _on_connected(self, connected: socket.socket, peer: str, task: asyncio.Task[None]) -> None:
-        """Closes the socket if the task failed or was cancelled: then no transport owns it."""
+        """Handles the end of `task`, which creates the transport of an accepted connection.
+
+        Closes the socket if the task failed or was cancelled, because then no transport owns it.
+        """
         self._accepting.discard(task)
         fault, timer = self._faults.pop(connected, (None, None))
         if timer is not None:

@@ -91,5 +91,5 @@ def magic_of_release(name: str | None) -> int:
 
 
 def message_magic(highest_produce: int) -> int:
-    """Returns the magic of a broker's record format, by its highest version of Produce."""
+    """Returns the highest magic that a broker stores, by its highest version of Produce."""
     return next((magic for version, magic in _MAGICS if highest_produce >= version), 0)

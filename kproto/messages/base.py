@@ -192,7 +192,7 @@ class KeyedList(list[T]):
         self._indexed = len(self)
 
     def _is_somewhere(self, key: tuple[Any, ...]) -> bool:
-        """Returns True if any element has the key, regardless of the index."""
+        """Returns True if any element has the key; searches all elements without the index."""
         wanted = key[0] if len(key) == 1 else key
         return wanted in map(attrgetter(*self._KEY), self)
 

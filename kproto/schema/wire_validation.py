@@ -237,7 +237,10 @@ class _Validator:
         return parts, width, first
 
     def validate_one_by_one(self, fields: Sequence[_Named], pos: int) -> int:
-        """Validates `fields` one by one after they were found invalid. Raises BytesFault."""
+        """Finds the first invalid field of `fields`, which were found invalid together.
+
+        Raises BytesFault, which names that field.
+        """
         for name, kind in fields:
             try:
                 if kind.kind in {"string", "bytes", "records"}:
@@ -272,8 +275,10 @@ class _Validator:
         return end
 
     def marked_struct(self, step: _Step) -> _Step:
-        """Builds the step for a nullable struct in a tagged field, which begins with a varint that
-        marks null; `step` validates the struct.
+        """Builds the step for a nullable struct in a tagged field.
+
+        The field begins with a varint that tells whether the struct is null; `step` validates the
+        struct.
         """
 
         def run(pos: int) -> int:

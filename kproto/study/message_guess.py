@@ -151,7 +151,7 @@ def _other_candidates(data: bytes) -> Iterator[Guess]:
 
 
 def _with_size(candidate: Guess, size: int) -> Guess:
-    """Returns the guess with a higher score: the first 4 bytes are the size of the frame."""
+    """Returns a guess with a higher score, because the first 4 bytes are the size of the frame."""
     why = f"the first 4 bytes are the size, {size - 4}"
     return candidate._replace(score=candidate.score + 8, reasons=(why, *candidate.reasons))
 

@@ -137,7 +137,7 @@ def _metadata_record(value: Node, types: dict[int, str], budget: TreeSizeLimit) 
 
 
 def _inside(node: Node, budget: TreeSizeLimit, if_null: str) -> tuple[NodeBuilder, int]:
-    """Returns a builder for the children of a key or value, and the start of its content.
+    """Returns a builder for the child nodes of a key or value, and the position at which it starts.
 
     Raises UnreadableError, with `if_null` as the reason, if the key or value is null.
     """

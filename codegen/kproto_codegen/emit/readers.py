@@ -132,7 +132,7 @@ class _BranchingReadEmitter(ReadCodeEmitter):
 
 
 class _ArrayBetweenNumbers(NamedTuple):
-    """An array, usually empty, whose count is read together with the numbers after the array."""
+    """An array, usually empty, whose count is read together with the numbers around the array."""
 
     #: The index of the array's count among the collected numbers.
     count_index: int

@@ -37,9 +37,10 @@ _NULLABLE_TYPES = frozenset({"string", "bytes", "records"})
 
 
 def field_versions_used(definition: Definition) -> Iterator[Finding]:
-    """Reports a field that no valid version has, as accepted, because Kafka has such a field.
+    """Reports a field that exists in no valid version of its message.
 
-    Skips fields that define a struct: `struct_in_a_version` reports them as errors.
+    The finding is accepted, because Kafka has such a field. Skips fields that define a struct:
+    `struct_in_a_version` reports them as errors.
     """
     valid = definition.spec.valid_versions
     if not valid:

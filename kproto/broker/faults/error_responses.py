@@ -401,9 +401,9 @@ def _are_refused(
 def _split(
     path: _ErrorCodePath, remaining: Any, answer: Any, refuse: Refuse, lookup: TopicLookup
 ) -> None:
-    """Moves the elements that `refuse` includes from a request to its error response.
+    """Writes the errors of the elements that `refuse` includes to the error response `answer`.
 
-    Removes the elements from the request `remaining`, and adds their errors to `answer`.
+    Removes these elements from the request `remaining`.
     """
     steps, top = path.steps, type(answer)
     first = steps[0]

@@ -77,9 +77,10 @@ _ERRORS_OF_WRITING: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class _Loaded(NamedTuple):
-    """Holds a loaded partition; `unload` is called when its leader epoch changes.
+    """Holds a partition of `__consumer_offsets` whose groups are loaded.
 
-    `partitions` is the partition count of the topic.
+    `partitions` is the number of partitions of the topic. `unload` unloads the groups; it is called
+    when the leader epoch of the partition changes.
     """
 
     partition: Partition

@@ -92,7 +92,7 @@ class _TlsHandshake(ssl.SSLObject):
 
 
 def server_context(tls: ServerTls) -> ssl.SSLContext:
-    """Returns a context for `tls`; reads its files.
+    """Returns the SSL context of a listener; reads the files that `tls` names.
 
     Raises a ConfigurationError that names the unreadable or invalid setting.
     """

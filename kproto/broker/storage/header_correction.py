@@ -32,11 +32,11 @@ def has_valid_checksum(batch: RecordBatch) -> bool:
 
 
 def with_attributes_of_kafka(batch: RecordBatch, *, stamp_time: bool) -> RecordBatch:
-    """Returns the batch with the attributes that Kafka stores.
+    """Returns the batch with the attributes that Kafka's broker stores.
 
-    Sets the timestamp type to CreateTime, whatever the producer has set. With `stamp_time`, clears
-    the unused bits, because Kafka recomputes all attributes if it changes the timestamps; the
-    append then sets the timestamp type.
+    Clears the bit of LogAppendTime, which a producer must not set. If the topic has LogAppendTime
+    (`stamp_time`), also clears the unused bits, because Kafka then computes all attributes again;
+    the append sets the bit of LogAppendTime later.
     """
     attributes = batch.attributes & ~LOG_APPEND_TIME_FLAG
     if stamp_time:

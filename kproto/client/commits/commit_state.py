@@ -149,7 +149,7 @@ class CommitState:
     def start_offsets(
         self, tps: Container[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Returns the start offsets of `tps` that are not committed yet."""
+        """Returns the start offset of each partition in `tps` for which no commit is known."""
         return {
             tp: its for tp, its in self._start_offsets.items() if tp in tps and tp not in self._last
         }

@@ -50,7 +50,7 @@ def add_label(text: str, cluster_id: str | None, topic_id: Uuid) -> str:
 
 
 def split_label(text: str) -> tuple[CommittedTopicId | None, str]:
-    """Returns the label in the metadata, None if there is none, and the rest of the metadata."""
+    """Returns the label at the start of the metadata, or None, and the metadata after the label."""
     if not text.startswith(_PREFIX):
         return None, text
     cluster_id, _, rest = text[len(_PREFIX) :].partition(" ")

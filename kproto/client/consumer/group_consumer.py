@@ -427,7 +427,11 @@ class GroupConsumer(RecordStream):
         await self._until_in_session(ends_at)
 
     async def _until_in_session(self, ends_at: float) -> None:
-        """Waits while the session may have expired; raises PollTimeoutError after `ends_at`."""
+        """Waits while the session may have expired, at most until `ends_at`.
+
+        `ends_at` is in seconds of the clock. Raises PollTimeoutError if the session may still have
+        expired at that time.
+        """
         await self._effects.until_in_session(ends_at)
         if self._effects.is_out_of_session:
             raise PollTimeoutError

@@ -101,10 +101,11 @@ class _Iteration(AsyncIterator[T]):
         return fetched
 
     async def aclose(self) -> None:
-        """Cancels the fetches in flight; another iteration continues after the last item.
+        """Ends the iteration: cancels the fetches in flight.
 
-        Closes a group consumer that is used without `async with`: by default a dynamic member then
-        leaves the group, and a static member stays.
+        Another iteration of the consumer continues after the last returned item. A group consumer
+        that is used without `async with` is closed: by default a dynamic member then leaves the
+        group, and a static member stays.
         """
         await self._source._end_iteration()
 

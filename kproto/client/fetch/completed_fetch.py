@@ -333,10 +333,10 @@ class CompletedFetch:
     def _readable_records(
         self, unread: UnreadBatch, most: int, error: CorruptBatchError | MissingCodecError
     ) -> list[Record]:
-        """Returns the next records of the first batch, in which `error` has been found.
+        """Returns the next records of the first batch, after `error` was found in this batch.
 
-        Raises UnreadableRecordError if the next record is unreadable; raises `error` if its codec
-        is missing.
+        Raises UnreadableRecordError if the next record is unreadable. Raises `error` itself if it
+        is a MissingCodecError.
         """
         if isinstance(error, MissingCodecError):
             raise error

@@ -38,7 +38,7 @@ class EffectHandler(Protocol):
     """Carries out effects, with tasks and connections; consumers implement it."""
 
     def on_metadata(self) -> None:
-        """Compares the metadata with the subscription state, and starts look-ups of positions."""
+        """Compares new metadata with the subscription state, and starts look-ups of positions."""
         ...
 
     def apply(self, effects: Iterable[Effect]) -> None:

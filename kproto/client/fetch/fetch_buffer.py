@@ -1,9 +1,10 @@
 """`FetchBuffer`: completed fetches that wait to be polled, and the records that were polled last.
 
-The caller processes the records of one poll until its next poll: these records are in flight, one
-range of each partition. If the caller iterates by record, the range has one record. It is computed
-only on demand, from the number of records that are left in the current list. So a record costs a
-group consumer hardly more than a plain consumer. Plain data: no connection and no event loop.
+The caller processes the records of a poll until its next poll: these records are in flight, as one
+range of offsets per partition. If the caller iterates by record, one record is in flight. Its range
+is computed only on demand, from the number of records that are left in the current list, so that a
+record costs a group consumer hardly more than a plain consumer. Plain data: no connection and no
+event loop.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ def plan_fetches(
 
     `leader_since(topic, partition, time)` returns the leader from metadata newer than `time`, or
     None; `epoch_of(topic, partition)` returns the leader epoch. `brokers` are the known node ids.
-    Because leader epochs are compared, the fetch state of a partition may become AWAIT_VALIDATION,
-    or FETCHING again.
+    Compares leader epochs: if the leader epoch of a partition has increased, its fetch state
+    becomes AWAIT_VALIDATION; if not, its fetch state becomes FETCHING again.
     """
     plan = FetchPlan({}, {}, {}, [], _NEVER)
     next_at = _NEVER

@@ -74,7 +74,7 @@ class SessionFetch(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """True if the response must have every partition."""
+        """True for a full fetch: the broker responds with every requested partition."""
         return self.epoch in (FINAL_EPOCH, INITIAL_EPOCH)
 
 

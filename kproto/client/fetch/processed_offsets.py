@@ -69,8 +69,8 @@ class CommitPlanner:
     ) -> OffsetAndMetadata:
         """Returns a commit of `offset`.
 
-        Without `metadata` of the user, the metadata has `bitmap`, shortened to the length that the
-        broker accepts.
+        If `metadata` of the user is empty, the commit has `bitmap` as its metadata, shortened to
+        the length that the broker accepts.
         """
         text = metadata or encode_bitmap(bitmap, offset, state.topic_id, self._most_metadata)
         return state.to_commit(offset, text)

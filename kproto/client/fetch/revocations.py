@@ -47,7 +47,10 @@ class PendingRevocations:
         return {tp: its.state for tp, its in self._pending.items() if not its.is_interrupted}
 
     def state_of(self, tp: TopicPartition) -> TopicPartitionState | None:
-        """Returns the state of a partition; None if it is not being revoked, or not committable."""
+        """Returns the state of a partition that is being revoked, if its offsets can be committed.
+
+        Returns None if the partition is not being revoked, or if its revocation was interrupted.
+        """
         pending = self._pending.get(tp)
         return None if pending is None or pending.is_interrupted else pending.state
 
@@ -72,7 +75,7 @@ class PendingRevocations:
     ) -> dict[TopicPartition, TopicPartitionState]:
         """Continues the interrupted revocations of `tps`.
 
-        Returns `states`, and the state of each partition whose revocation continues.
+        Returns a copy of `states` that also has the partitions whose revocation continues.
         """
         resumed = dict(states)
         for tp, pending in self._pending.items():

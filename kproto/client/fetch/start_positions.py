@@ -115,8 +115,8 @@ async def find_partitions(
 ) -> list[TopicPartition]:
     """Returns the wanted partitions, each once. Raises KprotoError if a partition does not exist.
 
-    Metadata older than `since`, in seconds of the clock, is refreshed, because it may lack
-    partitions, or have a topic that was deleted.
+    Refreshes metadata of a topic that arrived before `since`, in seconds of the clock: it may lack
+    new partitions, or have a topic that was deleted.
     """
     names = set(map(topic_of, wanted))
     old = {name for name in names if not view.has_metadata_since(name, since)}

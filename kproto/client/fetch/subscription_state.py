@@ -156,10 +156,10 @@ class SubscriptionState:
         last_epoch: int,
         epochs: Iterable[tuple[int, int]],
     ) -> None:
-        """Moves the position to `position`, and buffers the batches of a fetch response, if any.
+        """Moves the position to `position`, and buffers `fetch`, if it is not None.
 
-        Moves the partition to the end of the fetch order: if the responses are full, each partition
-        still gets its share of them.
+        Moves the partition to the end of the fetch order, so that no partition is left out for ever
+        if each response reaches its size limit.
         """
         state.on_fetched(position, last_epoch, epochs)
         self.move_to_end(state)
@@ -204,8 +204,9 @@ class SubscriptionState:
     def make_room(self, limit: int) -> bool:
         """Returns True if the buffered and queued records have at most `limit` bytes.
 
-        If a poll waits for records, drops fetches of paused partitions, which are fetched again
-        after the pause, and returns True in any case: otherwise the poll would wait for ever.
+        If they have more and a poll waits for records, drops buffered fetches of paused partitions
+        and returns True, because otherwise the poll would wait for ever. The dropped records are
+        fetched again after the pause.
         """
         more = self.poll.queued_bytes - limit
         if more <= 0:
@@ -574,8 +575,8 @@ class SubscriptionState:
     ) -> dict[TopicPartition, tuple[TopicPartitionState, int]]:
         """Returns the state and the present processed offset of each partition in `tps`.
 
-        The caller makes an explicit commit: auto-commit then skips a partition until its processed
-        offset differs from the returned one.
+        The caller makes an explicit commit. Auto-commit then skips a partition while its processed
+        offset equals the returned offset.
         """
         states = self._committable([*tps])
         return {tp: (states[tp], its.offset) for tp, its in self.processed.of(states).items()}

@@ -384,7 +384,7 @@ class ClusterView:
         return bool(new)
 
     def has_metadata_since(self, name: str, at: float) -> bool:
-        """Returns True if metadata of a topic arrived at or after `at`, in seconds of the clock."""
+        """Returns True if metadata of a topic arrived at `at` or later, in seconds of the clock."""
         return self._received_at.get(name, float("-inf")) >= at
 
     async def ensure_metadata(self, names: Iterable[str]) -> None:

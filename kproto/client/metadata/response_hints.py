@@ -62,7 +62,7 @@ def hints_of(
 
 
 def brokers_in(response: Message) -> list[Broker]:
-    """Returns the brokers in a response: the addresses of the leaders that it names."""
+    """Returns the brokers in `node_endpoints` of a response (KIP-951); empty if it has none."""
     nodes: Iterable[Any] = getattr(response, "node_endpoints", ())
     return [Broker(each.node_id, each.host, each.port, each.rack) for each in nodes]
 

@@ -88,7 +88,7 @@ class RequestDeadlines:
 
     @property
     def has_requests(self) -> bool:
-        """True if a request in flight was sent while the connection was not idle."""
+        """True if a request is in flight that was not sent after an idle time."""
         return any(not each.context.was_idle for each in self._pending)
 
     @property

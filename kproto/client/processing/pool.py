@@ -268,7 +268,7 @@ class ProcessingPool:
 
     @property
     def queued_bytes(self) -> int:
-        """The size of the records that are queued, in flight, or to be retried."""
+        """The size in bytes of the records that are queued, in flight, or waiting for a retry."""
         return self._tracker.held_bytes
 
     def on_poll_refused(self) -> None:

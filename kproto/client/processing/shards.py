@@ -108,10 +108,10 @@ class Shard(ABC):
     ) -> None:
         """Queues records, at least one, after all earlier ones.
 
-        Backpressure starts at `max_bytes` of queued records at the latest. For a retry topic
-        `due_ms` has the due time of each record, in ms since 1970. The records are due at the
-        monotonic time `due` at the latest; callers pass the same `due` as in the previous call, or
-        a later one.
+        Sets the number of queued records at which backpressure starts: at most as many records of
+        the mean size of `records` as fit in `max_bytes`. For a retry topic, `due_ms` has the due
+        time of each record, in ms since 1970. The records are due at the monotonic time `due` at
+        the latest; callers pass the same `due` as in the previous call, or a later time.
         """
         size = _records_size(records)
         held = self.held
@@ -575,10 +575,10 @@ class UnorderedShard(Shard):
 
 
 class OrderedBatchShard(UnorderedShard):
-    """Starts one batch after the other, for order "partition".
+    """Starts one batch of a partition after the other, for order "partition".
 
-    The next batch starts when each record of the batch before is complete: a record that waits for
-    its retry blocks the partition.
+    The next batch starts when every record of the previous batch is complete. A record that waits
+    for its retry therefore blocks the partition.
     """
 
     __slots__ = ("_is_busy",)

@@ -16,8 +16,8 @@ _LONG_AGO: Final = float("-inf")
 class PoolWorker:
     """A task that calls the handler with records of `shard`.
 
-    `ProcessingPool.oldest_started_at` sets `marker`, which identifies the record in flight, and
-    `started_at`, the time of its first call during which this record was in flight. If
+    `marker` identifies the record in flight. `started_at` is the time at which
+    `ProcessingPool.oldest_started_at` first saw this record in flight; that function sets both. If
     `stops_early` is True, the worker ends its batch after the record in flight.
     """
 

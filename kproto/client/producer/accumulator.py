@@ -427,9 +427,10 @@ class RecordAccumulator:
     ) -> None:
         """Retries or splits a batch that failed with `error`, or fails its records.
 
-        Ignores a batch that has expired while it was in flight. If the partition has `moved` to
-        another leader, which is known, the retry skips the backoff (KIP-951). `invalid` has the
-        errors of single records by their position, if the broker refused the batch because of them.
+        Ignores a batch that has expired while it was in flight. If metadata already has the new
+        leader of the partition (`moved`), the retry skips the backoff (KIP-951). `invalid` has the
+        errors of single records by their position in the batch, if the broker refused the batch
+        because of them.
         """
         queue = self._take_in_flight(batch)
         if batch.future.done():  # it expired while it was in flight

@@ -490,9 +490,10 @@ class Sender:
     def _on_request_done(
         self, node: int, batches: dict[TopicPartition, ProducerBatch], fault: BaseException | None
     ) -> None:
-        """Ends a request.
+        """Handles the end of a Produce request.
 
-        `batches` are those without a result yet: if `fault` is not None, they fail with it.
+        `batches` are the batches for which `_handle_response` has no result. They fail with
+        `fault`, if it is not None.
         """
         self._in_flight[node] -= 1
         if fault is not None:

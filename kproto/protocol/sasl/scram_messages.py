@@ -277,7 +277,10 @@ def _escape(name: str) -> str:
 
 
 def _unescape(name: str, where: str) -> str:
-    """Returns the name in a saslname. An equals sign that begins no escape is an error."""
+    """Returns the name in a saslname (RFC 5802, 5.1).
+
+    Raises AuthenticationError if an equals sign begins neither `=2C` nor `=3D`.
+    """
 
     def character(match: re.Match[str]) -> str:
         if match[1] is None:

@@ -296,9 +296,9 @@ def readable_records(
 
 
 def _messages(batch: LegacyBatch, start: int, end: int | None, limit: int) -> MessageSection:
-    """Returns the messages of `batch` with `start <= offset < end`.
+    """Returns the messages of `batch` with `start <= offset < end`; without `end` if it is None.
 
-    `batch` may decompress to at most `limit` bytes.
+    Raises CorruptBatchError if `batch` would decompress to more than `limit` bytes.
     """
     found = batch.records(from_offset=start, max_decompressed_bytes=limit)
     if end is not None:

@@ -81,9 +81,9 @@ def needs_regex_refresh(
 ) -> bool:
     """Returns True if the regular expressions of a group must be resolved at `timestamp_ms`.
 
-    Returns False if no member has an expression, or if the last resolution was at most ten seconds
-    ago. Otherwise the expressions must be resolved if one is new or was removed, if a topic was
-    created, or if `interval_ms` (group.consumer.regex.refresh.interval.ms) has passed.
+    Returns False if the group has no expression, or if the last resolution was at most ten seconds
+    ago. Otherwise returns True if an expression is new or was removed, if a topic was created, or
+    if `interval_ms` (group.consumer.regex.refresh.interval.ms) has passed.
 
     `expressions` are the expressions of all members, `known` the resolved expressions. `is_new` is
     True if a heartbeat has a new expression. `version` is the number of topics created so far.

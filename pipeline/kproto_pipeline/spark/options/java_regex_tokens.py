@@ -1,4 +1,4 @@
-"""Splits an expression of java.util.regex into characters, and has the error for expressions."""
+"""Splits an expression of java.util.regex into characters, and defines `JavaRegexError`."""
 
 from __future__ import annotations
 
