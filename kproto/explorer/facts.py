@@ -41,7 +41,10 @@ def glossary() -> dict[str, dict[str, Any]]:
 
 
 def kips() -> list[dict[str, Any]]:
-    """Returns the known change and KIPs of each version of each API, in the order of API keys."""
+    """Returns a note for each known version of each API: its change and KIPs, as JSON data.
+
+    The notes are in the order of API keys.
+    """
     return [note.to_json() for key in study.api_names() for note in study.version_notes(key)]
 
 

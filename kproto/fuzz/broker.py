@@ -516,9 +516,10 @@ class _Target:
         return (liveness_fault[1] if liveness_fault[0] == fault else None), True
 
     def send(self, frame: Frame) -> tuple[str, tuple[str, str] | None]:
-        """Sends a frame on a new connection; returns the outcome, and (fault, cause) or None.
+        """Sends a frame on a new connection; returns the outcome, and the fault of the broker.
 
-        The outcome is `answered`, `closed`, `silent` or `no connection`.
+        The outcome is `answered`, `closed`, `silent` or `no connection`. The fault is a pair of its
+        name and its cause, such as ("malformed", cause) for an invalid response; None without one.
         """
         try:
             with self._connected() as connection:

@@ -78,12 +78,13 @@ def vector_line(
 def vector_lines(
     package: ModuleType = messages, names: frozenset[str] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yields a pair for each vector of a generated package: the message's Kafka module, the line.
+    """Yields two strings for each golden vector of a generated package.
 
-    The vectors are ordered by message and version; duplicates are left out. For Kafka's own
-    messages, a line names the release that introduced the version (`introduced_by`). `names`
-    selects messages. Raises ConfigurationError if `package` is not generated, and for an unknown
-    name.
+    The first is the Kafka module of the message, the second the vector as a line of JSON. The
+    vectors are ordered by message and version; duplicates are left out. For Kafka's own messages, a
+    line names the release that introduced the version (`introduced_by`). If `names` is not None,
+    only these messages are included. Raises ConfigurationError if `package` is not generated, and
+    for an unknown name.
     """
     known = definitions_in(package)
     for name in sorted(known if names is None else names):

@@ -192,9 +192,10 @@ class ClientConnection:
 def _refuse_unanswerable(
     cls: type[Request[R]], answer: type[Response] | None, version: int
 ) -> None:
-    """Raises ConfigurationError: `answer`, the response class, is None or lacks the version.
+    """Raises ConfigurationError for a request whose response cannot be read.
 
-    Does nothing if the request lacks the version.
+    `answer` is the class of the response: either it is None, or it lacks `version`. Does nothing if
+    the request lacks `version`, too: then encoding the request raises the error.
     """
     if version not in cls.VALID_VERSIONS:
         return  # `encode` raises for it

@@ -37,7 +37,7 @@ def record_types_of(topic: str, tables: RecordTypes, without: str) -> dict[int, 
 
 
 def numbers_of(tables: RecordTypes) -> dict[str, int]:
-    """Returns the numbers of all record types by their names."""
+    """Returns the number of each record type, by the name of the type."""
     return {name: number for types in tables.values() for number, name in types.items()}
 
 

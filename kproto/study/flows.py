@@ -233,11 +233,11 @@ class _Flow:
                     self._splitters.clear()
 
     def _is_kafka(self, source: _Endpoint, piece: bytes | Gap) -> bool:
-        """Returns True if the connection is Kafka's, by its port or by a request from `source`.
+        """Returns True if the connection is known to carry Kafka's protocol.
 
-        `piece` continues the bytes from `source`. The side that sent the request becomes the
-        client. If the first bytes of a side cannot begin a request, the connection is marked as
-        another protocol.
+        It is known by its port, or after a request from `source`: then `source` becomes the client.
+        `piece` has the next bytes that `source` sent. If the first bytes that `source` sent cannot
+        begin a request, the connection is marked as another protocol.
         """
         if self.ports and self._client is not None:
             return True

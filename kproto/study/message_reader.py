@@ -293,10 +293,11 @@ class MessageReader:
     def skip(
         self, node: Node, element: WireType, width: int, index: int, count: int, pos: int
     ) -> int:
-        """Skips the elements of an array from `index` on, because the tree is full; counts them.
+        """Skips the elements of an array from `index` on, because the tree is full.
 
-        The elements must have the fixed size `width`, in bytes. Raises UnreadableError at the first
-        element that exceeds the data.
+        Adds their number to `node.left_out`; returns the position after the array. Each element
+        must have the same size, `width` bytes. Raises UnreadableError at the first element that
+        exceeds the data.
         """
         remaining = count - index
         end = pos + remaining * width

@@ -126,7 +126,10 @@ class NodeBuilder:
         node.own_size = node.size = end - node.offset
 
     def fault(self, node: Node, reason: str, offset: int, expected: str = "") -> Fault:
-        """Adds a fault to `node`, unless it has one; reading may continue. Returns the fault."""
+        """Adds a fault to `node` if it has none; returns the fault of `node`.
+
+        Raises nothing, so the caller can continue to read.
+        """
         node.fault = node.fault or Fault(reason, node.path, offset, expected, self.layer)
         return node.fault
 

@@ -249,9 +249,10 @@ def _records(
 def _next_least_delta(
     builder: NodeBuilder, node: Node, delta: int, least: int, most: int, later: int
 ) -> int:
-    """Returns the least offset delta of the next record; adds a fault if `delta` is out of place.
+    """Returns the least offset delta that is allowed for the next record.
 
-    See `check_offset_delta`. The record after one out of place may have the next delta.
+    That is `delta` + 1. If `delta` is out of place (see `check_offset_delta`), adds a fault to
+    `node`, and returns `least` + 1.
     """
     try:
         check_offset_delta(delta, least, most, later)

@@ -155,7 +155,7 @@ class TcpStream:
         return self._skip() if self._acknowledged_count >= _PATIENCE else []
 
     def end(self) -> list[StreamData]:
-        """Returns all waiting bytes, with the gaps before them."""
+        """Returns all bytes that wait for bytes before them, each part after its gap."""
         out: list[StreamData] = []
         while self._waiting:
             out += self._skip()

@@ -123,7 +123,10 @@ def nullable_type(definition: Definition) -> Iterator[Finding]:
 
 
 def known_type(definition: Definition) -> Iterator[Finding]:
-    """Checks that a type is primitive, a defined struct, or an array of those, not `[]records`."""
+    """Checks that each type is a primitive, a defined struct, or an array of one of these.
+
+    `[]records` is not allowed.
+    """
     structs = {name for name, _ in struct_definitions(definition)}
     common = {located.spec.name for located in definition.structs()}
     for located, field in located_fields(definition):

@@ -82,9 +82,11 @@ class _VersionSplit:
         return bool(self.below or self.above)
 
     def join(self, old: Versions, new: Versions) -> Versions:
-        """Returns the union of `old` and `new`, each limited to the versions of its definition.
+        """Returns the versions of a part of the union, such as a field.
 
-        Raises _GapError if the result would have a gap.
+        `old` are the versions of that part in the older definition, `new` those in the newer one.
+        Of each, only the versions that the union takes from that definition count. Raises _GapError
+        if the result would have a gap.
         """
         joined = NO_VERSIONS
         for part in (old.intersect(self.below), new.intersect(self.newer)):

@@ -531,7 +531,10 @@ class ClassicGroup(Watchable):
             member.is_new = False
 
     def _store_empty(self, now: ClockReading) -> None:
-        """Stores the Empty group. If that fails, a later coordinator loads the former members."""
+        """Stores the group, which is Empty; logs a warning if it cannot be stored.
+
+        After such a failure, a later coordinator loads the group with its former members.
+        """
         try:
             self._store(self, now)
         except BrokerResponseError as error:

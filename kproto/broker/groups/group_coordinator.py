@@ -201,14 +201,14 @@ class GroupCoordinator:
     def append(
         self, group_id: str, records: Sequence[CoordinatorRecord], now: ClockReading
     ) -> None:
-        """Appends the records of a change to a group as one batch; does nothing without records.
+        """Appends the records of a change to a group as one batch; appends none if it is empty.
 
         Callers append before the change takes effect, so that a change that cannot be stored has no
         effect. The only exception is a classic group without members: it becomes Empty even if the
-        records cannot be stored. Raises Kafka's errors:
-        NOT_COORDINATOR if the topic does not exist or the storage is full,
-        COORDINATOR_NOT_AVAILABLE if too few replicas are in sync, UNKNOWN_SERVER_ERROR if the batch
-        is larger than max.message.bytes.
+        records cannot be stored. Raises Kafka's errors: NOT_COORDINATOR if `__consumer_offsets`
+        does not exist (even without records) or the storage is full, COORDINATOR_NOT_AVAILABLE if
+        too few replicas are in sync, UNKNOWN_SERVER_ERROR if the batch is larger than
+        max.message.bytes.
         """
         topic = self.topic
         partition = self.partition(group_id)

@@ -67,7 +67,10 @@ class ProcessedBitmap(NamedTuple):
         return 0 <= at < 8 * len(self.bits) and bool(self.bits[at >> 3] >> (at & 7) & 1)
 
     def is_valid_for(self, epoch: int) -> bool:
-        """Returns True if the bitmap applies to records of that leader epoch."""
+        """Returns True if records of the leader epoch `epoch` may be those in the bitmap.
+
+        They may not be if `epoch` is higher than the highest epoch of the processed records.
+        """
         return self.epoch < 0 or epoch <= self.epoch
 
 

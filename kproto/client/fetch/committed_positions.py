@@ -75,9 +75,10 @@ class PositionInitializer:
     async def _offsets_for_start(
         self, states: Mapping[TopicPartition, TopicPartitionState]
     ) -> dict[TopicPartition, int]:
-        """Returns, for each of `states`, the offset of the first record at or after `start`.
+        """Returns, by partition, the offset of the first record with the time `start` or later.
 
-        The offset is -1 if there is no such record. Returns an empty dict if `start` is not a time.
+        The offset is -1 if the partition has no such record. Returns an empty dict if the option
+        `start` is not a time.
         """
         start = self._subscriptions.options.start
         if not isinstance(start, datetime | timedelta):

@@ -108,10 +108,10 @@ class FetchBuffer:
         return sum(each.held_bytes for each in chain(self.ready, paused))
 
     def drop_paused(self, least: int) -> list[tuple[TopicPartitionState, int]]:
-        """Drops fetches of paused partitions, at least `least` bytes if they have as many.
+        """Drops the fetches of paused partitions until `least` bytes are dropped, or none is left.
 
-        Returns each partition that lost its fetches, and the position of the first one. Partitions
-        that were paused first lose them first.
+        Drops the fetches of the partition that was paused first, then of the next one. Returns each
+        partition whose fetches were dropped, with the offset at which the first of them began.
         """
         dropped: list[tuple[TopicPartitionState, int]] = []
         for state, fetches in self._paused.items():
@@ -124,7 +124,10 @@ class FetchBuffer:
         return dropped
 
     def _limit_decompressed(self) -> None:
-        """Drops decompressed batches of paused partitions beyond `max_decompressed_bytes`."""
+        """Drops decompressed batches of paused partitions beyond `max_decompressed_bytes`.
+
+        The partitions that were paused last keep theirs. The compressed batches stay buffered.
+        """
         left = self.max_decompressed_bytes
         for fetches in reversed(self._paused.values()):
             for fetch in fetches[:1]:

@@ -68,7 +68,10 @@ class FetchOptions(NamedTuple):
             check_whole_number(name, getattr(self, name), 0, _MAX_VALUE)
 
     def response_limit(self, brokers: int) -> int:
-        """Returns the most bytes of each response if fetches at `brokers` brokers are sent."""
+        """Returns the maximum size in bytes of a fetch response, if `brokers` brokers are fetched.
+
+        The limit is `fetch_max_bytes`, or the broker's share of `queued_max_bytes` if that is less.
+        """
         share = self.queued_max_bytes // (_FETCH_SHARE * max(1, brokers))
         return max(1, min(self.fetch_max_bytes, share))
 

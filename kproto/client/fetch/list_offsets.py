@@ -138,7 +138,10 @@ def offsets_of(response: ListOffsetsResponse) -> Iterator[tuple[TopicPartition, 
 def offsets_or_errors(
     response: ListOffsetsResponse,
 ) -> Iterator[tuple[TopicPartition, int | BrokerResponseError]]:
-    """Yields the offset, or the error, of each partition of a response."""
+    """Yields each partition of a response, with its offset or its error.
+
+    The offset is -1 if the partition has no offset for the requested time.
+    """
     for topic in response.topics:
         for part in topic.partitions:
             tp = (topic.name, part.partition_index)

@@ -114,10 +114,10 @@ class StartOffsetResolver:
         topics: Mapping[str, TopicInfo],
         now: float,
     ) -> list[Effect]:
-        """Starts partitions at their committed offsets; sets `has_no_commit` if there is none.
+        """Starts partitions at their committed offsets, or sets `has_no_commit` if there is none.
 
-        `of_deleted_topics` are partitions whose commits belong to a deleted topic of the same name;
-        they start at the log start.
+        `of_deleted_topics` are partitions whose commits belong to a deleted topic of the same name,
+        and have no offset in `committed`. They start at the log start.
         """
         effects: list[Effect] = []
         known = {}

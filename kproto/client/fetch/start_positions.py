@@ -69,7 +69,10 @@ class StartPositionLookup:
         self._subscriptions.start(await self._look_up(wanted))
 
     async def restart(self, name: str) -> None:
-        """Looks up the start positions of a topic that was recreated before its first fetch."""
+        """Looks up the start positions of a topic again.
+
+        The topic was deleted and recreated after the first look-up, and before its first fetch.
+        """
         topic_id = self._subscriptions.topics.id_of(name)
         options = self._subscriptions.options
         wanted = [want for want in options.subscribed if topic_of(want) == name]

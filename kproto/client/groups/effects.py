@@ -56,7 +56,7 @@ class MemberIdentity(NamedTuple):
 
 
 class Revoke(NamedTuple):
-    """Revokes partitions by the time `until`, while the member can still commit.
+    """Revokes partitions; the revocation, with its commit, must end by the time `until`.
 
     If `lost` is True, the partitions are dropped at once instead, without a commit.
     """

@@ -135,7 +135,7 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
     @property
     @abstractmethod
     def watches_topics(self) -> bool:
-        """Returns True in the phases in which the member acts on changes of its topics."""
+        """True if the member, in its present phase, acts on changes of its topics."""
 
     @property
     @abstractmethod
@@ -219,11 +219,11 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
 
     @abstractmethod
     def on_revoked(self, now: float) -> None:
-        """Processes the end of a `Revoke`."""
+        """Continues after the driver has carried out a `Revoke`."""
 
     @abstractmethod
     def on_assignment_applied(self, step: ApplyAssignment, now: float) -> None:
-        """Processes the end of an `ApplyAssignment`."""
+        """Continues after the driver has carried out an `ApplyAssignment`."""
 
     @abstractmethod
     def on_left(self, now: float) -> None:

@@ -247,7 +247,11 @@ class Cluster:
 
 
 def no_leader_error(topics: Iterable[TopicInfo], topic: str, partition: int) -> BrokerResponseError:
-    """Returns the error for a partition that has no leader in `topics` of a Metadata response."""
+    """Returns the error for a partition without a known leader.
+
+    `topics` are those of a Metadata response. The error is the topic's own error if it has one,
+    LEADER_NOT_AVAILABLE if the topic has the partition, else UNKNOWN_TOPIC_OR_PARTITION.
+    """
     code = _NO_SUCH_PARTITION
     for info in topics:
         if info.name == topic:

@@ -600,7 +600,7 @@ class ClusterView:
 
 
 def _always(topics: list[MetadataRequestTopic], version: int) -> list[MetadataRequestTopic]:
-    """Returns `topics` for any version of the request."""
+    """Returns `topics`, whatever the version of the Metadata request is."""
     return topics
 
 

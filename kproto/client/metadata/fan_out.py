@@ -312,7 +312,7 @@ def _joined(lists: Sequence[Any]) -> Any:
 
 
 def _merge(request: Message, row: SplitRule, responses: Sequence[Any]) -> None:
-    """Merges the elements of all responses into the first response."""
+    """Adds the elements of the other responses to the first one, by the paths of `row`."""
     levels, answered = row.request_levels, row.response_levels
     outermost: list[Any] = [request]
     for level in levels[: len(levels) - len(answered)]:  # levels that the response lacks

@@ -12,7 +12,10 @@ __all__ = ["AckSink", "ConsumerPort", "RecordReceiver", "RecordSink"]
 
 
 class RecordSink(Protocol):
-    """Sends forwarded records, and waits for all in-sync replicas: a producer."""
+    """Sends forwarded records, and waits until all in-sync replicas have stored them.
+
+    A `Producer` is such an object.
+    """
 
     async def send(
         self,

@@ -239,8 +239,8 @@ class RecordAppender:
     def _ready_partitioner(self, topic: str) -> TopicPartitioner | None:
         """Returns the partitioner of a topic; None if the call has to wait.
 
-        Raises ConfigurationError once the producer is closed, and in another event loop. Raises
-        EncodeError for a topic that is no str.
+        Raises ConfigurationError if the producer is closed, or if the running event loop is not
+        that of the client. Raises EncodeError for a topic that is no str.
         """
         if self.is_closed:
             raise ConfigurationError("the producer is closed; records can no longer be sent")

@@ -229,7 +229,10 @@ class FailedDeliveries:
             self._call_soon(self._on_iteration)
 
     def _keep(self, batches: Iterable[_FailedBatch]) -> None:
-        """Keeps the batches that have unretrieved deliveries; drops the oldest records."""
+        """Keeps the batches that have unretrieved deliveries.
+
+        If they exceed `limit_bytes`, drops the records of the oldest ones.
+        """
         for each in batches:
             if each.is_retrieved:
                 continue

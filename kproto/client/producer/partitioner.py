@@ -144,9 +144,10 @@ PARTITIONER_NAMES: Final = tuple(_NAMED)
 class TopicPartitioner(NamedTuple):
     """Chooses partitions of a topic.
 
-    `info` is the metadata of the topic. `partition_of` returns the partition of a record by its
-    key; None is a record without a key. It raises EncodeError if a user's function fails. With
-    `is_per_record` the partition is not determined by the key, so each record needs its own call.
+    `info` is the metadata of the topic. `partition_of` returns the partition for the key of a
+    record, which may be None. It raises EncodeError if the user's partitioner fails. If
+    `is_per_record` is True, the key does not determine the partition, so each record needs its own
+    call of `partition_of`.
     """
 
     info: TopicInfo

@@ -174,7 +174,7 @@ def _produce_error(code: int, batch: ProducerBatch, message: str | None) -> Brok
 def invalid_records(
     answer: PartitionProduceResponse, batch: ProducerBatch
 ) -> dict[int, BrokerResponseError]:
-    """Returns the error of each invalid record by its position in the batch (KIP-467, v8 on).
+    """Returns the errors of the invalid records, by index in the batch (KIP-467, since v8).
 
     Returns an empty dict if the response names no record of the batch.
     """

@@ -60,12 +60,14 @@ def read_run(
     timestamp: int,
     origin: BatchOrigin,
 ) -> tuple[Record | None, int, bytes, int]:
-    """Reads records from `pos` on into `record`, then into `others`, while they have the layout.
+    """Reads records from `pos` on, until the bytes of a record do not have `layout`.
 
-    `index` is the offset delta of the first record. `seen` is the latest encoded timestamp delta,
-    and `timestamp` its timestamp. Returns four values. The first is the `Record` that was taken but
-    not filled: `record`, or one of `others`; None if all were filled. The other three values are
-    `index`, `seen` and `timestamp` for the next record.
+    Fills `record` with the first one, then each `Record` of `others` with the next one. `index` is
+    the offset delta of the first record. `seen` is the encoded timestamp delta of the record before
+    it, and `timestamp` that record's timestamp (ms). Returns four values. The first is the `Record`
+    that was taken from `others` but not filled, or `record` if nothing was read; None if all taken
+    records were filled. The other three values are `index`, `seen` and `timestamp` for the next
+    record.
     """
     size, _, key_length, value_length, empty, nulls, length, row = layout
     view = memoryview(data)[pos : pos + (limit - pos) // size * size]

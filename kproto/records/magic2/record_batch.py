@@ -199,10 +199,10 @@ class RecordBatch:
         timestamp of its producer.
 
         Headers are decoded, and their faults are raised, at the first access to `Record.headers`,
-        or in this method with `eager_headers`. Raises CorruptBatchError for a corrupt record or
-        compression, and for an offset that does not rise above the offset before it or is outside
-        of the batch; MissingCodecError if the codec is not installed. Only `check` verifies the
-        checksum.
+        or in this method with `eager_headers`. Raises CorruptBatchError if a record or the
+        compression is corrupt, if an offset is not above the previous one, or if an offset is
+        outside of the batch. Raises MissingCodecError if the codec is not installed. Does not
+        verify the checksum: `check` does.
         """
         reader = self._record_reader(own_timestamps, max_decompressed_bytes, topic, partition)
         try:

@@ -379,7 +379,11 @@ class _Split:
             raise ValueError(f"record 0, offset delta: {error}") from None
 
     def _offset_at(self, start: int, end: int, least: int, index: int) -> int:
-        """Returns the offset in a corrupt record; `least` if it is unreadable or out of place."""
+        """Returns the offset that a corrupt record states.
+
+        Returns `least` if the offset is unreadable, or is not possible for the record with this
+        `index`: below `least`, or too high for the number of records after it.
+        """
         try:
             _, pos = read_varint(self._data, start)
             _, pos = read_varlong(self._data, pos + 1)

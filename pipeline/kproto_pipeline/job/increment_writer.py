@@ -265,10 +265,12 @@ class IncrementWriter:
     # Events of earlier increments
 
     def _increments_within_window(self, timestamps: tuple[int, int] | None) -> set[int]:
-        """Returns the increments with valid events within `window_s` of a range of timestamps (µs).
+        """Returns the numbers of the increments that may have an event close to `timestamps`.
 
-        Returns none if `window_s` is 0. Otherwise, an increment without timestamps counts as within
-        the window, and so does each increment if the range is None.
+        `timestamps` is a range: the first and the last, in µs. An event is close if it is at most
+        `window_s` away from the range. An increment whose own range is unknown may have such an
+        event; if `timestamps` is None, each increment with valid events may. Returns an empty set
+        if `window_s` is 0.
         """
         if not self._settings.window_s:
             return set()

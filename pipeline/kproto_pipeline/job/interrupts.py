@@ -126,7 +126,10 @@ def uninterrupted() -> Iterator[Sequence[int]]:
 
 
 def enter_uninterrupted(closing: ExitStack, context: AbstractContextManager[T]) -> T:
-    """Enters `context` on `closing`; defers interrupts until its exit is registered there."""
+    """Enters `context`, and registers its exit on `closing`; returns what `context` returns.
+
+    Defers interrupts until the exit is registered, so that `closing` always exits `context`.
+    """
     with uninterrupted():
         return closing.enter_context(context)
 

@@ -118,9 +118,9 @@ class _BalancedAssignment:
         return False
 
     def assign_round_robin(self, partitions: Sequence[TopicPartition]) -> None:
-        """Assigns each partition to the next member with less than its share.
+        """Assigns each partition to the next member that has fewer than `_minimum` partitions.
 
-        Members first get up to `_minimum` partitions, then some get one more.
+        Once all members have `_minimum`, assigns the remaining partitions, at most one per member.
         """
         at = 0
         for number, tp in enumerate(partitions):

@@ -384,7 +384,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     # Results of effects
 
     def on_revoked(self, now: float) -> None:
-        """Processes the end of a `Revoke`."""
+        """Continues after the driver has carried out a `Revoke`."""
         if self._lost:
             self.generation = NO_GENERATION
             self._owned_generation = NO_GENERATION
@@ -502,7 +502,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         return ApplyAssignment(before - after, added, self._session.revoke_deadline(now))
 
     def on_assignment_applied(self, step: ApplyAssignment, now: float) -> None:
-        """Processes the end of an `ApplyAssignment`.
+        """Continues after the driver has carried out an `ApplyAssignment`.
 
         Rejoins if a rebalance was requested meanwhile, or if partitions were revoked: other members
         get these in a second rebalance (KIP-429).

@@ -184,9 +184,10 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             self._send_heartbeat_soon(now)
 
     def on_prepared(self, step: PrepareHeartbeat, topics: frozenset[str], now: float) -> None:
-        """Processes the end of a `PrepareHeartbeat`; `topics` are the topic names to subscribe to.
+        """Continues after the driver has carried out a `PrepareHeartbeat`.
 
-        Ignores `topics` if the subscription has changed since the `PrepareHeartbeat` was created.
+        `topics` are the topic names to subscribe to. They are ignored if the subscription has
+        changed since the `PrepareHeartbeat` was created.
         """
         self._step_backoff.succeeded()
         if self.subscription is step.subscription:
@@ -491,7 +492,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     # Results of effects
 
     def on_resolved(self, now: float) -> None:
-        """Processes the end of a `ResolveTopicNames`.
+        """Continues after the driver has carried out a `ResolveTopicNames`.
 
         Starts a backoff if topic ids still have no name.
         """

@@ -396,9 +396,10 @@ def _event_headers(events: _Events) -> HeaderColumn:
 def _one_by_one(
     events: _Events, rows: Int64s, mode: Literal["binary", "structured"]
 ) -> EventRecords:
-    """Converts events one by one with `to_kafka`, whose errors name the fault: the slow path.
+    """Converts the events in `rows` with `to_kafka`, one by one: the slow path.
 
-    `rows` has the index of each event in the caller's batch, for errors.
+    Raises UnwritableEventError for the first invalid event, with its row and its fault. `rows` are
+    row numbers of the caller's batch.
     """
     names = [name for name in EVENT_SCHEMA.names if name in (*_HEADERS, "extensions", "data")]
     columns = {name: _as_list(events, rows, name) for name in (*names, "key", "headers")}

@@ -28,7 +28,10 @@ class Token(NamedTuple):
 
 
 def split_tokens(expression: str) -> list[Token]:
-    """Returns the characters of an expression, without `\\Q` and `\\E`."""
+    """Returns a token for each character of a Java regular expression.
+
+    `\\Q` and `\\E` have no token; the tokens between them are quoted.
+    """
     tokens: list[Token] = []
     at = 0
     while at < len(expression):

@@ -132,10 +132,12 @@ async def ending_offsets(
 ) -> dict[TopicPartition, int]:
     """Returns the ending offset (exclusive) of each partition.
 
-    A partition without a record of its ending timestamp or later ends at its latest offset.
+    If the option is a timestamp, a partition ends before its first record with that timestamp or a
+    later one; if it has no such record, it ends at its latest offset.
 
     Raises:
-        OptionError: the options do not name exactly the partitions that are read.
+        OptionError: the option names offsets or timestamps by partition, and its partitions are not
+            exactly those that are read.
     """
     spec = options.ending_offsets
     if not isinstance(spec, TimestampSpec):

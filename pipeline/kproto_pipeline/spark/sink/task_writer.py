@@ -201,10 +201,11 @@ def _describe(rows: SinkRows, members: npt.NDArray[np.int64], record: int) -> st
 def _choose_partitions(
     rows: SinkRows, topics: _TopicPartitions, sticky_rows: int
 ) -> npt.NDArray[np.int64]:
-    """Returns the partition of each row.
+    """Returns the number of the partition for each row.
 
     Raises:
-        RowError: metadata of the topic cannot be fetched, or the topic lacks the row's partition.
+        RowError: the metadata of a topic cannot be fetched, or a row names a partition that its
+            topic does not have.
     """
     chosen = rows.partitions.copy()
     keyed = rows.keys.is_valid().to_numpy(zero_copy_only=False)
