@@ -77,7 +77,7 @@ def mode_error(mode: object, terms: BindingVocabulary) -> CloudEventError:
 
 
 def event_format_named(media_type: MediaType | None, terms: BindingVocabulary) -> str | None:
-    """Returns the media type of the event format that a content type names; None if it names none.
+    """Returns the media type without parameters if it is that of an event format, otherwise None.
 
     Raises CloudEventError for the media type of a batch, which cannot be one message.
     """

@@ -257,7 +257,7 @@ def _table(properties: Mapping[str, str], profile: Profile) -> dict[str, str]:
 
 
 def _is_event_property(name: str, profile: Profile) -> bool:
-    """Returns True if a property belongs to the event under this profile."""
+    """Returns True if a property name has the prefix `CE-`; the profile may ignore the case."""
     return (name.upper() if profile.any_case_headers else name).startswith(PREFIX)
 
 

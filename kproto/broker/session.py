@@ -291,7 +291,10 @@ class Session(asyncio.BufferedProtocol):
 
     @property
     def _topic_lookup(self) -> TopicLookup:
-        """Returns functions that look up topic ids and fetch sessions, for control functions."""
+        """Returns the functions that find the name of a topic id, and the partitions of a session.
+
+        Control functions need them to test a request.
+        """
         context = self._context
         return TopicLookup(context.cluster.topics.name_of, context.fetch_sessions.partitions_of)
 

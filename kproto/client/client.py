@@ -529,12 +529,13 @@ class Client:
     ) -> Consumer | GroupConsumer:
         """Creates a consumer of whole topics, or of single partitions; to be used with `async for`.
 
-        `start` is "earliest", "latest", an offset for each partition, or a time: an aware datetime,
-        or a timedelta back from now, also as Kafka's text "by_duration:PT1H" (KIP-1106). Partitions
-        then start at their first record with a timestamp at or after the time, or at the log end if
-        there is none. With `stop_at_end` iterations end at the log ends that the consumer finds
-        when it looks up its start positions. `max_wait_ms` is the time for which a broker may delay
-        a fetch response with less than `fetch_min_bytes`. A response has at most
+        `start` is "earliest", "latest", an offset for each partition, or a time. A time is an aware
+        datetime, or a timedelta before now; the timedelta may also be Kafka's text
+        "by_duration:PT1H" (KIP-1106). With a time, a partition starts at its first record with a
+        timestamp at or after the time, or at the log end if there is no such record. With
+        `stop_at_end` iterations end at the log ends that the consumer finds when it looks up its
+        start positions. `max_wait_ms` is the time for which a broker may delay a fetch response
+        with less than `fetch_min_bytes`. A response has at most
         `max_partition_fetch_bytes` of each partition and `fetch_max_bytes` in all, except for a
         larger first batch. `queued_max_bytes` bounds the memory for fetched records, whatever the
         number of partitions; with `GroupConsumer.run` also the memory for queued records. A call of
@@ -544,9 +545,9 @@ class Client:
         With `group` the consumer shares the topics with the other members of that group, or reads
         manually assigned partitions, and commits offsets. Then `start` applies to partitions
         without a committed offset: "earliest", "latest", "none" (an error), a datetime, or a
-        timedelta. With "latest", partitions that are created while the consumer
-        runs start at their log start. `on_assigned`, `on_revoked` and `on_lost` are functions or
-        coroutine functions of a list of partitions, each a (topic, number). `on_revoked` is called
+        timedelta. With "latest", partitions that are created while the consumer runs start at their
+        log start. `on_assigned`, `on_revoked` and `on_lost` are functions or coroutine functions.
+        Their argument is a list of partitions, each a (topic, number). `on_revoked` is called
         before partitions are revoked, while their offsets can still be committed; `on_assigned` and
         `on_lost` after partitions are assigned or lost. If `on_lost` is None, `on_revoked` is
         called instead. The other arguments are those of

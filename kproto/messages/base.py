@@ -345,7 +345,7 @@ class Message(Struct):
 
     @classmethod
     def _classes(cls) -> Mapping[str, Any]:
-        """Returns the classes of the message's structs by name, and the rest of its module."""
+        """Returns the namespace of the message's module, which has the classes of its structs."""
         return vars(sys.modules[cls._generated().__module__])
 
 

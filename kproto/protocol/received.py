@@ -223,10 +223,10 @@ def name_of(cls: type[Message] | None, api_key: int) -> str:
 def read_response(
     data: BytesLike, api_key: int, version: int, classes: MessageClasses = KAFKA_MESSAGES
 ) -> ReceivedResponse:
-    """Reads the response to a request of that api key and version, from a frame without its size.
+    """Reads the response to a request from `data`, the frame without its size.
 
-    The caller must pass both, because a response contains neither. Raises DecodeError
-    for invalid bytes.
+    `api_key` and `version` are those of the request, because a response contains neither. Raises
+    DecodeError for invalid bytes.
     """
     return read_response_of(classes.response(api_key), data, api_key, version)
 

@@ -30,13 +30,13 @@ def read_batches(
     allow_partial: bool = True,
     whole_first: bool = False,
 ) -> Iterator[RecordBatch]:
-    """Yields the batches in the `records` field of a fetch or produce, in their order.
+    """Yields the batches in the `records` field of a Fetch response or Produce request, in order.
 
     Yields a `RecordBatch` for a batch of magic 2, a `LegacyBatch` for a message of magic 0 or 1; a
     field may have both. With `check_crc`, calls `RecordBatch.check` on each.
 
-    Brokers cut a fetch at its size limit, so an incomplete batch at the end is ignored. With
-    `allow_partial=False` (for a produce) an incomplete batch is an error. With `whole_first` only
+    Brokers cut a Fetch response at its size limit, so an incomplete last batch is ignored. With
+    `allow_partial=False` (for Produce) an incomplete batch is an error. With `whole_first` only
     an incomplete first batch is an error. From Fetch v3 on the first batch is always complete
     (KIP-74); a consumer that ignored an incomplete first batch would fetch it forever.
 

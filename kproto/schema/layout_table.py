@@ -123,7 +123,7 @@ def _rows(
 
 
 def _size(wire: WireType) -> tuple[int | None, int]:
-    """Returns the fixed size of a value of the type, or None if it varies, and the least size."""
+    """Returns the size in bytes of a value of the type (None if it varies), and the least size."""
     if wire.kind in FORMATS:
         fixed = struct.calcsize(f">{FORMATS[wire.kind]}")
         return fixed, fixed

@@ -139,8 +139,8 @@ class FragmentReassembler:
 def _contradicts(packet: _Packet, fragment: Fragment, end: int) -> bool:
     """Returns True if a fragment cannot belong to the packet.
 
-    A fragment cannot belong to a complete packet. It must not overlap another fragment, and must
-    not contradict the end of the payload.
+    It cannot if the packet is complete, if the fragment overlaps another one, or if the fragment
+    contradicts the end of the payload.
     """
     if packet.is_whole:
         return True

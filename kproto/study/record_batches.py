@@ -298,7 +298,7 @@ def _record(
 
 
 def _counted(builder: NodeBuilder, parent: Node, name: str, pos: int) -> tuple[Node, int]:
-    """Reads a key or value after its length; returns its node and the position after it."""
+    """Reads the length and the bytes of a key or value; returns its node and the position after."""
     node = builder.node(parent, name, "bytes", pos)
     bits, pos = builder.bits(node, pos, 5)
     return node, builder.content(node, pos, (bits >> 1) ^ -(bits & 1))

@@ -222,7 +222,7 @@ def write_numbers(append: Append, values: Collection[int] | Collection[float], l
 
 
 def write_uuids(append: Append, values: Collection[bytes]) -> None:
-    """Writes uuids of 16 bytes, without a count."""
+    """Writes the 16 bytes of each uuid; writes no count before them."""
     for value in elements(values):
         append(uuid_bytes(value))
 

@@ -193,9 +193,9 @@ def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dic
 def _read_steps(
     table: Mapping[str, bytes | None], version: SpecVersion, plan: tuple[_Step, ...] | None
 ) -> dict[str, Any]:
-    """Reads attributes as `read_headers` does, if the headers have no plan or do not fit the plan.
+    """Returns the attributes in the headers; `read_headers` calls it if its fast loop cannot.
 
-    They do not fit the plan if a header is null or does not belong to the event.
+    That is so if the headers have no plan, if a header is null, or if one is not an attribute.
     """
     attributes: dict[str, Any] = {}
     steps: Iterable[tuple[bytes | None, _Step]]

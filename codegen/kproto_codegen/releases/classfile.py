@@ -144,7 +144,10 @@ class ClassFile:
         return self._class_name(self._u2(at + 1)), *self._name_and_type(self._u2(at + 3))
 
     def _loaded(self, index: int) -> Argument:
-        """Returns the value that the instruction `ldc` pushes for the constant at `index`."""
+        """Returns the int or string that the instruction `ldc` pushes for the constant at `index`.
+
+        Returns None for a constant of another type.
+        """
         at = self._constants[index]
         tag = self._u1(at)
         if tag == _INTEGER:

@@ -151,8 +151,9 @@ class Authorizer:
         resource_type: ResourceType,
         pattern_type: PatternType,
     ) -> tuple[set[str], set[str]]:
-        """Returns the resource names for which an ACL allows `operation`, and those for which one
-        denies it.
+        """Returns the resource names of the ACLs that allow `operation`, and of those that deny it.
+
+        Considers only ACLs of the pattern type that apply to the principal and the host.
         """
         allowed: set[str] = set()
         denied: set[str] = set()

@@ -266,7 +266,10 @@ class ClassicGroup(Watchable):
         self.notify()
 
     def restore(self, stored: GroupMetadata, now: ClockReading) -> None:
-        """Restores a stored group and restarts its sessions; rebalances it if it is too large."""
+        """Restores a stored group, and restarts the sessions of its members.
+
+        Starts a rebalance if the group has more members than `group_max_size`.
+        """
         self.generation, self.protocol = stored.generation, stored.protocol
         self.protocol_type, self.state_since_ms = stored.protocol_type, stored.state_ms
         self.state = STABLE if stored.members else EMPTY
@@ -398,7 +401,7 @@ class ClassicGroup(Watchable):
     def _restore_replaced_member(
         self, former: ClassicMember, member: ClassicMember, now: ClockReading
     ) -> None:
-        """Reverts `_replace`: `former` is the member again, and its session restarts."""
+        """Undoes `_replace`: puts `former` in the place of `member`, and restarts its session."""
         self._members.swap(member, former)
         former.reset_session(now.ms)
 

@@ -62,9 +62,9 @@ class ClientQuotaManager:
         return int(limit.value * (self._samples - 1) * self._window_ms / 1000)
 
     def record_request_time(self, user: str, client_id: str, seconds: float, now_ms: int) -> int:
-        """Records how many seconds a handler ran; returns the throttle time (KIP-124).
+        """Records how many seconds a handler ran; returns the throttle time in ms (KIP-124).
 
-        The throttle time is at most one window.
+        The throttle time is at most one quota window.
         """
         most_ms = min(self._most_ms, self._window_ms)
         return self._record(_REQUESTS, user, client_id, seconds * 100, now_ms, most_ms)
@@ -72,7 +72,10 @@ class ClientQuotaManager:
     def mutation_quota(
         self, user: str, client_id: str, now_ms: int, *, strict: bool
     ) -> ControllerMutationQuota:
-        """Returns an object that applies controller_mutation_rate to one request (KIP-599)."""
+        """Returns the controller_mutation_rate of one request (KIP-599).
+
+        For `strict`, see `ControllerMutationQuota`.
+        """
         limit = self.table.limit(_MUTATIONS, user, client_id)
         if limit is None:
             return ControllerMutationQuota(None, 0.0, now_ms, self._most_ms, strict=strict)

@@ -130,7 +130,7 @@ class PartitionLog(Watchable, ABC):
 
     @abstractmethod
     def size_from(self, offset: int) -> int:
-        """Returns the bytes of the batch that contains `offset` and of all later batches."""
+        """Returns the size in bytes of the batch that contains `offset` and all later batches."""
 
     @abstractmethod
     def offset_for_time(self, timestamp: int) -> TimestampedOffset | None:

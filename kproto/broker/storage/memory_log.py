@@ -128,8 +128,8 @@ class MemoryLog(PartitionLog):
     def _remaining_records(self, batch: RecordBatch) -> list[Record]:
         """Returns the records from the log start offset on.
 
-        Omits records that are not in their place in an uncompressed batch: Kafka's brokers do not
-        compare these offsets. Raises CorruptBatchError for other faults.
+        In an uncompressed batch, omits a record whose offset does not rise above the offset before
+        it: Kafka's brokers accept such a batch. Raises CorruptBatchError for other faults.
         """
         try:
             return batch.records(from_offset=self.start_offset)

@@ -274,7 +274,7 @@ class Committer:
         return ZERO_UUID not in ids and ids[0] != ids[1]
 
     def _identity(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Identity | None:
-        """Returns the member that commits; None for a group without members.
+        """Returns the identity of the member that commits; None if the committer has no member.
 
         Raises CommitFailedError if the member cannot commit now.
         """

@@ -100,9 +100,9 @@ class FetchBuffer:
 
     @property
     def size_in_bytes(self) -> int:
-        """The size of the buffered fetches, as the broker sent them, and of decompressed batches.
+        """The bytes of the buffered fetches as the broker sent them, and of decompressed batches.
 
-        A fetch counts with all its batches until the last one is taken.
+        All batches of a fetch count until the last of them is taken.
         """
         paused = chain.from_iterable(self._paused.values())
         return sum(each.held_bytes for each in chain(self.ready, paused))

@@ -341,7 +341,7 @@ class TopicPartitionState:
         self.transition(FetchStateEvent.VALIDATED)
 
     def prefer_replica(self, replica: int, until: float) -> None:
-        """Fetches until `until` from a replica that the leader names (KIP-392)."""
+        """Sets the replica that the leader prefers for fetches until the time `until` (KIP-392)."""
         self.preferred_replica = replica
         self.replica_until = until
 

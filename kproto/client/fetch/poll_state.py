@@ -221,9 +221,9 @@ class PollState:
     def bitmap_here(self, state: TopicPartitionState) -> ProcessedBitmap | None:
         """Returns the offsets that this member processed after the first incomplete record.
 
-        Returns None if there are none. Only offsets before the next offset to poll count, because
-        the records of later offsets were not polled: fetched batches set the next offset by their
-        headers, so not even a wrong offset of a record marks records that the log gets later.
+        Returns None if there are none. Only offsets before the next offset to poll count. The next
+        offset comes from batch headers, so a record with a wrong, larger offset does not count:
+        otherwise later records at these offsets would be marked as processed.
         """
         own = None if self.processor is None else self.processor.incomplete_offsets(state)
         if own is None:

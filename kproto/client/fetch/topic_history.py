@@ -44,7 +44,7 @@ class TopicHistory:
         self._last = {name: info for name, info in self._last.items() if name in names}
 
     def is_new(self, tp: TopicPartition) -> bool:
-        """Returns True if the partition was created after the first metadata of its topic.
+        """Returns True if the first metadata of the topic that the client got lacks the partition.
 
         Also returns True if the topic was recreated since then. The consumer reads a new partition
         from its start, because all its records are new.

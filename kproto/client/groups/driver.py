@@ -530,9 +530,10 @@ class MemberDriver(ABC, Generic[M]):
         return on_result
 
     async def _callback_error(self, call: Awaitable[None]) -> KprotoError | None:
-        """Awaits a call of the listener; returns its error, or None. The error ends the member.
+        """Awaits a call of the listener. Returns the error of the call, None if it succeeded.
 
-        An exception of the user's callback that is no KprotoError is wrapped in one.
+        The caller ends the member with this error. If the user's callback raises an exception other
+        than KprotoError, the result is a KprotoError that wraps the exception.
         """
         try:
             await call

@@ -150,7 +150,7 @@ class LeaveByHeartbeat(NamedTuple):
     until: float
 
     def request(self, group_id: str) -> ConsumerGroupHeartbeatRequest:
-        """Returns the last heartbeat of the member."""
+        """Returns the heartbeat by which the member leaves, with `epoch` as its member epoch."""
         return ConsumerGroupHeartbeatRequest(
             group_id=group_id,
             member_id=self.member_id,

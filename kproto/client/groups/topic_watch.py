@@ -68,7 +68,10 @@ class MissingTopics:
 
     @property
     def next_report_at(self) -> float:
-        """Returns when the next unreported topic may be reported; infinity if there is none."""
+        """Returns the time at which the next missing topic may be reported, in seconds.
+
+        Returns infinity if all missing topics have been reported.
+        """
         unreported = [since for name, since in self._since.items() if name not in self._reported]
         return min(unreported) + self._patience_s if unreported else float("inf")
 

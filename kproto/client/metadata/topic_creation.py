@@ -43,9 +43,10 @@ class TopicCreation:
         return name in self._creatable
 
     def split(self, names: frozenset[str]) -> list[tuple[frozenset[str], bool]]:
-        """Returns the topics of each request, with True if the request may create its topics.
+        """Splits topics into Metadata requests that may create topics, and requests that may not.
 
-        Without topics it returns one request, for the brokers alone.
+        Returns the topics of each request, with True if the request may create its topics. If
+        `names` is empty, returns one request without topics, for the brokers alone.
         """
         creatable = names & self._creatable
         requests = [(names - creatable, False), (creatable, True)]

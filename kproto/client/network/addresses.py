@@ -41,7 +41,7 @@ NEXT_ADDRESS_S: Final = 0.25
 
 
 class SocketAddress(NamedTuple):
-    """An IP address of a host name: its family, and the argument of `socket.connect`."""
+    """Holds an IP address of a host name: the address family, and the address to connect to."""
 
     family: int
     sockaddr: tuple[Any, ...]

@@ -254,7 +254,10 @@ class ProcessingPool:
 
     @property
     def accepts_records(self) -> bool:
-        """True unless the pool is stopped, or has queued enough records."""
+        """True if a worker is idle, or the held records have less than the maximum of bytes.
+
+        False if the pool is stopping.
+        """
         if self._is_stopping.is_set():
             return False
         tracker = self._tracker
@@ -333,7 +336,7 @@ class ProcessingPool:
     def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
         """Returns the highest offset of a started record, and the incomplete offsets up to it.
 
-        Returns None if no offset up to it is incomplete, and always with order "partition".
+        Returns None if none of them is incomplete. With order "partition", always returns None.
         """
         return self._tracker.incomplete_offsets(state)
 

@@ -180,7 +180,7 @@ class Shard(ABC):
     def incomplete_offsets(self) -> tuple[int, list[int]] | None:
         """Returns the highest offset of a started record, and the incomplete offsets up to it.
 
-        Returns None if no offset up to it is incomplete, and always with order "partition".
+        Returns None if none of them is incomplete. With order "partition", always returns None.
         """
         return None
 

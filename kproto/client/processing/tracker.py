@@ -264,7 +264,7 @@ class RecordTracker:
         return {tp: offset for tp, offset in found.items() if offset is not None}
 
     def is_in_flight(self, epochs: Container[object]) -> bool:
-        """Returns True if a record of these assignment epochs is in flight.
+        """Returns True if a record of one of the assignment `epochs` is in flight.
 
         Before `drain`, queued records may count, too; see `Shard.has_in_flight`.
         """

@@ -376,7 +376,7 @@ class RecordAccumulator:
         return batch.created_at + self._limit_s
 
     def take(self, queue: PartitionQueue, node: int) -> ProducerBatch:
-        """Puts the next batch of a queue in flight to `node`."""
+        """Puts the next batch of the queue in flight to `node`, and returns it."""
         assert self.producer_state.identity is not None or not queue.needs_producer_id
         self._move_sticky_partition(queue.topic)
         return queue.take(node, self.producer_state)

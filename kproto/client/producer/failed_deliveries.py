@@ -51,7 +51,7 @@ class _FailedBatch:
 
     @property
     def is_retrieved(self) -> bool:
-        """True if a caller has awaited each delivery."""
+        """True if callers have awaited all deliveries."""
         return all(each.is_retrieved for each in self.deliveries)
 
     def largest_in_bytes(self) -> int:
@@ -254,7 +254,7 @@ class FailedDeliveries:
         return self._size_in_bytes - limit
 
     def _release_retrieved(self) -> None:
-        """Releases batches of which a caller has awaited each delivery."""
+        """Releases each batch if callers have awaited all its deliveries."""
         self._batches = deque(each for each in self._batches if not each.is_retrieved)
         self._size_in_bytes = sum(each.size_in_bytes for each in self._batches)
         self._added_bytes = 0

@@ -31,7 +31,10 @@ def unsecured_token(
     lifetime_ms: int = LIFETIME_MS,
     claims: Mapping[str, Any] | None = None,
 ) -> str:
-    """Returns a token for `principal`, issued at `now_ms` (since 1970), with extra `claims`."""
+    """Returns a token for `principal`, issued at `now_ms` (ms since 1970), with extra `claims`.
+
+    The token expires after `lifetime_ms`.
+    """
     body = {"sub": principal, "iat": now_ms / 1000, "exp": (now_ms + lifetime_ms) / 1000}
     return f"{_encode({'alg': 'none'})}.{_encode({**body, **(claims or {})})}."
 

@@ -45,9 +45,9 @@ _MOST_OFFSETS: Final = 0x200_0000
 class UnreadableRecordsReader:
     """Decodes the records of a batch, some at a time, and raises an error for each unreadable one.
 
-    Returns only records for whose offset `is_wanted` returns True, and raises only their errors. An
-    error of a whole batch is raised if any of its offsets is wanted.
-    Raises MissingCodecError if the codec is not installed.
+    Skips a record, readable or not, if `is_wanted` returns False for its offset. Skips an error
+    that stands for several records only if none of their offsets is wanted. Raises
+    MissingCodecError if the codec is not installed.
     """
 
     __slots__ = ("_items", "_next", "decompressed_bytes")
@@ -180,9 +180,9 @@ def _after_field(data: bytes, pos: int) -> int:
 def check_as_broker(batch: RecordBatch) -> None:
     """Raises CorruptBatchError for records of magic 2 that Kafka's brokers refuse.
 
-    A broker verifies the records of an uncompressed batch as a client does. In a compressed batch
-    it verifies that the fields of the records fill the batch, and that the offsets are consecutive
-    (Java: LogValidator). Raises MissingCodecError.
+    A broker verifies the records of an uncompressed batch as a client does, but does not check
+    their offsets. In a compressed batch it verifies that the fields of the records fill the batch,
+    and that the offsets are consecutive (Java: LogValidator). Raises MissingCodecError.
     """
     is_compressed = batch.attributes & log_format.COMPRESSION_CODEC_MASK
     try:
@@ -200,9 +200,9 @@ def check_as_broker(batch: RecordBatch) -> None:
 
 
 def _offset_deltas(batch: RecordBatch) -> list[int]:
-    """Returns the offset deltas of the records, which may have any value.
+    """Returns the offset deltas of the records, and does not check them.
 
-    Raises CorruptBatchError for another fault, MissingCodecError.
+    Raises CorruptBatchError if the records have any other fault. Raises MissingCodecError.
     """
     try:
         data = decompressed_records(batch, MAX_DECOMPRESSED_BYTES)

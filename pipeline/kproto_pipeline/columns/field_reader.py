@@ -279,12 +279,14 @@ def _record_ends_in_lockstep(
 def header_ranges(
     reader: FieldReader, counts: Int64s, ends: Int64s
 ) -> tuple[ByteRanges, ByteRanges]:
-    """Reads keys and values of the next `counts` headers of each record, in the records' order.
+    """Returns the byte ranges of the keys, and of the values, of all headers, record by record.
+
+    The reader is at the first header of each record. `counts` has the number of headers of each
+    record, `ends` the end of each record.
 
     Step i reads header i of every record with more than i headers. When few records are left, for
-    example because one record has very many headers, reads the rest of each record separately, up
-    to its entry in `ends`. Raises CorruptBatchError, without a position, for a null key or a wrong
-    length.
+    example because one record has very many headers, each of them is read separately to its end.
+    Raises CorruptBatchError, without a position, for a null key or a wrong length.
     """
     total = int(counts.sum())
     headers = _Headers(total)

@@ -43,7 +43,7 @@ class ReadPlan:
         return sum(each.size for each in self.ranges)
 
     def ends(self) -> dict[TopicPartition, tuple[int, Uuid]]:
-        """Returns the positions of the job after an increment with this plan."""
+        """Returns the next offset and the topic id of each partition, after this increment."""
         return {(each.topic, each.partition): (each.end, each.topic_id) for each in self.ranges}
 
 

@@ -168,7 +168,7 @@ def parse_settings(content: Mapping[str, Any], *, file: str) -> JobSettings:
 def _sections(
     content: Mapping[str, Any], file: str
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, dict[str, str]]]:
-    """Returns the sections of the job's own keys and those of options, both by section name."""
+    """Returns the sections with the job's own keys, and the sections with options, by name."""
     sections: dict[str, Mapping[str, Any]] = {"": {}}
     options: dict[str, dict[str, str]] = {name: {} for name in _OPTION_SECTIONS}
     top: dict[str, Any] = {}

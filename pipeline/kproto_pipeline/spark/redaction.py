@@ -38,7 +38,10 @@ def set_redaction_patterns(spark: SparkSession) -> None:
 
 
 def add_pattern(current: str, pattern: str) -> str:
-    """Returns a pattern that matches `current` or `pattern`; adds `pattern` only once."""
+    """Returns a pattern that matches what `current` or `pattern` matches.
+
+    Returns `current` if it contains `pattern` already.
+    """
     if pattern in current:
         return current
     return f"(?:{current})|(?:{pattern})" if current else pattern

@@ -152,9 +152,7 @@ class PersistedState:
         return None if member_id is None else self.members.get(member_id)
 
     def topics_of(self, member: ConsumerGroupMember) -> frozenset[str]:
-        """Returns the names of a member's subscribed topics, including those that its regular
-        expression matched.
-        """
+        """Returns the names of the topics that a member subscribes to, by name or by expression."""
         resolved = self.regexes.get(member.regex)
         return member.topics if resolved is None else member.topics | resolved.topics
 

@@ -121,7 +121,7 @@ class _Translator:
     # Tokens
 
     def _peek(self) -> str:
-        """Returns the next character as `_raw` does, after blanks and comments."""
+        """Skips blanks and comments, then returns the next character, as `_raw` does."""
         self._skip_comments()
         return self._raw()
 

@@ -101,7 +101,10 @@ def resolve_offsets(
 def check_partitions_named(
     option: str, named: Iterable[TopicPartition], read: Iterable[TopicPartition]
 ) -> None:
-    """Raises OptionError unless an option names exactly the partitions that are read."""
+    """Raises OptionError if the option does not name exactly the partitions that are read.
+
+    `named` has the partitions that the option names, `read` those that are read.
+    """
     expected, given = set(read), set(named)
     missing, unknown = sorted(expected - given), sorted(given - expected)
     if missing or unknown:

@@ -88,7 +88,7 @@ def rate_limited(starts: Offsets, ends: Offsets, most: int) -> dict[TopicPartiti
 
 
 def below_min_offsets(starts: Offsets, ends: Offsets, least: int) -> bool:
-    """Returns True if there are fewer than `least` offsets from `starts` to `ends`."""
+    """Returns True if all partitions together have fewer than `least` offsets to read."""
     return sum(max(0, end - starts[part]) for part, end in ends.items()) < least
 
 
