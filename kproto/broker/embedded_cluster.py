@@ -275,7 +275,11 @@ class EmbeddedCluster:
         times: int | None,
         nodes: Iterable[int],
     ) -> Control:
-        """Adds one control to several nodes; `times` limits its outcomes on all nodes together."""
+        """Adds one control to several nodes.
+
+        The control is removed after `times` outcomes, counted over all nodes together; None for no
+        limit.
+        """
         control: Control | None = None
         for node in nodes:
             if control is None:

@@ -108,10 +108,10 @@ class CachedPartition:
 
 @dataclass(slots=True, eq=False)
 class _FetchSession:
-    """Holds a session of one client; `epoch` is the epoch of the next request.
+    """Holds a session of one client; `epoch` is the session epoch of the client's next request.
 
-    `size` is the number of partitions at the session's last use. `is_evictable` is True if the
-    session was older than the eviction time at its last use.
+    `size` is the number of partitions at the session's last use. `is_evictable` is True if the time
+    from the creation to the last use of the session exceeds the eviction time.
     """
 
     session_id: int

@@ -67,9 +67,10 @@ def check_tls(given: object) -> None:
 
 
 def client_context(tls: Tls) -> ssl.SSLContext:
-    """Returns a context for `tls`; reads the files that it names.
+    """Returns the SSLContext for `tls`; reads the certificate and key files that `tls` names.
 
-    Raises ConfigurationError if a setting or its file is unusable; the error names the setting.
+    Raises ConfigurationError if a setting is invalid or its file is unusable; the error names the
+    setting.
     """
     context = _trusting(tls.ca)
     context.check_hostname = tls.verify and tls.check_hostname

@@ -203,7 +203,7 @@ class ApiStats:
 
 
 def stats_by_api(exchanges: Iterable[Exchange]) -> dict[str, ApiStats]:
-    """Returns the sums of the exchanges by API name.
+    """Returns the numbers, sizes, errors and latencies of the exchanges, summed up by API name.
 
     Ignores missing bytes, bytes outside frames, and responses without a request.
     """

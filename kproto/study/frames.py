@@ -71,8 +71,8 @@ def annotate(
     """Returns the body of a message, without header, as a tree.
 
     `message` is a class, a name or an api key (see `find_message_class`). Invalid bytes raise no
-    error: the tree has the nodes up to the fault, then a node `unread`. The first fault in the
-    layer `message` has the reason, path and offset of the DecodeError that `decode` would raise.
+    error: the tree has the nodes up to the fault, then a node `unread`. The first `Fault` with
+    `layer` "message" has the reason, path and offset of the DecodeError that `decode` would raise.
     With `trailing`, bytes after the message are not a fault.
 
     Record batches in the message are decoded too; `records_of` is their topic if the message does

@@ -46,12 +46,12 @@ class _Readable(Protocol):
 
 @dataclass(slots=True)
 class SkippedPackets:
-    """Counts the skipped packets of a capture.
+    """Counts the packets of a capture that were skipped, and the packets that are cut off.
 
-    - `other_protocol`: packets without TCP. `broken`: packets that cannot be read.
-    - `fragments`: the fragments that are invalid, or whose IP packet stayed incomplete.
-    - `truncated`: packets of which the file has only the first bytes. They are not skipped.
-    - `truncation`: the position and reason if the file is cut off or broken, else None.
+    - `other_protocol`: skipped packets without TCP. `broken`: skipped packets that cannot be read.
+    - `fragments`: skipped IP fragments that are invalid, or whose IP packet stayed incomplete.
+    - `truncated`: packets of which the capture has only the first bytes. They are not skipped.
+    - `truncation`: which packet or block of the file is cut off or broken, and why, else None.
     """
 
     other_protocol: int = 0

@@ -203,8 +203,8 @@ def _check_fields(
 ) -> None:
     """Raises ConfigurationError for an unknown field, or a value in `fields` that is no strategy.
 
-    Each of the `choices` is a list of versions. A field is known if at least one list has only
-    versions with this field.
+    Each of the `choices` is a list of versions. A field is known if all versions of at least one of
+    these lists have it.
     """
     if not fields:
         return

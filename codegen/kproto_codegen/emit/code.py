@@ -55,8 +55,8 @@ class Condition:
 def opposites(*pairs: tuple[str, str], either: bool = False) -> tuple[Condition, Condition]:
     """Returns the condition that joins the first tests of all pairs, and the opposite condition.
 
-    Joins the first tests by `and`, or by `or` if `either` is set. Each pair is the source of a test
-    and of its opposite.
+    Each pair is the source of a test and the source of the opposite test. Joins the first tests by
+    `and`, or by `or` if `either` is set.
     """
     holds, fails = zip(*pairs, strict=True)
     return Condition(holds, either), Condition(fails, not either)

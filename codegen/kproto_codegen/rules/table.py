@@ -97,8 +97,8 @@ def check_definition(
 def _identity(finding: Finding) -> tuple[int | None, str]:
     """Returns the line and the reason of a finding.
 
-    `check_definition` uses them to recognize a finding of the definition among those of a guess.
-    The path is left out, because it may differ.
+    `check_definition` compares both, to see if a rule finds the same error in the definition and in
+    each of its guesses. The path may differ between them, so it is not compared.
     """
     return finding.error.line, finding.error.reason
 

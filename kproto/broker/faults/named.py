@@ -64,7 +64,7 @@ class CutFrame:
 
 @dataclass(frozen=True, slots=True)
 class LoseResponses:
-    """Handles the request, but sends neither its response nor any later one on the connection."""
+    """Handles the request, but sends no response to it or to later requests of the connection."""
 
     def __call__(self, request: ReceivedRequest) -> Outcome:
         return Silence(after_handling=True)

@@ -185,7 +185,10 @@ class GroupCoordinator:
         return self._groups.get_or_create_consumer_group(group_id, now)
 
     def groups_of(self, node_id: int, now: ClockReading) -> list[AnyGroup]:
-        """Returns all groups that a node coordinates, after expired timeouts were handled."""
+        """Returns all groups that a node coordinates.
+
+        First handles expired timeouts of the groups, and removes expired offsets and groups.
+        """
         topic = self.topic
         for partition in () if topic is None else topic.partitions:
             if partition.leader_and_isr.leader == node_id:
@@ -410,10 +413,11 @@ class GroupMetadataManager:
         )  # again, because `advance` may have replaced the group by a classic group
 
     def get_or_create(self, group_id: str, now: ClockReading, *, persist: bool) -> AnyGroup:
-        """Returns the group, or creates an empty classic group; `persist` stores the new group.
+        """Returns the group; if it does not exist, creates an empty classic group.
 
-        As in Kafka, a new group is stored before its first member joins, but not before a commit.
-        Raises BrokerResponseError if the group cannot be stored; then it is not created.
+        If `persist` is True, a new group is also stored. As in Kafka, a new group is stored before
+        its first member joins, but not before it commits offsets. Raises BrokerResponseError if the
+        new group cannot be stored; then it is not created.
         """
         group = self.find(group_id, now)
         if group is None:
@@ -504,9 +508,8 @@ class GroupMetadataManager:
     ) -> None:
         """Stores `records`; then adds `group` if it is new.
 
-        A new group replaces a classic group with the same group id.
-
-        Raises BrokerResponseError.
+        A new group replaces a classic group with the same group id. Raises BrokerResponseError if
+        the records cannot be stored; then the group is not added.
         """
         self.write(group.group_id, records, now)
         former = self._groups.get(group.group_id)

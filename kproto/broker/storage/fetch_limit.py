@@ -29,9 +29,9 @@ class FetchLimit:
     def read(self, log: PartitionLog, offset: int, max_bytes: int) -> LogSlice:
         """Reads batches from `offset` on: at most `max_bytes`, and at most `remaining` bytes.
 
-        With `at_least_one`, only the first batch of the response may be larger. Subtracts the size
-        of the batches from `remaining`. Adds to `readable` the number of bytes that Kafka would
-        return. Raises OFFSET_OUT_OF_RANGE if `offset` is outside of the log.
+        If `at_least_one` is set, the first batch of the response is read even if it exceeds both
+        limits. Subtracts the size of the batches from `remaining`. Adds to `readable` the number of
+        bytes that Kafka would return. Raises OFFSET_OUT_OF_RANGE if `offset` is outside of the log.
         """
         found = log.read(offset, min(max_bytes, self.remaining), at_least_one=self.at_least_one)
         cut = min(log.size_from(offset), max_bytes, self.max_bytes - self.readable)

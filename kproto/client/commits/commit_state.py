@@ -71,7 +71,10 @@ def commit_error_action(code: int) -> CommitErrorAction:
 
 
 class CommitResult(NamedTuple):
-    """The partitions that a commit committed, and the errors of the rest by the action to take."""
+    """Holds the partitions that a commit committed, and the errors of the other partitions.
+
+    Each error is in the field of the action to take, such as `to_retry`.
+    """
 
     committed: list[TopicPartition]
     to_retry: dict[TopicPartition, BrokerResponseError]

@@ -83,12 +83,12 @@ class Committer:
     async def commit(self, request: CommitRequest, limit_ms: int) -> None:
         """Sends the commit after earlier commits; the wait and the commit share `limit_ms`.
 
-        The commit is retried after retriable errors and rebalances, while the partitions keep their
-        assignment epochs: the epochs in the request, or if the request has none, the epochs at the
-        time of sending. Raises RequestTimeoutError if earlier commits last too long. Raises
+        The commit is retried after retriable errors and rebalances, if the partitions keep their
+        assignment epochs: the epochs in `request`, or if `request` has none, the epochs at the time
+        of sending. Raises RequestTimeoutError if earlier commits last too long. Raises
         CommitFailedError if the partitions are revoked or the consumer is closed meanwhile, or if
-        this member may not commit. Raises BrokerResponseError for the first other error; partitions
-        without an error are committed.
+        this member may not commit. Raises BrokerResponseError for the first other error; the
+        partitions without an error are committed even then.
         """
         is_abandoned = asyncio.Event()
         task = start_task(self._commit(request, limit_ms, is_abandoned))

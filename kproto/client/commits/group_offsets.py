@@ -36,9 +36,8 @@ async def send_commit(
 async def request_supported(view: ClusterView, requests: Iterable[Request[R]]) -> R:
     """Sends the first of `requests` that the broker supports; returns the response.
 
-    The requests are in the order of their versions, the newest first. Raises the
-    UnsupportedVersionError of the last request if the broker supports none, and the errors of
-    `ClusterView.request`.
+    `requests` begins with the request in the newest version. Raises the UnsupportedVersionError of
+    the last request if the broker supports none, and the errors of `ClusterView.request`.
     """
     refused: UnsupportedVersionError | None = None
     for request in requests:

@@ -87,9 +87,9 @@ def commit_requests(
 ) -> Iterator[OffsetCommitRequest]:
     """Yields requests that commit `offsets`, the request for the newest brokers first.
 
-    `identity` is None for a group without members. If all topic ids are known, the first request
-    has only ids (v10). The last request has topic names, and the metadata that `label` returns for
-    each offset.
+    `identity` is None if the client commits without being a member of the group. If all topic ids
+    are known, the first request has topic ids instead of names (v10). The last request has topic
+    names, and the metadata that `label` returns for each offset.
     """
     if all(its.topic_id != ZERO_UUID for its in offsets.values()):
         yield _commit_request(group_id, identity, offsets, by_id=True)

@@ -502,12 +502,12 @@ class GroupConsumer(RecordStream):
         each key in a partition, with "none" any number. `decode` returns the handler's argument for
         a record. With `auto_commit`, at most `commit_interval_ms` after a record is processed,
         `run` requests a commit of the offset of the first incomplete record. The metadata of the
-        commit lists later processed offsets, which this client then skips. Records start only if
-        their offset is less than `max_offset_gap` after the first incomplete one. A failed record
-        is retried, by default 3 times, or never with `retry_topics`. Then it is sent to the next of
-        `retry_topics`, and finally to `dead_letter_topic`, with failure headers
-        (`kproto.failure_of`); without a dead letter topic `run` raises the error. If `decode`
-        raises, the record is a dead letter at once.
+        commit lists later processed offsets, which this client then skips. A record is handled only
+        if its offset is less than `max_offset_gap` after the first incomplete one. A failed record
+        is retried as `retries` says: the default is 3 times, or 0 times with `retry_topics`. Then
+        it is sent to the next of `retry_topics`, and finally to `dead_letter_topic`, with failure
+        headers (`kproto.failure_of`); without a dead letter topic `run` raises the error. If
+        `decode` raises, the record is a dead letter at once.
 
         `run` stops if a handler raises `Stop`, at a signal of `stop_on` (by default SIGTERM, if it
         has no other handler), if `run` is cancelled, or if the consumer is closed. At the end it

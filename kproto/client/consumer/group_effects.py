@@ -71,7 +71,7 @@ class GroupEffectHandler:
         self.apply_topic_metadata()
 
     def apply_topic_metadata(self) -> None:
-        """Applies the client's metadata to the subscription state, and starts the effects."""
+        """Applies the client's metadata to the subscription state, and the resulting effects."""
         topics = self._view.cluster.topics
         self.apply(self._subscriptions.on_metadata(topics, self.member))
 

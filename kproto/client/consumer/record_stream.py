@@ -223,7 +223,10 @@ class RecordStream(ABC):
         )
 
     def _is_closed_with_iteration(self) -> bool:
-        """Returns True if an iteration polled last: its `__del__` ends the work of the consumer."""
+        """Returns True if the last poll came from an iteration.
+
+        Then the `__del__` of the iteration ends the work of the consumer.
+        """
         return isinstance(self._poller, _IterationKey)
 
     def _abandon(self) -> None:
@@ -323,8 +326,9 @@ class RecordStream(ABC):
     ) -> T | None:
         """Waits until the function `take` returns an item of the buffer, and returns it.
 
-        Returns None at the end. `poller` is the iteration that polls. A cancelled call loses no
-        record. Raises PollTimeoutError if there is no item at `ends_at`, in seconds of the clock.
+        Returns None if the consumer has ended: no item follows. `poller` identifies the iteration
+        or call that polls. A cancelled call loses no record. Raises PollTimeoutError if there is no
+        item at `ends_at`, in seconds of the clock.
         """
         self._view.loop_guard.check()
         if self._status.is_polling:

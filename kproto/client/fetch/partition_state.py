@@ -236,14 +236,17 @@ class TopicPartitionState:
         self.reset_strategy = strategy
 
     def reset(self, offset: int, *, after_end: OffsetSpec) -> bool:
-        """Sets the position to `offset`, or requests another look-up; returns True if it is set.
+        """Sets the position to `offset` and returns True, or returns False if it is not set.
 
-        `offset` is the offset of `reset_strategy`. If the log start offset has overtaken the
-        position, the position becomes the log start offset, and no record that exists is skipped.
-        If the position is after the log end, it also becomes the log start offset if `after_end` is
-        "earliest"; otherwise the offset of `after_end` is looked up next. If no record is at or
-        after the time of `reset_strategy`, `offset` is NO_POSITION, and the log end is looked up
-        next. Does nothing if the position was set meanwhile.
+        `offset` is the result of the look-up for `reset_strategy`. After OFFSET_OUT_OF_RANGE the
+        first look-up is "earliest": it shows whether the position is before or after the log.
+
+        If the log start offset has overtaken the position, the position becomes the log start
+        offset, so no record that exists is skipped. If the position is after the log end, it also
+        becomes the log start offset if `after_end` is "earliest"; otherwise the offset of
+        `after_end` is looked up next. If no record is at or after the time of `reset_strategy`,
+        `offset` is NO_POSITION, and the log end is looked up next. Does nothing if the position was
+        set meanwhile.
         """
         if self.fetch_state is not FetchState.AWAIT_RESET:
             return False  # `ensure_positions` has set the position meanwhile

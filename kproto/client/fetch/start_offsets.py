@@ -1,9 +1,10 @@
 """`StartOffsetResolver`: the start positions of a group consumer. Sans-IO: times are passed in.
 
-A partition starts at the committed offset of the group. Without a commit the option `start`
-decides: the start or end of the log, the first record at or after a time, or an error. But
-partitions of recreated topics and of retry topics without a commit start at the log start. So does
-a partition that was added later, if it would otherwise start at the end of the log.
+A partition starts at the committed offset of the group. If the group has committed no offset, the
+option `start` decides: the start or end of the log, the first record at or after a time, or an
+error. But a partition without a committed offset starts at the log start if its topic is a retry
+topic, or if the partition was added later and would otherwise start at the end of the log. A
+partition also starts at the log start if the commit belongs to a deleted topic of the same name.
 """
 
 from __future__ import annotations

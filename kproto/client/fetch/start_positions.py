@@ -52,7 +52,7 @@ class StartPositionLookup:
         self._read_committed = read_committed
 
     def on_metadata(self) -> None:
-        """Compares the metadata with the subscription state.
+        """Applies the client's metadata to the subscription state, and the resulting effects.
 
         Looks up start positions again for a topic that was recreated before its first fetch.
         """

@@ -53,7 +53,10 @@ class CoordinatorConnections:
         self._nodes: dict[object, int] = {}  # owner -> the node of its connection
 
     async def connection(self) -> BrokerConnection:
-        """Returns the member's connection for all requests except heartbeats during a join."""
+        """Returns the connection for the member's requests.
+
+        Only a heartbeat during a JoinGroup or SyncGroup uses another: see `heartbeat_connection`.
+        """
         return await self._connection(self._join_owner)
 
     async def heartbeat_connection(self) -> BrokerConnection:

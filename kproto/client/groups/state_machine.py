@@ -164,7 +164,7 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
 
     @abstractmethod
     def request_rejoin(self, reason: str, now: float) -> None:
-        """Requests a rebalance.
+        """Makes the member rejoin, which starts a rebalance.
 
         A member of the consumer protocol ignores the request, because the broker assigns the
         partitions.

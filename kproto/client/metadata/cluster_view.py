@@ -143,7 +143,11 @@ class ClusterView:
         return await self._requests.by_broker(request, None, version, timeout_ms)
 
     def invalidate_brokers(self) -> None:
-        """Marks the brokers as outdated: a broker was lost, or is not the controller any more."""
+        """Marks the known brokers as outdated, so that the client requests them again.
+
+        Call it if a request to a broker failed or timed out, or if a broker is no longer the
+        controller.
+        """
         self._brokers_are_invalid = True
 
     async def refresh_invalid_brokers(self) -> None:

@@ -231,11 +231,12 @@ def _walk(struct: Any, levels: Sequence[KeyedListField]) -> Iterator[Element]:
 
 
 def split(request: Q, row: SplitRule, owners: Sequence[Sequence[int]]) -> dict[int, Q]:
-    """Returns the pieces of a request by node id, in the order of the elements.
+    """Splits a request; returns, by node id, the request for each broker.
 
-    `owners` has, for each element, the node ids of the brokers that answer it. A request for one
-    broker is returned as it is; other pieces are new objects that share their elements with the
-    request. Structs without elements, such as a topic without partitions, stay in the first piece.
+    `owners` has, for each element of the request, the node ids of the brokers that answer for it.
+    The elements of each new request keep their order. If the same broker answers for all elements,
+    returns `request` itself; otherwise returns new objects that share their elements with it.
+    Structs without elements, such as a topic without partitions, are in the first new request only.
     Raises ConfigurationError if the request cannot be split.
     """
     nodes = list(dict.fromkeys(node for its in owners for node in its))

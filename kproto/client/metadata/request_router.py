@@ -328,8 +328,8 @@ class RequestRouter:
     async def find(self, kind: CoordinatorType, keys: Sequence[str]) -> dict[str, int]:
         """Returns the node ids of the coordinators of these groups or transactional ids.
 
-        Unknown coordinators are requested together, with retries while they are not available.
-        Raises BrokerResponseError for the first that cannot be found.
+        Looks up all unknown coordinators together; retries while a coordinator is not available.
+        Raises BrokerResponseError for the first group or id whose coordinator cannot be found.
         """
         nodes = self._known_coordinators(kind, keys)
         if len(nodes) == len(set(keys)):

@@ -77,7 +77,10 @@ def unreadable_record(error: UnreadableRecordError) -> Record:
 
 
 async def raise_unreadable(handle: RecordHandler, record: Record) -> None:
-    """Calls `handle`; raises UnreadableRecordError instead if `unreadable_record` made `record`."""
+    """Calls `handle` with the record.
+
+    If `unreadable_record` made the record, raises its UnreadableRecordError instead.
+    """
     if isinstance(record.value, UnreadableValue):
         raise record.value.error
     await handle(record)

@@ -127,7 +127,8 @@ class RecordAppender:
 
         Raises ConfigurationError if a hook needs each record, or if the brokers accept only message
         sets. Raises EncodeError for a batch without records, an invalid timestamp, or a partition
-        that the topic does not have. Raises the error of a wait, such as RequestTimeoutError.
+        that the topic does not have. Also raises the errors of the wait, such as
+        RequestTimeoutError.
         """
         if not isinstance(records, EncodedRecords):
             raise EncodeError(f"a batch is EncodedRecords, not {type(records).__name__}")

@@ -263,7 +263,8 @@ class FailedDeliveries:
     def _drop_oldest(self) -> None:
         """Drops the oldest records beyond the limit.
 
-        Counts the failed ones whose deliveries no caller has awaited.
+        Adds to `dropped` the failed records among them, except those whose delivery a caller has
+        awaited. Logs one warning at the first drop of a failed record without a callback.
         """
         is_unawaited = False
         while (excess := self._excess()) > 0:

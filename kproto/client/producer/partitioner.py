@@ -214,6 +214,6 @@ def _user_function(
 
 
 def _described(topic: str, key: bytes | None) -> str:
-    """Returns the topic and the size of the key; the key itself may be confidential."""
+    """Describes a record by its topic and the size of its key. The key may be confidential."""
     size = "no key" if key is None else f"a key of {len(key)} bytes"
     return f"a record for topic {topic!r} with {size}"

@@ -231,10 +231,11 @@ class Sender:
     # Produce requests
 
     def send_immediately(self, batch: ProducerBatch) -> bool:
-        """Sends a batch at once, if no batch precedes it and its leader has no request in flight.
+        """Sends a batch at once, and returns True, if its leader has no request in flight.
 
-        Otherwise returns False, and the next plan sends the batch. Also returns False if the batch
-        lingers, or if a plan is scheduled already.
+        Returns False, so that the next plan sends the batch, in these cases: a batch of the same
+        partition precedes it, it lingers, its leader is unknown or has a request in flight, it
+        needs a producer id that is missing, or a plan is scheduled already.
         """
         if self._is_scheduled or self._closed:
             return False

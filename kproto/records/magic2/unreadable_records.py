@@ -78,10 +78,10 @@ class UnreadableRecordsReader:
         return len(self._items) - self._next
 
     def read(self, most: int) -> list[Record]:
-        """Returns the next `most` records at most, up to the next unreadable one.
+        """Returns the next records, at most `most`; stops before an unreadable record.
 
-        Raises UnreadableRecordError if the next record is unreadable; the next call reads on after
-        it.
+        Raises UnreadableRecordError if the next record is unreadable; the next call continues after
+        that record.
         """
         records: list[Record] = []
         for item in islice(self._items, self._next, self._next + most):
@@ -96,9 +96,9 @@ class UnreadableRecordsReader:
 
 
 def _has_wanted(item: Record | UnreadableRecordError, is_wanted: Callable[[int], bool]) -> bool:
-    """Returns True if the record, or one of the offsets that the error covers, is wanted.
+    """Returns True if `is_wanted` accepts the record's offset, or an offset that the error covers.
 
-    Sets the error's `record_offset` to the first of these offsets that is wanted.
+    Sets the error's `record_offset` to the first offset that `is_wanted` accepts.
     """
     if not isinstance(item, UnreadableRecordError):
         return is_wanted(item.offset)

@@ -160,9 +160,9 @@ class GroupChange:
         """Bumps the group epoch if `bumps_epoch` is set, or if the subscribed topics have changed.
 
         As in Kafka, topics are compared only after a topic of the cluster was created or deleted.
-        Then, and if `bumps_epoch` is set, also determines whether all members have the same
-        subscription. The assignor uses this result even if a member without a subscription joins
-        later.
+        If the topics are compared or `bumps_epoch` is set, the call also determines whether all
+        members have the same subscription. The assignor uses this result even if a member without a
+        subscription joins later.
         """
         changes = self._topics.created_count + self._topics.deleted_count
         if bumps_epoch or self.seen_topic_changes != changes:
@@ -208,9 +208,10 @@ class GroupChange:
     def _assignor(self) -> str:
         """Returns the assignor that most members prefer; the default if no member prefers any.
 
-        Of assignors with equal votes, returns the assignor that no member preferred before the
-        change; otherwise the first in the order of `PersistedState.votes`. Kafka does so because
-        both assignors are in the same bucket of its hash map, where a new key comes first.
+        If assignors have equal votes, an assignor without votes before the change wins; if there is
+        no such assignor, the first in the order of `PersistedState.votes` wins. Kafka does so
+        because both assignors are in the same bucket of its hash map, in which a new key comes
+        first.
         """
         votes = self.before.votes
         former, preferred = self._votes

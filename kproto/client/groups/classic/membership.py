@@ -343,10 +343,10 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     def _on_unsure_heartbeat(
         self, action: ErrorAction | None, error: KprotoError | None, now: float
     ) -> ErrorAction | None:
-        """Processes the result of a heartbeat without a generation.
+        """Processes the result of a heartbeat that the member sent without a generation.
 
-        Returns the action for the error. Ignores ILLEGAL_GENERATION, which shows that the group
-        knows the member.
+        Returns the action for `error`. Ignores the error ILLEGAL_GENERATION: it shows that the
+        group knows the member.
         """
         self._heartbeat_at = now + self._interval_s
         if not self._waits_for_generation:
@@ -587,7 +587,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
                 self.fail(error, now, leaves=action is ErrorAction.FAIL)
 
     def _retry_request(self, now: float) -> None:
-        """Makes `step` send the failed request again; begins a postponed leave instead, if any."""
+        """Makes `step` send the failed request again, or begins a leave that was postponed."""
         if self.phase is Phase.JOINING:
             self._requests_member_id = False
             self._rejoin_reason = self._rejoin_reason or self._join_reason
