@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextvars import Context
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ...records import GrowingBatch, Record
@@ -15,6 +15,7 @@ from ...records.new_record import MAX_INT32
 from ...wire.errors import KprotoError
 from ..producer_record import ProducerRecord
 from ..release import MAGIC_OF_BATCHES
+from .done_callbacks import DoneCallbacks
 from .errors import DeliveryError
 from .producer_state import LAST_SEQUENCE, NO_PRODUCER_ID
 
@@ -80,11 +81,11 @@ class ProducerBatch:
         "_decoded_records",
         "_invalid_positions",
         "base_offset",
-        "callback_positions",
         "content",
         "created_at",
         "data",
         "deliveries",
+        "done_callbacks",
         "future",
         "has_sequence",
         "identity",
@@ -129,8 +130,8 @@ class ProducerBatch:
         self.magic = MAGIC_OF_BATCHES
         self.data: bytes | None = None
         self.deliveries: list[Delivery] = []
-        #: The positions of the records whose deliveries have callbacks; None if there are none.
-        self.callback_positions: set[int] | None = None
+        #: The callbacks of its deliveries; None if none was added.
+        self.done_callbacks: DoneCallbacks | None = None
         self.late_reads: LateReads | None = None  # once deliveries of a failed batch are dropped
         self.waiters: list[asyncio.Future[None]] = []
         self.maybe_stored = False  # True if a broker may have stored it in an earlier attempt
@@ -294,21 +295,6 @@ else:
     _FutureOfAck = object
 
 
-@dataclass(frozen=True, slots=True)
-class _DoneCallback:
-    """Calls `function` with the delivery when the future of its batch is done.
-
-    Callbacks of the same function for the same delivery are equal, so that a future can remove
-    them.
-    """
-
-    function: Callable[[Any], object]
-    delivery: Delivery
-
-    def __call__(self, future: asyncio.Future[KprotoError | None], /) -> None:
-        self.function(self.delivery)
-
-
 class Delivery(_FutureOfAck):
     """The outcome of a record of `Producer.enqueue`: `ack = await delivery`.
 
@@ -372,17 +358,14 @@ class Delivery(_FutureOfAck):
         `fn` is called in a later iteration of the event loop, even if the outcome is known already.
         """
         batch = self._batch
-        if batch.callback_positions is None:
-            batch.callback_positions = set()
-        batch.callback_positions.add(self.position)
-        batch.future.add_done_callback(_DoneCallback(fn, self), context=context)
+        if batch.done_callbacks is None:
+            batch.done_callbacks = DoneCallbacks(batch.future)
+        batch.done_callbacks.add(self, fn, context)
 
     def remove_done_callback(self, fn: Callable[[Self], object], /) -> int:
         """Removes the callbacks that `add_done_callback` has added; returns their number."""
-        removed = self._batch.future.remove_done_callback(_DoneCallback(fn, self))
-        if removed and self._batch.callback_positions is not None:
-            self._batch.callback_positions.discard(self.position)
-        return removed
+        callbacks = self._batch.done_callbacks
+        return 0 if callbacks is None else callbacks.remove(self, fn)
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         """Returns the event loop of the producer."""
@@ -400,11 +383,18 @@ class Delivery(_FutureOfAck):
         return self._outcome().__await__()
 
     async def _outcome(self) -> Ack:
-        try:
-            await asyncio.shield(self._batch.future)
-        except asyncio.CancelledError:
-            self.is_retrieved = False  # the cancelled caller has not seen the outcome
-            raise
+        future = self._batch.future
+        if not future.done():
+            waiter = future.get_loop().create_future()
+            wake = partial(_wake, waiter)
+            self.add_done_callback(wake)
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                self.is_retrieved = False  # the cancelled caller has not seen the outcome
+                raise
+            finally:
+                self.remove_done_callback(wake)
         return self.result()
 
     def failure(self) -> DeliveryError | None:
@@ -428,6 +418,11 @@ class Delivery(_FutureOfAck):
     def __repr__(self) -> str:
         state = "done" if self.done() else "in flight"
         return f"<delivery to {self._batch.topic}[{self._batch.partition}], {state}>"
+
+
+def _wake(waiter: asyncio.Future[None], _: object) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 class BatchDelivery(Delivery):

@@ -277,7 +277,8 @@ class FailedDeliveries:
             if not dropped:
                 continue
             batch = oldest.batch
-            awaited = batch.callback_positions or set()
+            callbacks = batch.done_callbacks
+            awaited = set() if callbacks is None else callbacks.positions
             positions = [0] if batch.is_sealed else dropped  # a batch of one call has one delivery
             is_unawaited = is_unawaited or not awaited.issuperset(positions)
             self.dropped[batch.topic] += len(dropped)
