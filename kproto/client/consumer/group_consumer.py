@@ -118,6 +118,7 @@ class GroupConsumer(RecordStream):
         self._is_in_block = False
         self._has_left = False
         self._is_limited = False  # a close was cancelled: later ones have a limit, too
+        self._last_requests_by = _NEVER  # set at the limit of a close, in seconds of the clock
         self._close_task: asyncio.Task[None] | None = None  # after a garbage-collected iteration
         self._close_lock = asyncio.Lock()
         is_shared = self._subscription is not None
@@ -255,11 +256,12 @@ class GroupConsumer(RecordStream):
     async def _close_limited(
         self, closing: Coroutine[Any, Any, None], *, is_cancelled: bool
     ) -> None:
-        """Runs `closing`, in which callbacks have a limit after a cancellation.
+        """Runs `closing`, in which callbacks and handlers have a limit after a cancellation.
 
         Then the consumer still commits and leaves, within `error_flush_ms`.
         """
         self._is_limited = self._is_limited or is_cancelled
+        self._last_requests_by = _NEVER
         settings = self._view.settings
         try:
             await shielded(
@@ -267,12 +269,19 @@ class GroupConsumer(RecordStream):
                 self._view.clock,
                 settings.max_cancelled_close_ms,
                 is_cancelled=self._is_limited,
-                on_limit=self._listener.end_callbacks,
+                on_limit=self._on_close_limit,
                 rest_ms=settings.error_flush_ms + _LAST_REQUESTS_MS,
             )
         except asyncio.CancelledError:
             self._is_limited = True
             raise
+
+    def _on_close_limit(self) -> None:
+        """Ends the callbacks and handlers for which the cancelled close waits."""
+        clock, settings = self._view.clock, self._view.settings
+        self._last_requests_by = clock.monotonic() + settings.error_flush_ms / 1000
+        self._listener.end_callbacks()
+        self._processing.end_drain()
 
     async def _close_unraised(self, leave: bool | None) -> None:
         await self._close(leave, self._view.settings.error_flush_ms)
@@ -289,9 +298,10 @@ class GroupConsumer(RecordStream):
         error, such as that of a callback, if no poll has raised it yet.
 
         If `close` is cancelled, once or repeatedly, it still commits and leaves before it raises
-        CancelledError. It has `error_flush_ms` for this, and callbacks have `cancelled_close_ms` in
-        addition; a callback that exceeds both is cancelled. If this time is too short, another
-        call, or the close of the client, completes the close, with the same limits.
+        CancelledError. It has `error_flush_ms` for this, and callbacks and the handlers of `run`
+        have `cancelled_close_ms` in addition; a callback or handler that exceeds both is cancelled.
+        If this time is too short, another call, or the close of the client, completes the close,
+        with the same limits.
         """
         if leave is not None and not isinstance(leave, bool):
             raise ConfigurationError(f"leave is {leave!r:.80}; it is True, False or None")
@@ -325,10 +335,10 @@ class GroupConsumer(RecordStream):
         await self._processing.stop()
         self._effects.close()
         clock = self._view.clock
-        until = clock.monotonic() + limit_ms / 1000
+        until = min(clock.monotonic() + limit_ms / 1000, self._last_requests_by)
         is_alone = False
         with suppress(TimeoutError):
-            async with clock.timeout(limit_ms / 1000):
+            async with clock.timeout(max(0.0, until - clock.monotonic())):
                 is_alone = await self._close_lock.acquire()
         try:
             await self._close_steps(leave, until)

@@ -6,10 +6,12 @@ The package `processing` decides when each record is processed, and tracks incom
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import Protocol, TypeAlias, TypeVar
 
+from ...clock import Timer
 from ...wire.errors import ConfigurationError, UnreadableRecordError
 from ..core.tasks import shielded
 from ..fetch.effects import FetchEffect
@@ -31,6 +33,8 @@ from .rebalance_listener import RebalanceListenerInvoker
 __all__ = ["ForwardProducerFactory", "RecordProcessing", "check_run_topics"]
 
 T = TypeVar("T")
+
+logger = logging.getLogger("kproto.client")
 
 #: Creates a producer for records that are sent to retry and dead-letter topics.
 ForwardProducerFactory: TypeAlias = Callable[[], RecordSink]
@@ -73,7 +77,8 @@ class RecordProcessing:
         self._group_id = group_id
         self._max_bytes = max_bytes
         self.pool: ProcessingPool | None = None
-        self._run_ended: asyncio.Event | None = None
+        self._run_ended: asyncio.Event | None = None  # also set if `stop` waits no longer
+        self._stop_timer: Timer | None = None
 
     async def run(self, handle: RecordHandler | BatchHandler, settings: RunSettings) -> RunSummary:
         """Processes records until the pool is stopped; see `GroupConsumer.run`."""
@@ -113,6 +118,9 @@ class RecordProcessing:
             finally:
                 self.pool = None
                 run_ended.set()
+                if self._stop_timer is not None:
+                    self._stop_timer.cancel()
+                    self._stop_timer = None
         if pool.error is not None:
             raise pool.error
         return pool.summary
@@ -159,10 +167,30 @@ class RecordProcessing:
             )
 
     async def stop(self) -> None:
-        """Stops the pool, and waits for the end of `run`; does nothing if `run` is not running."""
+        """Stops the pool, and waits for the end of `run`; does nothing if `run` is not running.
+
+        After `end_drain` the call waits for `error_flush_ms` at most, because a handler may continue
+        after it was cancelled.
+        """
         if self.pool is not None and self._run_ended is not None:
             self.pool.stop()
             await self._run_ended.wait()
+
+    def end_drain(self) -> None:
+        """Cancels the handlers of `run`, which then commits; does nothing if `run` is not running.
+
+        Records whose handlers are cancelled do not count as processed.
+        """
+        if self.pool is None or self._run_ended is None or self._stop_timer is not None:
+            return
+        logger.warning(
+            "group %s: the handlers of run() are cancelled, because the time of the cancelled "
+            "close is over (error_flush_ms and cancelled_close_ms); their records are redelivered",
+            self._group_id,
+        )
+        self.pool.end_drain()
+        seconds = self._view.settings.error_flush_ms / 1000
+        self._stop_timer = self._view.clock.call_later(seconds, self._run_ended.set)
 
     @property
     def has_lost_in_flight(self) -> bool:

@@ -141,7 +141,7 @@ class ProcessingPool:
 
     @property
     def drain_remaining_ms(self) -> float:
-        """The rest of `drain_timeout_ms`; 0 before the drain, and after a second cancellation."""
+        """The rest of `drain_timeout_ms`; 0 before the drain, and after `end_drain`."""
         return max(0.0, (self._drain_deadline - self._clock.monotonic()) * 1000)
 
     # Start and end
@@ -162,7 +162,6 @@ class ProcessingPool:
             cancelled = error
         self.stop()
         poll_task.cancel()
-        self._drain_deadline = self._clock.monotonic() + self.settings.drain_timeout_ms / 1000
         draining = start_task(self._drain_and_end(poll_task))
         draining.add_done_callback(retrieve_exception)
         is_repeated = cancelled is not None and await is_cancelled_again()
@@ -174,8 +173,7 @@ class ProcessingPool:
                     cancelled = error
                     is_repeated = await is_cancelled_again()
                 elif not is_repeated:
-                    self._drain_deadline = _LONG_AGO
-                    self.cancel_handlers()
+                    self.end_drain()
         if cancelled is not None:
             raise cancelled
         draining.result()
@@ -196,10 +194,17 @@ class ProcessingPool:
             await until_ended([poll_task, *(worker.task for worker in self._workers)])
 
     def stop(self) -> None:
-        """Stops accepting records and starting handlers."""
+        """Stops accepting records and starting handlers; the drain timeout counts from now."""
         if not self._is_stopping.is_set():
             self._is_stopping.set()
+            self._drain_deadline = self._clock.monotonic() + self.settings.drain_timeout_ms / 1000
             self._tracker.drain_all()
+
+    def end_drain(self) -> None:
+        """Stops the pool, and cancels the handlers at once; no time of the drain remains."""
+        self.stop()
+        self._drain_deadline = _LONG_AGO
+        self.cancel_handlers()
 
     def on_signal(self) -> None:
         """Stops the pool; a second signal cancels the handlers."""

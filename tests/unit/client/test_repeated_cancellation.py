@@ -230,6 +230,43 @@ async def test_callback_that_does_not_return_is_cancelled(kind: str) -> None:
     assert cancelled == [[P0]], "the close of the client calls no callback again"
 
 
+@pytest.mark.usefixtures("steady_time")
+@pytest.mark.parametrize("ends", ["when cancelled", "later"])
+@every_kind
+async def test_cancelled_block_cancels_the_handlers_of_a_run_of_another_task(
+    kind: str, ends: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The handler has the time of a callback; then the consumer commits and leaves the group."""
+    ready, may_end = asyncio.Event(), asyncio.Event()
+    settings = replace(SETTINGS, error_flush_ms=200, cancelled_close_ms=30)
+    async with orders(9, settings=settings) as it:
+        tasks: list[asyncio.Task[Any]] = []
+
+        async def handle(record: kproto.Record) -> None:
+            if record.offset == 4:
+                ready.set()
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    if ends == "later":
+                        await may_end.wait()
+            it.note(record)
+
+        async def work() -> None:
+            async with it.consumer(group_protocol="classic") as consumer:
+                run = consumer.run(handle, commit_interval_ms=60_000, drain_timeout_ms=600_000)
+                tasks.append(asyncio.create_task(run))
+                await asyncio.Event().wait()
+
+        await run_until_cancelled(work(), ready, kind)
+        assert await members(it) == []
+        assert await it.committed(0) == [4]
+        assert "the handlers of run() are cancelled" in caplog.text
+        assert tasks[0].done() == (ends == "when cancelled")
+        may_end.set()
+        assert (await tasks[0]).handled == 4
+
+
 @pytest.mark.parametrize("closed_by", ["consumer", "client"])
 async def test_later_close_limits_a_callback_that_does_not_return(closed_by: str) -> None:
     """The first close was cancelled, and the task that completes it, before the member left."""
