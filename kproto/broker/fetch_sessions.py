@@ -308,8 +308,9 @@ class FetchSessionCache:
         self._by_id.move_to_end(session.session_id)
 
     def _try_evict(self, size: int, now_ms: int) -> bool:
-        """Evicts a session for a new session of `size` partitions; returns False if none may be
-        evicted.
+        """Evicts a session to make room for a new session of `size` partitions (KIP-227).
+
+        Returns False if no session may be evicted.
         """
         if not self._by_id:
             return False

@@ -29,9 +29,9 @@ __all__ = [
 
 
 def initial_leader_and_isr(replicas: Replicas, alive: Container[int]) -> LeaderAndIsr:
-    """Returns the state of a new partition: the live replicas are its ISR, the first is its leader.
+    """Returns the leader and ISR of a new partition: the first live replica, and all live replicas.
 
-    If no replica is alive, there is no leader, and the ISR is the first replica.
+    If no replica is alive, the partition has no leader, and its ISR is the first replica.
     """
     in_sync = tuple(node for node in replicas if node in alive)
     if not in_sync:

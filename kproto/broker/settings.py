@@ -308,8 +308,9 @@ class BrokerSettings:
 
     @property
     def rebalance_protocols(self) -> tuple[str, ...]:
-        """Returns the enabled group protocols: the configured ones, or else those that `release`
-        enables by default.
+        """Returns the enabled group protocols.
+
+        These are the configured protocols, or else the protocols that `release` enables by default.
         """
         return rebalance_protocols(self.group_coordinator_rebalance_protocols, self.release)
 

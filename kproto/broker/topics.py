@@ -97,7 +97,8 @@ class Topic:
     def check_in_sync(self, index: int) -> None:
         """Raises NOT_ENOUGH_REPLICAS if the ISR is too small.
 
-        It must have min.insync.replicas nodes, or all replicas if there are fewer.
+        The ISR must have min.insync.replicas nodes, or all replicas if the partition has fewer
+        replicas.
         """
         leader_and_isr = self.partition(index).leader_and_isr
         least = min(self.config.min_insync_replicas, len(leader_and_isr.replicas))

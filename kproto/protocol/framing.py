@@ -145,7 +145,7 @@ class FrameReader:
         return frames
 
     def _start_large_frame(self, size: int) -> None:
-        """Moves a large frame, whose first bytes fill the shared buffer, to its own pieces."""
+        """Starts to collect a large frame; its first piece is the content of the shared buffer."""
         first = bytes(memoryview(self._shared)[4:])
         self._pieces.append(first)
         self._large_size = size

@@ -143,11 +143,11 @@ class PendingRequests:
         return self._waiting.popleft() if self._waiting else None
 
     def match(self, data: bytes) -> ReceivedResponse:
-        """Reads the response to the oldest request, and removes the request.
+        """Reads the response to the oldest pending request, and removes this request.
 
-        Raises ProtocolError if there is no pending request or if the correlation id is not that of
-        the oldest request: the connection must then be closed. Raises DecodeError if the response
-        cannot be read; the connection may continue.
+        Raises ProtocolError if no request is pending, or if the response has another correlation id
+        than the oldest request; the caller must then close the connection. Raises DecodeError if
+        the response cannot be read; the caller may keep the connection.
         """
         cls, api_key, version = self._take_oldest(data)
         return read_response_of(cls, data, api_key, version)

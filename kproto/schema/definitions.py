@@ -54,7 +54,7 @@ class Definitions(Mapping[str, MessageSpec]):
         return tuple(self._former.get(name, ()))
 
     def former_names(self) -> tuple[str, ...]:
-        """Returns the former names of messages; some of them are now names of other messages."""
+        """Returns the former names of renamed messages; other messages may have these names now."""
         return tuple(self._former)
 
     def resolve(self, name: str, version: int) -> tuple[MessageSpec, int]:

@@ -84,8 +84,9 @@ _SCRAM: Final[Mapping[str, Callable[..., ClientExchange]]] = {
 
 
 class _Scram:
-    """Authenticates by SCRAM. The salted password is cached, because it takes milliseconds to
-    derive.
+    """Authenticates by SCRAM.
+
+    The salted password is cached, because the computation takes milliseconds.
     """
 
     mechanism = ""

@@ -203,9 +203,9 @@ class TlsContexts:
         return self._tls.certificate is not None if isinstance(self._tls, Tls) else None
 
     def name_of(self, host: str) -> str:
-        """Returns the server name to request (SNI) and to check.
+        """Returns the name for SNI and for the check of the server certificate.
 
-        This is `server_name`, or else `host` without a trailing dot.
+        This is `Tls.server_name` if it is set, and otherwise `host` without a trailing dot.
         """
         if isinstance(self._tls, Tls) and self._tls.server_name is not None:
             return self._tls.server_name

@@ -610,7 +610,10 @@ class ClassicGroup(Watchable):
         self._notify_if_earlier(before)
 
     def _notify_if_earlier(self, before: int | None) -> None:
-        """Notifies watchers if a result is complete, or the next deadline is before `before`."""
+        """Notifies watchers if a result is complete, or if the next deadline is before `before`.
+
+        `before` is the next deadline before a change, as `ClockReading.ms`; None if there was none.
+        """
         after = self.next_deadline_ms
         is_nearer = after is not None and (before is None or after < before)
         if self._members.has_completed_results or is_nearer:

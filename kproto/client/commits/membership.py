@@ -35,7 +35,10 @@ class GroupMembership(Protocol[S_contra]):
         ...
 
     async def leave(self, leave: bool, reason: str) -> None:
-        """Revokes all partitions, leaves the group if `leave` is True, and ends the member."""
+        """Revokes all partitions, leaves the group only if `leave` is True, and ends the member.
+
+        A member of the classic protocol sends `reason` to the coordinator (KIP-800).
+        """
         ...
 
     async def close(self) -> None:

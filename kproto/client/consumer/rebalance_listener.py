@@ -202,10 +202,10 @@ class RebalanceListenerInvoker:
     async def close(self, until: float) -> None:
         """Revokes all partitions as `revoke` does, but without waiting for records in flight.
 
-        Later calls of `assign` do nothing. After a cancelled call, the next call completes it: it
-        commits the offsets, and calls `on_revoked` if that has not returned. If another callback
-        still runs at `until`, in seconds of the clock, `on_revoked` is not called and no offset is
-        committed. The member cancels that callback when it leaves.
+        Later calls of `assign` do nothing. If a call is cancelled, the next call completes it: it
+        commits the offsets, and calls `on_revoked` if `on_revoked` has not returned. If another
+        callback still runs at `until`, in seconds of the clock, `close` does not call `on_revoked`
+        and commits no offset. The member cancels that callback when it leaves.
         """
         self._is_closing = True
         self._close_task = asyncio.current_task()

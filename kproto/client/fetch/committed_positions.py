@@ -91,9 +91,9 @@ class PositionInitializer:
     async def ensure_positions(self, states: Mapping[TopicPartition, TopicPartitionState]) -> None:
         """Looks up the positions of those `states` that have none.
 
-        A state stays without a position if its partition is revoked, or a seek replaces the state,
-        before the committed or start offset arrives; or if its partition is in
-        `StartOffsets.awaiting_assignment`.
+        A state stays without a position in three cases: its partition is revoked before the
+        committed offset or start offset arrives; a seek replaces the state before that; or its
+        partition is in `StartOffsets.awaiting_assignment`.
         """
         if any(state.fetch_state is FetchState.INITIALIZING for state in states.values()):
             await self.look_up(states)

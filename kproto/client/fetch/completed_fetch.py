@@ -116,10 +116,10 @@ class CompletedFetch:
 
     Each `take` method removes the batches or records that it returns; it returns None if none is
     left. If the next record is unreadable, `take_records` and `take_values` raise
-    UnreadableRecordError, and the next call returns the records after it. If its codec is missing,
-    they raise MissingCodecError, and the batch stays. Read `from_offset` and `position` only while
-    a batch is left. The batches hold `size_in_bytes` of the response until all of them
-    are taken.
+    UnreadableRecordError, and the next call returns the records after it. If the codec of the next
+    batch is missing, they raise MissingCodecError, and the batch stays. Read `from_offset` and
+    `position` only while a batch is left. The batches occupy `size_in_bytes` of the response until
+    all of them are taken.
     """
 
     __slots__ = (

@@ -328,7 +328,7 @@ class Fetcher:
             self._in_flight.start_lookup(name, self._offsets.update_end(state))
 
     def _prefer_replica(self, state: TopicPartitionState, replica: int, now: float) -> None:
-        """Fetches from the replica that the leader names.
+        """Fetches from the replica that the leader names, for `metadata_max_age_ms`.
 
         If the metadata lacks the replica, refreshes the metadata, and fetches from the leader
         meanwhile.

@@ -88,7 +88,10 @@ class MemberSession:
             self.on_stable(sent_at)
 
     def on_stable(self, sent_at: float) -> None:
-        """Processes a response which shows that no rebalance had started at `sent_at`."""
+        """Records that no rebalance had started at `sent_at`, in seconds of the clock.
+
+        `sent_at` is the time at which the member sent the request whose response shows this.
+        """
         self._last_stable_at = max(self._last_stable_at, sent_at)
 
     def revoke_deadline(self, now: float) -> float:

@@ -229,7 +229,8 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
     def on_left(self, now: float) -> None:
         """Ends the membership.
 
-        Called when the leave request was answered or has failed, or if none is needed.
+        The driver calls it after the response to the leave request or its failure, or at once if no
+        leave request is necessary.
         """
 
     @abstractmethod

@@ -97,10 +97,10 @@ class Subscription:
             return False
 
     def among(self, topics: Iterable[TopicInfo]) -> frozenset[str]:
-        """Returns the names of the topics to join with.
+        """Returns the names of the topics that the member subscribes to when it joins.
 
-        They are the subscribed names, or with a `pattern` the names of those `topics` that match
-        it. Internal topics, and topics with an error, do not match.
+        With a `pattern`, these are the names of those `topics` that match it. Internal topics and
+        topics with an error do not match.
         """
         if self.pattern is None:
             return self.topics

@@ -127,9 +127,10 @@ class RequestDeadlines:
         self._loop.call_soon(self._expire, first)
 
     def _expire(self, late: PendingRequest) -> None:
-        """Times out a request, unless it has its response or the caller stopped waiting.
+        """Fails a request with a timeout.
 
-        In these two cases sets the timer again.
+        If the response has arrived, or the caller has stopped waiting, sets the timer for the next
+        deadline instead.
         """
         request: InFlightRequest = late.context
         if request.ends_at == NEVER or late not in self._pending:

@@ -361,7 +361,7 @@ class ProcessingPool:
     def is_in_flight(self, epochs: Collection[object]) -> bool:
         """Returns True if a record of these assignment epochs is in flight.
 
-        Valid only after `drop`: before it, queued records may count, too.
+        Call it only after `drop`; before, queued records may count, too.
         """
         return self._tracker.is_in_flight(epochs)
 

@@ -43,7 +43,10 @@ class RecordReceiver(Protocol):
         ...
 
     def on_poll_refused(self) -> None:
-        """Makes the receiver call `wake_poll` when it accepts records again."""
+        """Notes that a poll was refused because `accepts_records` is False.
+
+        The receiver calls `wake_poll` when it accepts records again.
+        """
         ...
 
     def accept_records(

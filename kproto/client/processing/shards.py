@@ -417,9 +417,11 @@ class UnorderedShard(Shard):
         return max(2, min(self._ready_records, self.backpressure_limit))
 
     def _select_ready(self) -> None:
-        """Moves records from `incoming` to `ready`, up to the limit of `max_offset_gap`.
+        """Moves records from `incoming` to `ready`, in offset order.
 
-        With `by_key` a record waits while an earlier record of its key is incomplete.
+        Stops at the first record whose offset is `max_offset_gap` or more after the first
+        incomplete record. With `by_key`, a record waits while an earlier record with the same key
+        is incomplete.
         """
         incoming = self.incoming
         incomplete = self.incomplete

@@ -329,7 +329,11 @@ class RecordAppender:
             await self._view.clock.sleep(0)
 
     async def _wait_until_below(self, size: int) -> None:
-        """Waits until at most `size` bytes are buffered; makes the pending batches ready first."""
+        """Waits until at most `size` bytes are buffered.
+
+        If more bytes are buffered, first makes the pending batches ready, so that they do not
+        linger.
+        """
         if self._accumulator.buffered > size:
             self.stop_lingering()
         while self._accumulator.buffered > size:

@@ -148,8 +148,9 @@ class Producer:
     async def _close_after_error(self, timeout_ms: int | None = None) -> None:
         """Closes the producer within `timeout_ms`, by default `error_flush_ms`.
 
-        Sends the records even if the call is cancelled, also repeatedly. Logs the records that were
-        not delivered; raises DeliveryError with them.
+        If the call is cancelled, once or repeatedly, it sends records for up to
+        `max_cancelled_close_ms`. Logs the records that were not delivered, and raises DeliveryError
+        with them.
         """
         self._view.loop_guard.check()
         settings = self._view.settings
@@ -493,8 +494,8 @@ class Producer:
     ) -> DeliveryError | None:
         """Waits until all appended records are acked or failed; returns one error for all failures.
 
-        The error also has the records in `left`, which were not appended. Returns None if all
-        appended records were acked.
+        The error also has the records in `left`, which were not appended. Returns None if no
+        appended record failed.
         """
         batches = acks.batches()
         if batches:

@@ -61,10 +61,10 @@ NO_PRODUCER_ID: Final = ProducerIdAndEpoch(-1, -1)
 def identity_after_failure(
     identity: ProducerIdAndEpoch, error: KprotoError
 ) -> ProducerIdAndEpoch | None:
-    """Returns the producer id and epoch for batches after a batch that failed under `identity`.
+    """Returns the producer id and epoch for the next batches after a batch under `identity` failed.
 
-    The result is the next epoch of the same producer id: a broker then refuses the failed batch if
-    it still arrives. Returns None if another producer id must be requested.
+    The result is the next epoch of the same producer id, so that a broker refuses the failed batch
+    if it still arrives. Returns None if a new producer id must be requested.
     """
     is_lost = isinstance(error, BrokerResponseError) and error.code in _LOSES_PRODUCER_ID
     if is_lost or identity.producer_epoch >= LAST_EPOCH:
@@ -126,10 +126,10 @@ class PartitionSequence:
     def on_out_of_order(
         self, *, must_keep_sequence: bool, maybe_stored: bool, has_unacked_predecessor: bool
     ) -> OutOfOrderAction:
-        """Returns the reaction after OUT_OF_ORDER_SEQUENCE_NUMBER for a batch of the partition.
+        """Returns the action for a batch that failed with OUT_OF_ORDER_SEQUENCE_NUMBER.
 
         `must_keep_sequence` and `maybe_stored` are those of the batch. `has_unacked_predecessor` is
-        True if an earlier batch of the partition is in flight or to be retried.
+        True if an earlier batch of the partition is in flight, or waits for its retry.
         """
         if must_keep_sequence:
             return OutOfOrderAction.FAIL
@@ -180,11 +180,11 @@ class ProducerState:
         *,
         maybe_stored: bool,
     ) -> None:
-        """Restarts the sequence of a partition whose batch under `identity` failed for good.
+        """Restarts the sequence of a partition after its batch under `identity` failed for good.
 
-        With `maybe_stored` the broker may have stored the batch, so it is unknown which sequence
-        the broker expects next. Has no effect if the partition has another producer id or epoch by
-        now.
+        `maybe_stored` is True if the broker may have stored the batch: then it is unknown which
+        sequence the broker expects next. Does nothing if the partition has another producer id or
+        epoch by now.
         """
         if not self.is_idempotent or identity != partition_sequence.identity:
             return

@@ -79,9 +79,10 @@ def run_as_process(main: Callable[[], int]) -> NoReturn:
 
 @contextmanager
 def _first_signal_interrupts() -> Iterator[dict[int, Any]]:
-    """Installs a `_FirstSignalHandler` for the block; yields the replaced handlers by signal.
+    """Handles the signals with a `_FirstSignalHandler` until the block ends.
 
-    The end of the block restores the handlers in the yielded dict.
+    Yields a dict with the replaced handler of each signal. The end of the block restores the
+    handlers that are in this dict then.
     """
     handler = _FirstSignalHandler()
     before: dict[int, Any] = {

@@ -162,9 +162,10 @@ class StickyBalancer:
     def _move_if_better(self, tp: TopicPartition) -> bool:
         """Moves `tp`, or an equivalent partition, from its owner to a member with fewer partitions.
 
-        That member must have at least two partitions fewer than the owner of `tp`. It is the
-        previous owner of `tp` or, if that has too many partitions or there is none, the subscriber
-        with the fewest partitions. Returns False, and moves nothing, if that has too many, too.
+        The receiving member is the previous owner of `tp`, if it subscribes to the topic and owns
+        at least two partitions fewer than the present owner. Otherwise it is the subscriber with
+        the fewest partitions. Returns False, and moves nothing, if that subscriber does not own at
+        least two partitions fewer either.
         """
         topic = tp[0]
         owner = self._owner[tp]

@@ -174,7 +174,10 @@ async def batch_offsets(
 async def _offsets_by_timestamp(
     client: Client, options: ReadOptions, spec: TimestampSpec, log_offsets: LogOffsets
 ) -> dict[TopicPartition, int]:
-    """Returns each partition's first offset with the timestamp or a later one; -1 if none."""
+    """Returns the offset of each partition's first record at or after the timestamp of `spec`.
+
+    The offset is -1 if a partition has no such record.
+    """
     if isinstance(spec.timestamps, Mapping):
         check_partitions_named(f"option {spec.option}", spec.timestamps, log_offsets.topic_ids)
         times = dict(spec.timestamps)
