@@ -78,7 +78,6 @@ class ProducerBatch:
     """
 
     __slots__ = (
-        "_decoded_records",
         "_invalid_positions",
         "base_offset",
         "content",
@@ -117,7 +116,6 @@ class ProducerBatch:
         self.topic = topic
         self.partition = partition
         self.content = content
-        self._decoded_records: list[Record] = []
         self.future = future
         self.created_at = created_at
         self.ready_at = ready_at
@@ -164,12 +162,10 @@ class ProducerBatch:
     def compact(self) -> None:
         """Reduces the memory of the records: keeps their encoded bytes only, in one piece."""
         self.content.compact()
-        self._decoded_records = []
 
     def forget_records(self) -> None:
         """Drops the records except for their timestamps, which the acks need."""
         self.content.forget()
-        self._decoded_records = []
 
     def split(
         self, new_future: Callable[[], asyncio.Future[KprotoError | None]]
@@ -178,7 +174,7 @@ class ProducerBatch:
 
         Each part keeps the sequence numbers of its records.
         """
-        records = self.decoded_records()
+        records = self.content.records()
         half = (len(records) + 1) // 2
         parts = [self._part(records[:half], new_future), self._part(records[half:], new_future)]
         for part, first in zip(parts, (0, half), strict=True):
@@ -203,7 +199,7 @@ class ProducerBatch:
         """
         self.invalid = dict(sorted(invalid.items()))
         self._invalid_positions = list(self.invalid)
-        records = self.decoded_records()
+        records = self.content.records()
         valid = [each for at, each in enumerate(records) if at not in self.invalid]
         if not valid:
             return None
@@ -228,7 +224,6 @@ class ProducerBatch:
 
     def _set_parts(self, parts: list[ProducerBatch]) -> None:
         self.parts = parts
-        self._decoded_records = []
         self.data = None
         if self.parent is not None:
             self.forget_records()  # the parts, and the batch that was split first, have them
@@ -276,16 +271,10 @@ class ProducerBatch:
 
     def record_at(self, position: int) -> ProducerRecord:
         """Returns one record, so that the user can send it again."""
-        record = self.decoded_records()[position]
+        record = self.content.record_at(position)
         return ProducerRecord(
             record.value, record.key, tuple(record.headers), record.timestamp, self.partition
         )
-
-    def decoded_records(self) -> list[Record]:
-        """Returns the records; decodes them at the first call."""
-        if len(self._decoded_records) != self.content.count:
-            self._decoded_records = self.content.records()
-        return self._decoded_records
 
 
 if TYPE_CHECKING:

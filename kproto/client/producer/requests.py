@@ -47,7 +47,7 @@ def encode_batch(batch: ProducerBatch, compression: str, magic: int = MAGIC_OF_B
     batch.magic = magic
     if magic < MAGIC_OF_BATCHES:
         records = [
-            (each.key, each.value, each.headers, each.timestamp) for each in batch.decoded_records()
+            (each.key, each.value, each.headers, each.timestamp) for each in batch.content.records()
         ]
         batch.data = encode_message_set(records, magic=magic, compression=compression)
     else:

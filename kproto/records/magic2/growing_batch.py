@@ -7,7 +7,9 @@ gaps and create time. `BatchBuilder` writes all features of a batch.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from .. import log_format
@@ -16,6 +18,7 @@ from ..record import NO_HEADERS
 from ..varints import VARINTS, encode_varint, read_varint
 from . import batch_header
 from .record_batch import RecordBatch
+from .record_decoding import RecordReader
 from .record_encoding import NO_TIMESTAMP_YET, NULL, encode_head, encode_record
 
 if TYPE_CHECKING:
@@ -36,6 +39,7 @@ class GrowingBatch:
     """
 
     __slots__ = (
+        "_ends",
         "_stamped_from",
         "_stamps",
         "count",
@@ -47,6 +51,8 @@ class GrowingBatch:
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
+        # The ends of the encoded records, once `record_at` has needed them.
+        self._ends: array[int] | None = None
         self.count = 0
         self.size_in_bytes = batch_header.HEADER_BYTES
         self.head = b""
@@ -203,6 +209,26 @@ class GrowingBatch:
         """Returns the records, decoded from `parts`, with offsets 0, 1, 2 …"""
         return RecordBatch(self.build()).records(eager_headers=True)
 
+    def record_at(self, position: int) -> Record:
+        """Returns the record at index `position` from 0 on; decodes no other record.
+
+        Raises CorruptBatchError for encoded records that are invalid.
+        """
+        payload = self.compact()
+        try:
+            ends = self._ends
+            if ends is None or len(ends) != self.count:
+                ends = self._ends = array("Q", accumulate(self.record_sizes()))
+            start = ends[position - 1] if position else 0
+            reader = RecordReader(
+                payload, start, ends[position], 1, 0, self._stamps[0], self.count - 1
+            )
+            (record,) = reader.read(1)
+        except (IndexError, ValueError):
+            return self.records()[position]  # raises the error of the corrupt record
+        _ = record.headers
+        return record
+
     def timestamp_of(self, position: int) -> int:
         """Returns the timestamp in ms of the record at index `position`, even after `forget`."""
         return self._stamps[bisect_right(self._stamped_from, position) - 1]
@@ -210,3 +236,4 @@ class GrowingBatch:
     def forget(self) -> None:
         """Drops the encoded records to free memory; keeps their number and timestamps."""
         self.parts.clear()
+        self._ends = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -232,6 +233,27 @@ def test_compact_records_need_less_memory(loop: asyncio.AbstractEventLoop) -> No
     batch.compact()
     assert len(batch.content.parts) == 1
     assert batch.record_at(99).value == b"99"
+
+
+@pytest.mark.parametrize("is_settling", [True, False])
+def test_a_kept_batch_does_not_grow_when_a_failure_is_read(
+    loop: asyncio.AbstractEventLoop, is_settling: bool
+) -> None:
+    scheduled: list[Callable[[], None]] = []
+    failed = FailedDeliveries(1 << 20, scheduled.append if is_settling else None)
+    batch = failed_batch(loop, *[b"%d" % at * 10 for at in range(2_000)])
+    failed.add(batch)
+    assert failed.is_settling is is_settling
+    tracemalloc.start()
+    try:
+        assert isinstance(batch.deliveries[7].exception(), DeliveryError)
+        while scheduled:
+            scheduled.pop()()
+        grown, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert grown < failed.size_in_bytes
+    assert batch.deliveries[7].record.value == b"7" * 10
 
 
 async def test_flush_reports_dropped_records() -> None:

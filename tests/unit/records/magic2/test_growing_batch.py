@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.records import ENCODE_FAILURES, GrowingBatch, NewRecord, encode_batch
+from kproto.wire.errors import CorruptBatchError
 
 from ..batches import T, contents, new_records
 
@@ -52,6 +53,23 @@ def test_appended_records_can_be_read_again(records: list[NewRecord]) -> None:
     batch.forget()
     assert [batch.timestamp_of(at) for at in range(len(records))] == timestamps
     assert (batch.count, batch.parts) == (len(records), [])
+
+
+@given(new_records)
+def test_each_appended_record_can_be_read_alone(records: list[NewRecord]) -> None:
+    batch = GrowingBatch()
+    for at, record in enumerate(records):
+        batch.append(*record, NO_BOUND)
+        assert contents([batch.record_at(at)]) == [record]
+    assert [batch.record_at(at) for at in range(batch.count)] == batch.records()
+    with pytest.raises(IndexError):
+        batch.record_at(batch.count)
+
+
+@pytest.mark.parametrize("data", [b"\x0e\x00\x00\x00\x01\x02", b"\x0e", b"", b"\x0f" + bytes(20)])
+def test_reading_a_record_of_invalid_bytes_raises(data: bytes) -> None:
+    with pytest.raises(CorruptBatchError):
+        GrowingBatch.of_encoded(data, 1, 0).record_at(0)
 
 
 @given(new_records)
