@@ -87,7 +87,7 @@ def partition_of(key: str, partitions: int) -> int:
 
 
 def check_share_key(key: str) -> None:
-    """Raises INVALID_REQUEST unless `key` has the format `group:topicId:partition`."""
+    """Raises INVALID_REQUEST if the format of `key` is not `group:topicId:partition`."""
     parts = key.split(":")
     good = len(parts) == _PARTS_OF_SHARE_KEY and bool(parts[0].strip())
     if good:

@@ -105,10 +105,10 @@ def limit_fetch_bytes(context: Context, most: int) -> int:
 
 
 def mutation_quota(context: Context, *, strict: bool) -> ControllerMutationQuota:
-    """Returns an object that applies controller_mutation_rate to one request (KIP-599).
+    """Returns the controller_mutation_rate of the client's request (KIP-599).
 
-    With `strict`, mutations are refused while the quota is exceeded; else they are accepted, and
-    only set the throttle time.
+    With `strict`, mutations are refused while the quota is exceeded. Without `strict`, they are
+    accepted, and the client is throttled.
     """
     return context.cluster.quota_manager.mutation_quota(
         context.principal.name, context.client_id or "", context.clock.now_ms(), strict=strict

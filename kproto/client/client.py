@@ -173,9 +173,9 @@ class Client:
 
         Producers send all of their records first, then consumers commit and leave their groups.
         Raises the first error of a producer or consumer, such as DeliveryError, once everything is
-        closed; the other errors are notes of it. `timeout_ms` is the time of each producer to send
-        its records, by default `delivery_timeout_ms`. If an `async with` block ends with an
-        exception, producers and consumers have `error_flush_ms`.
+        closed; the other errors are notes of it. `timeout_ms` is the time that each producer has to
+        send its records, by default `delivery_timeout_ms`. If an `async with` block ends with an
+        exception, each producer and consumer has `error_flush_ms`.
 
         Requests in flight raise BrokerConnectionError; later requests, and retries, raise
         ConfigurationError. Closing in another event loop raises ConfigurationError until the

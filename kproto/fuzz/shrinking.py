@@ -93,11 +93,10 @@ def _case_of_fewer_bytes(case: Case) -> Iterator[Case]:
 
 
 def fewer_values(message_version: MessageVersion, data: bytes) -> Iterator[bytes]:
-    """Yields encodings of the message in `data`, whole and with one value removed or changed.
+    """Yields the message in `data`, then copies of it with one value removed or changed, encoded.
 
-    Begins with the whole message. Yields all these encodings without the bytes that follow the
-    message in `data`, and afterwards with these bytes. Yields nothing if kproto cannot read the
-    message.
+    Yields all of them twice: at first alone, then each with the bytes that follow the message in
+    `data`. Yields nothing if kproto cannot read the message.
     """
     try:
         read, end = message_version.cls.decode_from(data, 0, message_version.version)

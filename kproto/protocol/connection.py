@@ -298,9 +298,9 @@ class ServerConnection:
         return read_request(data, self.classes)
 
     def pending(self, request: ReceivedRequest) -> PendingRequest | None:
-        """Returns the pending request for `request`; None if it has no response.
+        """Returns the `PendingRequest` to respond to; None if the request must get no response.
 
-        An unknown request is assumed to have a response.
+        A request of an unknown api key or version is assumed to get a response.
         """
         message = request.message
         if message is not None and not expects_response(message, request.version):

@@ -80,10 +80,10 @@ class FrameReader:
 
     @property
     def first_bytes(self) -> bytes:
-        """Returns the first bytes of the frame after the returned frames, at most eight.
+        """Returns up to eight bytes of the first frame that is not complete, for error messages.
 
-        They begin with the size of the frame, unless the frame is larger than the shared buffer.
-        Error messages use them.
+        They begin with the size of the frame. If the frame is larger than the shared buffer, they
+        begin after the size.
         """
         first = self._pieces[0] if self._pieces else self._shared[self._start : self._end]
         return bytes(first[:8])

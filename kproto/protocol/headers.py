@@ -58,12 +58,12 @@ class ParsedHeader(NamedTuple):
 
 
 def request_class(api_key: int) -> type[Request[Response]] | None:
-    """Returns Kafka's request class with that api key; None if no definition has it."""
+    """Returns Kafka's request class with this api key; None if no definition has the key."""
     return KAFKA_MESSAGES.request(api_key)
 
 
 def response_class(api_key: int) -> type[Response] | None:
-    """Returns Kafka's response class with that api key; None if no definition has it."""
+    """Returns Kafka's response class with this api key; None if no definition has the key."""
     return KAFKA_MESSAGES.response(api_key)
 
 

@@ -44,11 +44,11 @@ class MessageClasses:
             self._requests[cls.API_KEY] = cls
 
     def request(self, api_key: int) -> type[Request[Response]] | None:
-        """Returns the request class with that api key; None if there is none."""
+        """Returns the request class with this api key; None if there is none."""
         return self._requests.get(api_key) or self._of_package(api_key, 0)
 
     def response(self, api_key: int) -> type[Response] | None:
-        """Returns the response class with that api key; None if there is none."""
+        """Returns the response class with this api key; None if there is none."""
         request = self._requests.get(api_key)
         found: type[Response] | None = (
             self._of_package(api_key, 1) if request is None else response_of(request)

@@ -234,7 +234,7 @@ class Authentication:
 
 
 def reauthenticate_after_ms(lifetime_ms: int, chance: float) -> float:
-    """Returns when to reauthenticate, in ms after the session began (KIP-368).
+    """Returns the time of the reauthentication, in ms after the session began (KIP-368).
 
     `lifetime_ms` is the session's lifetime, `chance` a random number with 0 <= chance < 1.
     """

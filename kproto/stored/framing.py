@@ -59,7 +59,7 @@ def decode_after_prefix(cls: type[Message], data: bytes, start: int, version: in
 
 
 class Versioned(Protocol):
-    """A record; `version` is the version of its message to write, None for the latest stable one.
+    """A record; `version` is the message version in which to write it, None for the latest stable.
 
     Callers may set a value that is no int, which `version_to_write` refuses.
     """
@@ -69,7 +69,7 @@ class Versioned(Protocol):
 
 
 def version_to_write(message: Message, record: Versioned) -> int:
-    """Returns the version of `record`, or the latest stable version if that is None.
+    """Returns the version of `record`, or the latest stable version if it has None.
 
     Raises EncodeError if the version is not an int.
     """

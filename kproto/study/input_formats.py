@@ -203,7 +203,7 @@ def _as_text(data: bytes) -> str:
 
 
 def _why_no_dump(lines: list[str]) -> str:
-    """Returns the error text if the lines begin with offsets as in a dump; "" otherwise."""
+    """Returns why the lines are refused if they begin with offsets as in a dump; "" otherwise."""
     rows = [_OFFSET_LINE.fullmatch(line) for line in lines if line.strip() != _REPEATED]
     offsets = [int(row["offset"], 16) for row in rows if row is not None]
     if len(rows) < 2 or len(offsets) < len(rows) or offsets != sorted(set(offsets)):

@@ -358,7 +358,10 @@ class MessageReader:
     # Lengths and counts
 
     def length(self, kind: WireType, node: Node, pos: int, width: int) -> tuple[int, int]:
-        """Returns a length or count, -1 for null, and the position after it."""
+        """Reads a length or count; returns it (-1 for null), and the position after it.
+
+        `width` is its size in bytes if the type is not compact.
+        """
         start = pos
         expected = _expected(kind)
         if kind.compact:

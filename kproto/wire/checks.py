@@ -31,7 +31,7 @@ def check_whole_number(name: str, value: object, least: int, most: int | None = 
 
 
 def check_least(settings: object, least: Mapping[str, int]) -> None:
-    """Raises ConfigurationError unless each attribute in `least` is an int of at least its bound.
+    """Raises ConfigurationError if an attribute in `least` is no int, or is below its bound.
 
     `least` maps the name of an attribute of `settings` to its lowest valid value.
     """

@@ -298,8 +298,8 @@ class CloudEvent:
     def json(self) -> Any:
         """Returns the data as a JSON value, parsed from bytes or str; an explicit null is None.
 
-        Raises CloudEventError if there is no data, if the data cannot be decoded or is not JSON,
-        and if it is a string of a document before 0.3 that may be text or Base64.
+        Raises CloudEventError if there is no data, or if the data cannot be decoded or is not JSON.
+        Raises it for a string in a document of a version before 0.3, too: it may be text or Base64.
         """
         return event_data.json_value(self._data, self.datacontenttype)
 

@@ -331,7 +331,7 @@ def _comparable(data: bytes | str | JsonText, content_type: str | None) -> Any:
 
 
 def _decode_json(data: bytes, content_type: str | None) -> str:
-    """Decodes JSON bytes by the charset of the type, by default UTF-8 (RFC 8259, 8.1)."""
+    """Decodes JSON bytes by the charset of the content type, by default UTF-8 (RFC 8259, 8.1)."""
     charset = _charset(content_type)
     try:
         return data.decode(charset).removeprefix("\ufeff")

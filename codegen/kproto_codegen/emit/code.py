@@ -180,7 +180,7 @@ class _VersionRangeCode(NamedTuple):
 
 
 def _merged(layouts: Layouts) -> list[_VersionRangeCode]:
-    """Returns the layouts; merges neighbors with equal code."""
+    """Returns the code by version range; merges neighboring ranges with equal code."""
     merged: list[_VersionRangeCode] = []
     for versions, code in layouts:
         body = tuple(code)

@@ -200,7 +200,10 @@ def _write_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
 
 
 def _tag_tests(plan: StructPlan, field: FieldPlan) -> tuple[str, ...]:
-    """Returns the test that `field` is tagged; empty if it is tagged in all flexible versions."""
+    """Returns the source of the test whether a version tags `field`.
+
+    Returns an empty tuple if all flexible versions tag it.
+    """
     if plan.always_tagged(field):
         return ()
     return (version_test(plan.tagged_versions(field), plan.flexible_versions),)

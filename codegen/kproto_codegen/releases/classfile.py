@@ -187,9 +187,10 @@ class ClassFile:
         return constants
 
     def _made_constants(self) -> Iterator[EnumConstant]:
-        """Yields the constants that the static initializer creates.
+        """Yields the enum constants that the static initializer creates.
 
-        Stops at the first instruction for anything else, such as the array of values.
+        Stops at the first instruction that creates anything else, such as the array of the enum's
+        values. Raises ClassFileError without an initializer, and for a constant without a name.
         """
         if "Code" not in self._methods.get("<clinit>", {}):
             raise ClassFileError(f"{self.name} has no static initialiser")

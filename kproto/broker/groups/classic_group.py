@@ -118,7 +118,10 @@ class ClassicGroup(Watchable):
 
     @property
     def last_empty_at(self) -> int | None:
-        """Returns when the group became Empty, in ms since 1970; None if unknown or not Empty."""
+        """Returns the time at which the group became Empty, in ms since 1970.
+
+        Returns None if the group is not Empty, or if the time is unknown.
+        """
         return self.state_since_ms if self.state is EMPTY else None
 
     def is_subscribed_to(self, topic: str) -> bool:
@@ -132,7 +135,10 @@ class ClassicGroup(Watchable):
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """Returns when the next timeout expires, as `ClockReading.ms`; None if there is none."""
+        """Returns the time at which the next timeout expires; None if there is none.
+
+        The time is a `ClockReading.ms`.
+        """
         members_ms = self._members.next_deadline_ms
         return min(
             (

@@ -232,7 +232,7 @@ class JoinDeadline(NamedTuple):
         return cls(now_ms + delay_ms, True, delay_ms, max(timeout_ms - delay_ms, 0))
 
     def extended(self, delay_ms: int) -> JoinDeadline | None:
-        """Returns the deadline after one more delay of `delay_ms`, or of the time that remains.
+        """Returns the deadline, later by `delay_ms`, or by the remaining time if that is less.
 
         Returns None if the rebalance is not the first one, or if no time remains.
         """

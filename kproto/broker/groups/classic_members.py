@@ -344,9 +344,9 @@ class ClassicMembers:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """Returns when the next session or pending member id expires, as `ClockReading.ms`.
+        """Returns the time at which the next session or pending member id expires.
 
-        Returns None if there is neither.
+        The time is a `ClockReading.ms`. Returns None if there is neither.
         """
         sessions = (it.deadline_ms for it in self.members.values() if it.deadline_ms is not None)
         return min((*self.pending.values(), *sessions), default=None)

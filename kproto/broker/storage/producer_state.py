@@ -78,9 +78,9 @@ class ProducerStateManager:
     def check(self, batch: RecordBatch) -> None:
         """Checks that `batch` follows the last batch of its producer.
 
-        Raises INVALID_PRODUCER_EPOCH for an older epoch, and OUT_OF_ORDER_SEQUENCE_NUMBER unless
-        the base sequence is the next, or 0 in a new epoch. Accepts any batch of a producer without
-        state.
+        The base sequence must be the next one, or 0 in a new epoch; otherwise raises
+        OUT_OF_ORDER_SEQUENCE_NUMBER. Raises INVALID_PRODUCER_EPOCH for an older epoch. Accepts any
+        batch of a producer without state.
         """
         producer = self._producers.get(batch.producer_id)
         if producer is None:

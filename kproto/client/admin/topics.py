@@ -47,7 +47,7 @@ def create_topics_request(
 ) -> CreateTopicsRequest:
     """Returns the request that creates `topics`.
 
-    Raises ConfigurationError if one is neither a name nor a NewTopic.
+    Raises ConfigurationError if an element is neither a name nor a NewTopic.
     """
     given: Sequence[object] = topics
     for topic in given:

@@ -243,7 +243,7 @@ class RecordStream(ABC):
     ) -> None:
         """Closes the consumer because of an exception of the program.
 
-        `leave` is for a consumer of a group. `is_cancelled` is True if the exception is
+        `leave` has an effect only for a group consumer. `is_cancelled` is True if the exception is
         CancelledError.
         """
         await self.close()

@@ -49,7 +49,7 @@ _OTHER_LEADER: Final = (code_of("NOT_LEADER_OR_FOLLOWER"), code_of("FENCED_LEADE
 
 
 class Fetcher:
-    """Fetches the partitions of `subscriptions` into its buffer, over connections of `owner`."""
+    """Fetches partitions into the fetch buffer of `subscriptions`, over connections of `owner`."""
 
     def __init__(
         self,
@@ -156,8 +156,8 @@ class Fetcher:
     def _preempt_fetches(self) -> None:
         """Cancels all fetches, because newly assigned partitions would wait for one of them.
 
-        A broker handles one request of a connection at a time, so the next fetches use new
-        connections.
+        Also closes their connections. A broker handles one request of a connection at a time, so
+        the next fetches need new connections.
         """
         for fetch in self._in_flight.cancel_fetches():
             fetch.session.handle_error()

@@ -58,7 +58,7 @@ class InFlightFetches:
 
     @property
     def max_bytes(self) -> int:
-        """The most bytes of the responses to all fetches in flight."""
+        """The sum of the maximum response sizes of all fetches in flight, in bytes."""
         return sum(fetch.max_bytes for _, fetch in self.fetches.values())
 
     def start_lookup(self, name: str, lookup: Coroutine[Any, Any, None]) -> None:

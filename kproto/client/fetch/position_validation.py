@@ -55,7 +55,7 @@ class EpochEnd(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """True if the log of the leader has an epoch up to the requested one."""
+        """True if the leader knows the end of the requested epoch, or of an earlier one."""
         return self.epoch >= 0 and self.offset >= 0
 
 

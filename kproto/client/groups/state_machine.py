@@ -172,7 +172,7 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
 
     @abstractmethod
     def _on_subscription_changed(self, subscription: Subscription, now: float) -> None:
-        """Makes the group learn of a changed subscription: by a rejoin or a heartbeat."""
+        """Reports a changed subscription to the coordinator, by a rejoin or a heartbeat."""
 
     @abstractmethod
     def _join_if_subscribed(self, now: float) -> None:

@@ -237,7 +237,7 @@ class Cluster:
         return -1 if known is None else known.leader_epoch
 
     def topic_name(self, topic_id: Uuid) -> str | None:
-        """Returns the name of the topic with that id; None if it is unknown."""
+        """Returns the name of the topic with this id; None if the id is unknown."""
         if topic_id == ZERO_UUID:
             return None
         for info in self.topics.values():

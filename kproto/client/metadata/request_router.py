@@ -172,7 +172,10 @@ class RequestRouter:
         version: int | None,
         timeout_ms: int | None,
     ) -> R:
-        """Sends a request to one broker; drops leaders and coordinators that are outdated."""
+        """Sends a request to one broker; forgets leaders and coordinators that are outdated.
+
+        They are outdated if the response says so, or if the connection is lost or times out.
+        """
         try:
             if route in _NAMED_BY_CALLER or node is None:
                 connection = await self._view.connection(node)
@@ -256,10 +259,11 @@ class RequestRouter:
     async def _coordinators_for(
         self, route: Route, request: Request[R], row: SplitRule | None, elements: Sequence[Element]
     ) -> list[tuple[int, ...]]:
-        """Returns for each element a tuple with the node id of its coordinator.
+        """Returns, for each of `elements`, a tuple with the node id of its coordinator.
 
-        The tuple is empty if the coordinator is unknown. For a request without elements, returns
-        only the coordinator of the first key.
+        The tuple is empty if the coordinator is unknown. Without elements, returns one tuple: the
+        coordinator of the first key in the request. Raises ConfigurationError if the request has no
+        keys.
         """
         kind = COORDINATORS[route].type
         keys = coordinator_keys(request)

@@ -626,7 +626,7 @@ class ProcessingPool:
         self._state_changed.set()
 
     def set_timer(self) -> None:
-        """Sets the timer to the due time of the next record, if it is earlier than the timer."""
+        """Sets the timer to the due time of the next record, if that is earlier than the timer."""
         due = self._tracker.next_due
         if due >= self._timer_at or self._has_ended:
             return

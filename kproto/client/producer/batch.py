@@ -362,7 +362,7 @@ class Delivery(_FutureOfAck):
 
     @property
     def record(self) -> ProducerRecord:
-        """The record, so that it can be sent again."""
+        """The record of this delivery, for example to send it again."""
         return self._batch.record_at(self.position)
 
     def __await__(self) -> Generator[Any, None, Ack]:

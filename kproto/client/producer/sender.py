@@ -107,7 +107,10 @@ class Sender:
             self.completed.set()
 
     def _run_once(self) -> None:
-        """Sends the batches that are due, and sets the timer for the next plan."""
+        """Sends the batches that are due, and sets the timer for the next run.
+
+        Fails all batches after an unexpected exception, and raises it.
+        """
         self._is_scheduled = False
         if self._closed:
             return
@@ -201,7 +204,8 @@ class Sender:
     async def _init_producer_id(self) -> None:
         """Requests a producer id.
 
-        Disables optional idempotence if the brokers have no producer ids.
+        Disables optional idempotence if the brokers have no producer ids. If the request fails,
+        applies the error to all pending batches that need a producer id.
         """
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
         try:

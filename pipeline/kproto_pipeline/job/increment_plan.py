@@ -39,7 +39,7 @@ class ReadPlan:
 
     @property
     def size(self) -> int:
-        """The number of offsets; compaction may leave fewer records."""
+        """The number of offsets to read; compaction may leave fewer records."""
         return sum(each.size for each in self.ranges)
 
     def ends(self) -> dict[TopicPartition, tuple[int, Uuid]]:

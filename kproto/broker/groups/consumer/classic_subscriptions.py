@@ -52,7 +52,7 @@ def read_assignment(data: bytes, topics: Topics) -> tuple[Partitions, bytes]:
 
 
 def assignment_bytes(partitions: Partitions, topics: Topics, subscription: bytes) -> bytes:
-    """Encodes an assignment in the version of the member's subscription, without deleted topics."""
+    """Encodes an assignment in the version of the member's subscription; omits deleted topics."""
     assigned = [
         TopicPartition(topic=topics.name_of(topic_id), partitions=sorted(partitions[topic_id]))
         for topic_id in in_java_order(partitions, uuid_hash, grown_size(len(partitions)))

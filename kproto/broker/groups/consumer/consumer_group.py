@@ -76,7 +76,7 @@ class MemberTimeout(Enum):
 
 
 class _Deadline(NamedTuple):
-    """Holds when a timeout expires, as `ClockReading.ms`.
+    """Holds the time at which a timeout expires, as `ClockReading.ms`.
 
     `epoch` is the member epoch at which the timeout was started.
     """
@@ -148,7 +148,10 @@ class ConsumerGroup:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """Returns when the next timeout expires, as `ClockReading.ms`; None if there is none."""
+        """Returns the time at which the next timeout expires; None if there is none.
+
+        The time is a `ClockReading.ms`.
+        """
         return min((deadline.ms for deadline in self._deadlines.values()), default=None)
 
     def is_subscribed_to(self, topic: str) -> bool:
