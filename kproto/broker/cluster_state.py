@@ -180,7 +180,10 @@ class ClusterState:
             )
 
     def _change(self, decide: Callable[[LeaderAndIsr], LeaderAndIsr]) -> None:
-        """Replaces leader and ISR of every partition by the result of `decide`."""
+        """Replaces the leader and ISR of each partition by what `decide` returns for them.
+
+        Does the same for the internal topics that determine coordinators.
+        """
         moved = left = 0
         for topic in self.topics:
             for partition in topic.partitions:

@@ -224,9 +224,10 @@ def _message_versions(
 
 
 def _example_of(node: Any) -> Any:
-    """Returns the example of a finding; returns `node` unchanged if it is no finding.
+    """Returns the member `example` of `node`, if `node` is a finding of a report.
 
-    Raises ConfigurationError if `node` is a whole report.
+    Returns `node` itself if it has no such member: it is the example. Raises ConfigurationError if
+    `node` is a whole report.
     """
     if isinstance(node, dict) and "findings" in node:
         raise ConfigurationError(

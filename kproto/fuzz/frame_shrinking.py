@@ -80,11 +80,10 @@ def _fewer_requests(frame: Frame) -> Iterator[Frame]:
 
 
 def _values(frame: Frame) -> Iterator[Frame]:
-    """Yields smaller copies of a frame: one without the client id, then others with a smaller body.
+    """Yields smaller copies of a frame.
 
-    In each of the others, one value of the request is removed or changed.
-
-    Yields nothing if `_parts` finds no request.
+    The first copy has no client id. Each further copy has a smaller body, in which one value of the
+    request is removed or changed. Yields nothing if `_parts` finds no request.
     """
     cls, header, body = _parts(frame)
     if cls is None or frame.version is None or frame.correlation_id is None:

@@ -188,9 +188,9 @@ def replay(
 def _answered_cases(
     implementation: Responder, batch: list[Case]
 ) -> tuple[list[Case], list[Answer], TooManyRestartsError | None]:
-    """Returns the answered cases of a batch, their answers, and the error after too many restarts.
+    """Returns the cases of a batch that were answered, their answers, and an error or None.
 
-    The error is None if all cases of the batch were answered.
+    The error is None if all cases were answered, else TooManyRestartsError.
     """
     try:
         return batch, implementation.respond(batch), None

@@ -198,8 +198,10 @@ def body_bytes(
 def original_or_encoded(
     cls: type[Message], version: int, encoded: bytes, received: bytes | memoryview
 ) -> bytes | memoryview:
-    """Returns the received bytes if kproto writes their message as `encoded`, else `encoded`.
+    """Returns `received` if its message is unchanged, else `encoded`.
 
+    `encoded` is kproto's encoding of a message that was decoded from `received`, and then may have
+    been changed. The message is unchanged if kproto encodes the message in `received` as `encoded`.
     The bytes of an unchanged message may differ: a length may have more bytes than needed, and true
     may be any byte except 0. Bytes are compared instead of messages, because 0.0 equals -0.0, and
     NaN does not equal itself.

@@ -158,10 +158,10 @@ class _JsonReader:
         return found[0] if found else None
 
     def absent(self, spec: FieldSpec, node: object, path: str) -> None:
-        """Drops a field that the version lacks, if the field is ignorable or at its default.
+        """Checks a field in the JSON that the version lacks; the field is then dropped.
 
-        Raises DecodeError for any other field that the version lacks. As in Kafka, the value of a
-        dropped field must be valid too.
+        Raises DecodeError if the field is not ignorable and has a value other than its default. As
+        in Kafka, raises DecodeError for an invalid value, too.
         """
         value = self.value(absent_type(self.message, spec, self.version), node, path)
         if not spec.ignorable and not is_default(spec, value):
@@ -252,7 +252,7 @@ _PADDED = re.compile(r"[^=]+=*")
 
 
 def _json_kind(node: object) -> str:
-    """Describes a JSON value as error text: numbers by their value, others by their type."""
+    """Describes a JSON value for errors: numbers, booleans and null by value, others by type."""
     if type(node) is int and node.bit_length() > 128:
         return f"a number of {node.bit_length()} bits"
     if node is None or isinstance(node, bool | int | float):

@@ -232,7 +232,10 @@ def _drawn(
 
 
 def _name_in_definition(struct: type[Struct]) -> str:
-    """Returns the name of the generated class; `struct` may be a subclass of a message class."""
+    """Returns the name of `struct`; for a subclass of a message class, that of the message class.
+
+    The definition of the message has this name.
+    """
     return struct._generated().__name__ if issubclass(struct, Message) else struct.__name__
 
 

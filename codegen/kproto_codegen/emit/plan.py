@@ -151,7 +151,7 @@ class FieldPlan:
 
     @property
     def mostly_empty(self) -> bool:
-        """Returns True for a nullable array of structs, which is mostly null or empty."""
+        """Returns True for a nullable array of structs; such arrays are mostly null or empty."""
         return self.spec.is_struct_array and bool(self.spec.nullable_versions)
 
     @property

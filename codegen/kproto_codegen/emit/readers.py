@@ -158,9 +158,10 @@ class _InlineReadEmitter(ReadCodeEmitter):
         self._after_numbers = ()
 
     def _flush_deferred(self, deferred: _ArrayBetweenNumbers) -> None:
-        """Emits code that reads numbers as if the array between them were empty or null.
+        """Emits code that reads the numbers before and after an array together.
 
-        If the array has elements, the code reads the array, then the numbers after it again.
+        This is right only if the array is empty or null. If the array has elements, the code then
+        reads the array, and again the numbers after it.
         """
         field, form, expr = deferred.array
         following = self.numbers[deferred.count_index + 1 :]
@@ -209,7 +210,10 @@ class _InlineReadEmitter(ReadCodeEmitter):
             self._general_array(field, form, expr)
 
     def _general_array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
-        """Emits the code for an array; for a large or invalid count, the code calls a function."""
+        """Emits code that reads an array.
+
+        The code reads a count below 128 inline, and calls a function for a larger or invalid one.
+        """
         function = self.function("array_length", form)
         if form.compact:
             self._take_byte("length")

@@ -37,7 +37,10 @@ class CheckStrictness(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A violation of a rule. If `accepted`, it is reported but not treated as an error."""
+    """A violation of a rule.
+
+    If `accepted` is True, the violation is reported as a note, not as an error.
+    """
 
     error: DefinitionError
     accepted: bool = False

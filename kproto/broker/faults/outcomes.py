@@ -103,7 +103,7 @@ class Refuse:
     partitions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def includes(self, topic: str, index: int | None = None) -> bool:
-        """Returns True if a partition of a topic is refused.
+        """Returns True if the partition `index` of a topic is refused.
 
         If `index` is None, returns True if at least one partition of the topic is refused.
         """

@@ -296,9 +296,10 @@ class GroupCoordinator:
     def _remove_offsets(
         self, group: AnyGroup, partitions: Sequence[TopicPartition], now: ClockReading
     ) -> bool:
-        """Removes offsets; splits the tombstones if one batch is too large, as Kafka does.
+        """Stores tombstones for the offsets of `partitions`, and removes the offsets.
 
-        Returns False if tombstones could not be stored.
+        If the batch of tombstones is too large, stores several batches, as Kafka does. Returns
+        False if a batch could not be stored; then its offsets, and those after it, remain.
         """
         try:
             records = [offset_tombstone(group.group_id, *tp) for tp in partitions]

@@ -84,7 +84,7 @@ class CommitResult(NamedTuple):
 
 
 def classify_results(answers: Mapping[TopicPartition, BrokerResponseError | None]) -> CommitResult:
-    """Sorts the partitions of a commit: the committed ones, the failed ones by error action."""
+    """Returns the result of a commit; `answers` has the error of each partition, or None."""
     found = CommitResult([], {}, {}, {}, {})
     by_action = {
         CommitErrorAction.RETRY: found.to_retry,

@@ -61,7 +61,11 @@ _REASSIGNED: Final = (
 
 
 class Committer:
-    """Commits `offsets` for `group_id`; `membership` is None for a group without members."""
+    """Commits the offsets of a consumer to the group `group_id`.
+
+    `offsets` provides the offsets to commit. `membership` is the consumer's membership in the
+    group; None if the consumer commits without being a member.
+    """
 
     def __init__(
         self,
@@ -115,8 +119,9 @@ class Committer:
     async def close(self) -> None:
         """Cancels commits in flight.
 
-        A second `close` of the consumer, after a cancelled one, may still commit. That commit waits
-        for no rebalance, because the member has left the group.
+        Later commits are possible: if `close` of the consumer is cancelled, a second `close` may
+        commit. Such a commit does not wait for the end of a rebalance, because the member has left
+        the group.
         """
         self._is_closed = True
         tasks = list(self._in_flight)

@@ -61,8 +61,9 @@ class RebalanceCallbacks(NamedTuple):
 class CallbackHolder:
     """Holds the user's callbacks for the consumer.
 
-    The task of a member holds its listener, and a callback may refer to its consumer. So the
-    listener refers to the holder only weakly: a member does not keep its consumer alive.
+    The task of a member refers to `RebalanceListenerInvoker`, and a callback may refer to the
+    consumer. The invoker refers to this holder only weakly, so that the task does not prevent the
+    garbage collection of the consumer.
     """
 
     __slots__ = ("__weakref__", "callbacks")
@@ -182,7 +183,7 @@ class RebalanceListenerInvoker:
     # For the consumer
 
     def hold(self, holder: CallbackHolder) -> None:
-        """Replaces the reference to the callbacks, which garbage collection has cleared."""
+        """Refers to `holder` again, because garbage collection may have cleared the reference."""
         self._holder = weakref.ref(holder)
 
     def on_poll(self) -> None:

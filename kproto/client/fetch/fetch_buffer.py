@@ -407,7 +407,10 @@ class FetchBuffer:
         return self._current._replace(records=left)
 
     def put_back_remaining(self) -> None:
-        """Puts the records that the iteration has not returned back into their completed fetch."""
+        """Adds the records that the iteration has not yet returned to their completed fetch again.
+
+        The next list of records of the partition begins with them.
+        """
         in_flight = self.in_flight
         left = self._take_remaining()
         if left is not None and self._source is not None:

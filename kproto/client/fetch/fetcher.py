@@ -88,8 +88,8 @@ class Fetcher:
     def start_due(self) -> float:
         """Starts due fetches, resets, validations and metadata refreshes.
 
-        A broker has one fetch in flight at most. Returns the end of the first backoff, in seconds
-        of the clock; infinity if no partition backs off.
+        Each broker has at most one fetch in flight. Returns when the earliest backoff of a
+        partition ends, in seconds of the clock; infinity if no partition backs off.
         """
         view = self._view
         now = view.clock.monotonic()

@@ -339,7 +339,10 @@ class TopicPartitionState:
         return True
 
     def on_validated(self, leader_epoch: int) -> None:
-        """Marks the position as valid at `leader_epoch`: the leader has the record before it."""
+        """Marks the position as valid for `leader_epoch`, the epoch of the current leader.
+
+        The position is valid because the leader has the record before the position.
+        """
         self.leader_epoch = leader_epoch
         self.transition(FetchStateEvent.VALIDATED)
 
@@ -425,7 +428,10 @@ class TopicPartitionState:
         return not self.is_recreated or offset <= position
 
     def is_committed_offset(self, offset: int) -> bool:
-        """Returns True if the partition started at `offset` because the group had committed it."""
+        """Returns True if `offset` is the committed offset at which the partition started.
+
+        Returns False for offset 0, because `group_committed` is also 0 without a commit.
+        """
         return offset == self.group_committed > 0
 
     def to_commit(self, offset: int, metadata: str = "") -> OffsetAndMetadata:

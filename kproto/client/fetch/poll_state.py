@@ -50,7 +50,10 @@ class RecordProcessor(Protocol):
         ...
 
     def first_queued(self, state: object) -> int | None:
-        """Returns the first queued offset of a partition; None if there is none."""
+        """Returns the offset of the first queued record of a partition; None if there is none.
+
+        A queued record is accepted, but its processing has not started.
+        """
         ...
 
     @property
@@ -74,7 +77,10 @@ class RecordProcessor(Protocol):
         ...
 
     def forget(self, state: object) -> None:
-        """Drops a partition whose position was moved: its records in flight are ignored."""
+        """Drops the records of a partition after a seek or reset of its position.
+
+        The results of its records in flight are ignored.
+        """
         ...
 
     def abandon(self, states: Iterable[object], epochs: Collection[object]) -> None:

@@ -113,7 +113,7 @@ def epochs_request(
 def epoch_ends(
     response: OffsetForLeaderEpochResponse,
 ) -> Iterator[tuple[TopicPartition, EpochEnd | BrokerResponseError]]:
-    """Yields the end of the epoch, or the error, of each partition of a response."""
+    """Yields each partition of a response, with the end of its epoch or its error."""
     for topic in response.topics:
         for part in topic.partitions:
             tp = (topic.topic, part.partition)

@@ -628,9 +628,9 @@ class MemberDriver(ABC, Generic[M]):
 
     @property
     def _topics_without_metadata(self) -> frozenset[str]:
-        """Returns the subscribed topics that the metadata lacks.
+        """The subscribed topics that are missing in metadata.
 
-        The principal may not be allowed to DESCRIBE them.
+        A topic is also missing if the principal is not authorized to DESCRIBE it.
         """
         subscription = self._membership.subscription
         wanted = frozenset[str]() if subscription is None else subscription.topics

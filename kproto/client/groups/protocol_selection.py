@@ -213,9 +213,8 @@ class GroupMember:
     def _change_protocol(self, why: GroupProtocolMismatchError) -> None:
         """Starts a member of the other protocol.
 
-        The new member checks which protocol the group uses before it joins. It does not check if
-        `why.is_certain` is True, or if the protocol has changed more than `_MAX_CHANGES` times in
-        a row.
+        Before the new member joins, it checks which protocol the group uses. It omits this check
+        after more than `_MAX_CHANGES` changes in a row, and if `why.is_certain` is True.
         """
         self._timer = None
         self.protocol = (

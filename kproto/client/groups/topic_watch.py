@@ -94,7 +94,7 @@ class TopicWatch:
         self.follow()
 
     def follow(self) -> None:
-        """Stops watching the topics of the group, because another member leads."""
+        """Stops watching partition counts of the group's topics, which only a leader watches."""
         self._counts.clear()
         self._seen.clear()
 

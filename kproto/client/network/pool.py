@@ -146,7 +146,10 @@ class ConnectionPool:
         return known
 
     def _drop_node_state(self) -> None:
-        """Drops the oldest node state of an address without a connection and without a backoff."""
+        """Drops one node state: the oldest whose address has no connection and no backoff.
+
+        Drops none if each address has one of the two.
+        """
         in_use = {address for address, _ in (*self._open, *self._opening)}
         now = self.clock.monotonic()
         for address, node_state in self._node_states.items():

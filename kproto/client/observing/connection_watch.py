@@ -147,7 +147,7 @@ class ConnectionWatch:
         self._complete((request, version, size, now), 0, ())
 
     def answered(self, size: int, outcome: Response | KprotoError) -> None:
-        """Reports the response to the oldest request in flight.
+        """Reports the outcome of the oldest request in flight: the response or an error.
 
         `size` is the size of the response in bytes, without the length field of the frame.
         """

@@ -346,7 +346,10 @@ class ProcessingPool:
         return self._tracker.incomplete_offsets(state)
 
     def first_queued(self, state: object) -> int | None:
-        """Returns the first queued offset of a partition; None if there is none."""
+        """Returns the offset of the first queued record of a partition; None if there is none.
+
+        A queued record is accepted, but its processing has not started.
+        """
         return self._tracker.first_queued(state)
 
     @property
@@ -403,7 +406,10 @@ class ProcessingPool:
         return dropped
 
     def forget(self, state: object) -> None:
-        """Drops a partition whose position was moved: its records in flight are ignored."""
+        """Drops the records of a partition after a seek or reset of its position.
+
+        The results of its records in flight are ignored.
+        """
         self._tracker.discard(state)
         self._wake_poll()
 

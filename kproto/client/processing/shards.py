@@ -186,7 +186,7 @@ class Shard(ABC):
 
     @abstractmethod
     def first_queued(self) -> int | None:
-        """Returns the first offset that was not started yet; None if there is none."""
+        """Returns the offset of the first record that has not started; None if there is none."""
 
     @abstractmethod
     def has_in_flight(self) -> bool:

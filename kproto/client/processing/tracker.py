@@ -253,7 +253,10 @@ class RecordTracker:
         return self._shards.get(state)
 
     def first_queued(self, state: object) -> int | None:
-        """Returns the first queued offset of a partition; None if there is none."""
+        """Returns the offset of the first queued record of a partition; None if there is none.
+
+        A queued record is accepted, but its processing has not started.
+        """
         shard = self._shards.get(state)
         return None if shard is None else shard.first_queued()
 

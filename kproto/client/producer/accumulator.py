@@ -285,7 +285,11 @@ class RecordAccumulator:
         return batch, 0
 
     def add_encoded(self, topic: str, partition: int, content: GrowingBatch) -> ProducerBatch:
-        """Queues `content` as a full batch, after the other batches of its partition."""
+        """Queues `content` as a batch of its own, after the other batches of the partition.
+
+        No record is added to this batch later. It is ready to be sent at once, like the open batch
+        before it.
+        """
         before = self.open_batch(topic, partition)
         if before is not None:
             before.ready_at = _LONG_AGO

@@ -192,10 +192,11 @@ class ProducerBatch:
         invalid: Mapping[int, KprotoError],
         new_future: Callable[[], asyncio.Future[KprotoError | None]],
     ) -> ProducerBatch | None:
-        """Fails the records at the positions of `invalid`, each with its error.
+        """Fails the records whose indexes are the keys of `invalid`, each with its error.
 
-        Returns a batch with the other records, the only one of `parts`; None if all records are
-        invalid. The returned batch has no sequence, because no broker has stored the records.
+        Moves the valid records to a new batch, which becomes the only batch in `parts`, and returns
+        it; returns None if all records are invalid. The new batch has no sequence, because no
+        broker has stored the records.
         """
         self.invalid = dict(sorted(invalid.items()))
         self._invalid_positions = list(self.invalid)

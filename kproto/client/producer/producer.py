@@ -317,7 +317,10 @@ class Producer:
             raise failure from failure.cause
 
     def _report_undelivered(self, failure: DeliveryError | None) -> None:
-        """Logs the records that failed, and adds them to `undelivered`, except for dropped ones."""
+        """Logs how many records have failed, and adds these records to `undelivered`.
+
+        Records that were dropped to save memory count, but cannot be added.
+        """
         if failure is None:
             return
         for topic, records in failure.by_topic.items():

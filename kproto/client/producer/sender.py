@@ -165,7 +165,11 @@ class Sender:
         return min(plan.next_at, plan.deadline, self._accumulator.next_at(plan.requests.values()))
 
     def _within_request_size(self, queues: Sequence[PartitionQueue]) -> Sequence[PartitionQueue]:
-        """Returns the first queues that fit into one request, at least one queue."""
+        """Returns the leading queues whose first batches fit into one request.
+
+        Their size is at most `max_request_bytes`. Returns at least one queue, even if its batch is
+        larger.
+        """
         remaining_bytes = self._view.settings.max_request_bytes
         for count, queue in enumerate(queues):
             remaining_bytes -= queue.pending[0].content.size_in_bytes
@@ -297,7 +301,7 @@ class Sender:
                 self._on_failure(batches.pop(tp), error)
 
     def _report_sent(self, batches: dict[TopicPartition, ProducerBatch]) -> None:
-        """Counts batches that are sent now."""
+        """Counts `batches`, which are sent now, in the metrics."""
         for batch in batches.values():
             self._view.observer.batch_sent(batch.count, len(batch.data or b""))
 

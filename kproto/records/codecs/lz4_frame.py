@@ -38,7 +38,10 @@ def with_checksum_of_magic_0(frame: bytes) -> bytes:
 
 
 def with_right_checksum(frame: bytes) -> bytes:
-    """Returns the frame with the header checksum of the lz4 specification."""
+    """Returns the frame with its header checksum replaced by that of the lz4 specification.
+
+    Kafka's clients computed another checksum for messages of magic 0.
+    """
     return _with_checksum(frame, _MAGIC_BYTES)
 
 

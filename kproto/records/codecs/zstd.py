@@ -155,14 +155,15 @@ def _contents_measured(
 def _measured(
     zstandard: Any, frame: bytes, declared: int | None, frame_most: int, limit: int
 ) -> int | None:
-    """Returns the size of a frame's content in bytes, measured by decompressing in small chunks.
+    """Returns the decompressed size of a frame in bytes; None if it exceeds `limit`.
 
-    `declared` is the size that the frame declares, or None; `frame_most` is the largest possible
-    size. Returns None if the size exceeds `limit`. A frame that declares a window above 8 MiB is
-    read with a window of 8 MiB. If that fails, because the frame is corrupt or refers back further,
-    the result is the smaller of `frame_most` and `limit`. But if `frame_most` is more than
-    `_FAR_REFERENCE_TIMES` times the size of the frame, the frame counts as corrupt. Raises
-    zstandard's error, or ValueError, on corrupt data.
+    Measures the size by decompressing the frame in small chunks. `declared` is the decompressed
+    size that the frame declares, or None; `frame_most` is the largest decompressed size that the
+    frame can have. If the frame declares a window above 8 MiB, it is read with a window of 8 MiB.
+    That fails if the frame is corrupt, or refers to bytes further back than 8 MiB: then returns the
+    smaller of `frame_most` and `limit`, but treats the frame as corrupt if `frame_most` is more
+    than `_FAR_REFERENCE_TIMES` times its size. Raises zstandard's error, or ValueError, for a
+    corrupt frame.
     """
     if declared is not None and declared > limit:
         return None

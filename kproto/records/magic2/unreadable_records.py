@@ -365,7 +365,10 @@ class _Split:
         return records[0]
 
     def _check_offset(self, record: Record, least: int, index: int) -> None:
-        """Raises ValueError if the record with this index may not have its offset."""
+        """Raises ValueError if the offset of the record is not possible at its index in the batch.
+
+        The offset must be at least `least`, and must leave an offset for each later record.
+        """
         base_offset = self._batch.base_offset
         later = self._batch.record_count - 1 - index
         try:

@@ -165,7 +165,11 @@ class IncrementWriter:
     def _write_staging(
         self, staging: str, letters: str | None, plan: ReadPlan
     ) -> tuple[JobCounts, tuple[int, int] | None]:
-        """Writes the staging folders; returns the counts, and the timestamps of the manifest."""
+        """Writes the events and dead letters of `plan` to the folders `staging` and `letters`.
+
+        Returns the counts, and the first and last timestamp of the events in µs; None instead of
+        the timestamps if there are none.
+        """
         files, output = self._files, self._settings.output
         files.make_folder(staging)
         if not plan.size:

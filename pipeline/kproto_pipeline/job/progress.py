@@ -61,7 +61,11 @@ class Progress:
             self._samples.append((now, 0))
 
     def sample(self, fraction: float, now: float) -> None:
-        """Adds a sample for the rate; sets the finished share of the tasks, which never falls."""
+        """Records the progress at the time `now`, so that the rate can be computed.
+
+        `fraction` is the finished share of the tasks, at most 1.0. A lower value than before is
+        ignored.
+        """
         self.fraction = max(self.fraction, min(fraction, 1.0))
         self._samples.append((now, self._offsets()))
 

@@ -332,7 +332,7 @@ class ConsumerGroup:
         self._deadlines.pop((timer, member_id), None)
 
     def reset_session(self, member: ConsumerGroupMember, now: ClockReading) -> None:
-        """Resets the session timeout of a member."""
+        """Restarts the session timeout of a member."""
         timeout_ms = self.limits.session_timeout_ms
         if member.classic is not None:
             timeout_ms = member.classic.session_timeout_ms

@@ -1,4 +1,4 @@
-"""Holds the persisted state of a group of the consumer protocol, which its records determine.
+"""Holds the persisted state of a consumer protocol group: the state that its records determine.
 
 `PersistedState` replays each record both when it is written and when a coordinator loads it. So a
 new coordinator has the same state as the former one.

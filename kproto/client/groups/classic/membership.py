@@ -613,7 +613,10 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
             self._begin_postponed_leave(now)
 
     def fail(self, error: KprotoError, now: float, *, leaves: bool) -> None:
-        """Ends the member with an error; with `leaves` a dynamic member leaves the group first."""
+        """Ends the member because of `error`.
+
+        If `leaves` is True, a dynamic member first sends LeaveGroup.
+        """
         self._note_failure(error)
         sends_leave = leaves and bool(self.member_id) and not self.settings.is_static
         if not leaves:

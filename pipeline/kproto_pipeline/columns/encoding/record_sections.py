@@ -86,7 +86,11 @@ def record_sections(
 
 
 def _batch_starts(sizes: Int64s, batch_bytes: int) -> list[int]:
-    """Returns the first row of each batch; `sizes` are upper bounds of the rows' bytes."""
+    """Returns the index of the first row of each batch.
+
+    `sizes` has the maximum encoded size of each row, in bytes. A batch has rows of at most
+    `batch_bytes` bytes in total, or a single larger row.
+    """
     ends = np.cumsum(sizes)
     starts = [0]
     while True:

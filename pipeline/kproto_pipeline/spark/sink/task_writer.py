@@ -104,7 +104,10 @@ def _resized_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def _split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yields parts of a large batch as copies, so that one queued part does not keep all memory."""
+    """Yields copies of the parts of a large batch.
+
+    A slice would keep the memory of the whole batch as long as it is queued; a copy does not.
+    """
     rows = max(1, _PART_BYTES * batch.num_rows // batch.nbytes)
     for first in range(0, batch.num_rows, rows):
         yield pa.ipc.read_record_batch(batch.slice(first, rows).serialize(), batch.schema)
@@ -130,7 +133,10 @@ class _TopicPartitions:
         self._sticky = random.randrange(1 << 16)  # noqa: S311 - no secret
 
     def partitions(self, topic: str) -> list[int]:
-        """Returns all partitions of a topic. Raises KprotoError as the client does."""
+        """Returns the numbers of all partitions of a topic.
+
+        Raises KprotoError if the client cannot get the metadata of the topic.
+        """
         return self._partitions(topic)[0]
 
     def refreshed_partitions(self, topic: str) -> list[int]:
