@@ -360,7 +360,9 @@ class Session(asyncio.BufferedProtocol):
         self._gathered_bytes += len(answer)
 
     def _set_principal(self, sasl_authenticator: SaslAuthenticator) -> None:
-        """Sets the principal and the usual frame limit if the client is authenticated."""
+        """Sets the principal and the frame limit `max_frame_bytes` if the client is
+        authenticated.
+        """
         identity = sasl_authenticator.identity
         if identity is not None:
             self._context = replace(

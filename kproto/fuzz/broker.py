@@ -116,7 +116,7 @@ class FrameOutcome(NamedTuple):
 
     @property
     def is_harmful(self) -> bool:
-        """Returns True for a fault that Kafka's brokers do not have."""
+        """Returns True if the outcome is a fault, and Kafka's brokers do not have this fault."""
         return self.fault is not None and self.fault not in HARMLESS
 
 

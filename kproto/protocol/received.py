@@ -1,4 +1,4 @@
-"""Matches responses to requests, reads them, and writes unchanged ones back to the same bytes.
+"""Matches responses to requests, and reads them; writes an unchanged message as the received bytes.
 
 The received bytes of a message are stored unchanged. A buffer other than `bytes` is copied, so that
 its owner may reuse it. `PendingRequests` holds the requests of one connection that have no response

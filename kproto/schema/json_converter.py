@@ -143,9 +143,10 @@ class _JsonReader:
     def name_in(
         self, node: dict[str, Any], shape: StructLayout, spec: FieldSpec, path: str
     ) -> str | None:
-        """Returns the key in `node` that is the present or an older name of the field.
+        """Returns the key in `node` for the field: its present name, or one of its older names.
 
-        Returns None if there is none. Raises DecodeError if `node` has two names of the field.
+        Returns None if `node` lacks the field. Raises DecodeError if `node` has two names of the
+        field.
         """
         name = json_name(spec.name)
         found = [name] if name in node else []

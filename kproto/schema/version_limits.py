@@ -170,6 +170,9 @@ def _replaces(field: FieldSpec, other: FieldSpec) -> bool:
 
 
 def _is_name(field: FieldSpec, other: FieldSpec) -> bool:
-    """Returns True if `field` is a string that begins at an older version than uuid `other`."""
+    """Returns True if `field` is a string that is older than the uuid `other`.
+
+    The older field exists in an earlier version.
+    """
     before = bool(field.versions) and field.versions.lowest < other.versions.lowest
     return before and (field.type, other.type) == ("string", "uuid")

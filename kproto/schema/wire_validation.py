@@ -118,7 +118,7 @@ def _fixed_width(kind: WireType) -> int | None:
 def _plain_width(kind: WireType) -> int | None:
     """Returns the size in bytes of a flexible struct without its tagged fields.
 
-    Returns None if that size varies, and for other types.
+    Returns None if this size varies, and if `kind` is not a flexible struct or is nullable.
     """
     shape = kind.struct
     if shape is None or not shape.flexible or kind.nullable:

@@ -210,7 +210,11 @@ class _Flow:
         self._is_reset = self._is_reset or segment.is_reset
 
     def _choose_client(self, segment: TcpSegment) -> None:
-        """Sets the client if `ports` has the port of only one side, or if the segment is a SYN."""
+        """Sets the side of the client, if the segment shows it.
+
+        If the port of only one side is in `ports`, the other side is the client. Otherwise the
+        client is the sender of the SYN.
+        """
         source, target = segment.source, segment.target
         if (source[1] in self.ports) != (target[1] in self.ports):
             self._client = target if source[1] in self.ports else source

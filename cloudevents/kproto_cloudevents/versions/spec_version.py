@@ -328,7 +328,10 @@ class SpecVersion:
         return native
 
     def with_map(self, attributes: dict[str, AttributeValue]) -> dict[str, AttributeValue]:
-        """Returns the attributes after converting the map of extensions from str to JsonMap."""
+        """Converts the attribute `extension_map` from str to JsonMap; returns `attributes`.
+
+        Does nothing if the version has no such attribute, or if it is unset.
+        """
         name = self.extension_map
         if name is not None and name in attributes:
             attributes[name] = JsonMap(types.canonical(attributes[name]))

@@ -48,9 +48,9 @@ def create_topics(
 ) -> CreateTopicsResponse:
     """Creates topics, and returns an error code for each.
 
-    A client with CREATE on the cluster may create all topics. Without DESCRIBE_CONFIGS on a topic,
-    the response has neither the topic's configs, nor its partition count, nor its replication
-    factor.
+    A client with CREATE on the cluster may create all topics. If the client lacks DESCRIBE_CONFIGS
+    on a topic, the response has neither the topic's configs, nor its partition count, nor its
+    replication factor.
     """
     quota = mutation_quota(context, strict=version >= _FIRST_VERSION_OF_STRICT_QUOTA)
     may_create_all = allows_cluster(context, Operation.CREATE)

@@ -27,7 +27,10 @@ class GroupMembership(Protocol[S_contra]):
 
     @property
     def assignment_valid_until(self) -> float:
-        """The time until which the member surely owns its partitions, in seconds of the clock."""
+        """The time until which the member certainly owns its partitions.
+
+        The time is in seconds of the clock.
+        """
         ...
 
     def start(self) -> None:

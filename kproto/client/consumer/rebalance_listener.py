@@ -147,7 +147,7 @@ class RebalanceListenerInvoker:
             await self._report_losses()
 
     async def _report_losses(self) -> None:
-        """Calls `on_lost` for lost partitions if it was not called for them, or was interrupted."""
+        """Calls `on_lost` for lost partitions for which no call of it has returned yet."""
         unreported = self._subscriptions.revocations.unreported_losses
         losses = frozenset(unreported)
         await self._call("on_lost", losses)

@@ -56,7 +56,7 @@ _NEVER: Final = float("inf")
 
 
 class PollTimeoutError(Exception):
-    """Ends a poll that has a timeout and found no record; `RecordStream.poll` handles it."""
+    """Ends a poll that has found no record within its timeout; `RecordStream.poll` handles it."""
 
 
 class _IterationKey:
@@ -201,9 +201,9 @@ class RecordStream(ABC):
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The position of each partition: the offset of the next record to be returned.
+        """The position of each partition: the offset of the next record to return.
 
-        There are no positions until the consumer has started.
+        The dict is empty until the consumer has started.
         """
         return self._subscriptions.positions
 

@@ -149,7 +149,10 @@ class Attempts:
             self.deadline = now + self._limit_s
 
     def limit_to(self, deadline: float) -> None:
-        """Sets the deadline, because another limit applies to the present error."""
+        """Sets the deadline to `deadline`, because another limit applies to the present error.
+
+        `deadline` is in seconds of the clock.
+        """
         self.deadline = deadline
 
     def on_attempt_started(self, now: float) -> None:

@@ -65,7 +65,11 @@ class ForgottenPartition(NamedTuple):
 
 
 class SessionFetch(NamedTuple):
-    """The session id and epoch of a fetch, the partitions that it names, and those to forget."""
+    """The session id and epoch of a fetch, and its partitions.
+
+    `to_send` has the partitions that the request names. `to_forget` has the partitions that the
+    broker removes from the session (KIP-227).
+    """
 
     session_id: int
     epoch: int

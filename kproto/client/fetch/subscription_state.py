@@ -193,9 +193,9 @@ class SubscriptionState:
         return self.starts.on_position(state)
 
     def rewind_broken(self) -> TopicPartitionState:
-        """Moves the position back to the batch that cannot be decoded; returns its partition.
+        """Moves the position of a partition back to the start of the batch that cannot be decoded.
 
-        The batch is fetched again.
+        The batch is fetched again. Returns the state of the partition.
         """
         broken = self.poll.buffer.drop_broken()
         broken.state.rewind(broken.from_offset)

@@ -69,7 +69,7 @@ def initial_protocol(settings: GroupSettings) -> GroupProtocol:
 
 
 def may_change_protocol(settings: GroupSettings) -> bool:
-    """Returns True if the group decides the protocol of the member."""
+    """Returns True if the member may change to the protocol that the group uses already."""
     return settings.group_protocol == "auto" and not settings.names_assignors
 
 

@@ -139,7 +139,7 @@ class Shard(ABC):
         return min(not_due[0][1], now + (not_due[0][0] - now_ms) / 1000) if not_due else None
 
     def count_failure(self, record: Record) -> int:
-        """Counts a failure of the handler; returns the number of failures of the record."""
+        """Counts a failure of the handler for a record; returns the number of its failures."""
         count = self.attempts.get(record.offset, 0) + 1
         self.attempts[record.offset] = count
         return count

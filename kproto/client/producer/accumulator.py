@@ -402,9 +402,9 @@ class RecordAccumulator:
     ) -> None:
         """Completes a batch that the broker has stored; `base_offset` is -1 if it is unknown.
 
-        For a duplicate, the broker sends the largest timestamp of the stored batch as its log
-        append time, even if the topic uses create time. The responses to other batches show
-        whether the topic uses log append time.
+        `log_append_time` is that of the response. For a duplicate, the broker responds with the
+        largest timestamp of the stored batch, even if the topic uses create time. The responses to
+        other batches show whether the topic uses log append time.
         """
         queue = self._take_in_flight(batch)
         if not batch.maybe_stored:

@@ -271,7 +271,7 @@ class ProducerBatch:
         return Ack(self.topic, self.partition, offset, timestamp)
 
     def record_at(self, position: int) -> ProducerRecord:
-        """Returns one record, so that the user can send it again."""
+        """Returns the record at `position` in the batch, so that the user can send it again."""
         record = self.content.record_at(position)
         return ProducerRecord(
             record.value, record.key, tuple(record.headers), record.timestamp, self.partition

@@ -34,7 +34,7 @@ _MIN_RELEASE_COUNT: Final = 16
 
 
 class _FailedBatch:
-    """A failed batch, and its kept deliveries.
+    """A failed batch, and its deliveries that no caller has awaited.
 
     `size_in_bytes` is the encoded size of the batch, without the records that were dropped. The
     records of `send_batch` have one delivery, so they are dropped together.

@@ -284,9 +284,9 @@ class Producer:
         await self._until_batches_completed()
 
     async def _until_calls_done(self) -> None:
-        """Waits for the sends that now wait for metadata or memory.
+        """Waits for the calls that wait for metadata or memory now.
 
-        Returns when each of them has appended its records, or has failed.
+        Returns when each of these calls has appended its records, or has failed.
         """
         tickets = self._appender.append_queues.tickets()
         if tickets:

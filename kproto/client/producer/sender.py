@@ -144,7 +144,11 @@ class Sender:
             self._timer = None
 
     def _send_ready(self) -> float:
-        """Sends the requests of the plan; returns the time of the next plan."""
+        """Sends the Produce requests that are due; returns the time of the next ones.
+
+        The time is in seconds of the clock. Also fails expired batches, and starts to request a
+        producer id or the unknown leaders.
+        """
         if not self._accumulator.active_queues:
             return _NEVER
         now = self._view.clock.monotonic()

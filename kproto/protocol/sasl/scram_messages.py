@@ -232,9 +232,10 @@ def _attributes(text: str, where: str) -> _Attributes:
 def _trailing_attributes(
     attributes: _Attributes, names: tuple[str, ...], where: str
 ) -> _Attributes:
-    """Returns the attributes after the first ones, which must be `names` in this order.
+    """Returns the attributes after `names`, which must be the first attributes, in this order.
 
-    Raises `AuthenticationError` if they are not, or if an extension is mandatory (`m=`).
+    Raises `AuthenticationError` if `attributes` do not begin with `names`, or if an extension is
+    mandatory (`m=`).
     """
     if attributes[0][0] == "m":
         raise AuthenticationError(f"{where} demands an extension that is not known here, m=")

@@ -288,10 +288,10 @@ class RecordBatch:
             raise self._corrupt(str(error)) from None
 
     def _opened(self, max_decompressed_bytes: int) -> tuple[bytes, int, int]:
-        """Returns a buffer with the decompressed records, and their start and end in it.
+        """Returns a buffer with the decompressed records, and the positions of their start and end.
 
-        Raises ValueError if they cannot be decompressed, or if `check_records` finds a corrupt
-        record.
+        Raises ValueError if the records cannot be decompressed, or if `check_records` finds a
+        corrupt record.
         """
         data = self._data
         start = self.position + batch_header.HEADER_BYTES

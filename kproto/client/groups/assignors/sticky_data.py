@@ -80,7 +80,8 @@ def eager_member_data(member: Subscription) -> MemberData:
 def cooperative_member_data(member: Subscription) -> MemberData:
     """Returns the partitions that a cooperative sticky member owns, and their generation.
 
-    The generation is that of the subscription, or else that in the user data.
+    The generation is that of the subscription or, if the subscription has none, that of the user
+    data.
     """
     if member.generation >= 0:
         return MemberData(member.owned, member.generation)

@@ -528,7 +528,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         self._leave = SendLeaveGroup(self.member_id, instance_id, intent.reason, until)
 
     def on_left(self, now: float) -> None:
-        """Ends the membership: LeaveGroup was answered, has failed, or is not needed."""
+        """Ends the membership after LeaveGroup was answered or has failed, or if none is needed."""
         intent, self._leave_intent = self._leave_intent, None
         assert intent is not None
         self.member_id = ""

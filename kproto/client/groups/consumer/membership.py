@@ -588,7 +588,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     def _wait_for_conversion(self, error: KprotoError, now: float) -> None:
         """Waits while a rebalance of the classic members may delay the conversion of the group.
 
-        Fails after `api_timeout_ms`.
+        If the wait lasts longer than `api_timeout_ms`, the member fails with `error`.
         """
         if self._unconverted_since is None:
             self._unconverted_since = now

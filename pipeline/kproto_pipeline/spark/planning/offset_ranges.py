@@ -82,7 +82,7 @@ def resolve_offsets(
     earliest: Mapping[TopicPartition, int],
     latest: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Returns the offset of each partition, with sentinels replaced by the log's offsets.
+    """Returns the offset of each partition; replaces -2 and -1 by its earliest and latest offset.
 
     Raises:
         OptionError: the spec does not name exactly the partitions that are read.

@@ -281,14 +281,14 @@ class _RangeFetch:
         return first if first > position else self.offset_range.end
 
     async def _is_truncated(self, client: Client) -> bool:
-        """Returns True if the log ends before the end of the range.
+        """Returns True if the log now ends before the end of the range.
 
-        A high watermark below this end is no proof, because a new leader's high watermark may lag.
-        Until it has caught up, the leader answers ListOffsets with OFFSET_NOT_AVAILABLE, which the
-        client retries (KIP-207).
+        A high watermark below the end of the range proves nothing, because the high watermark of a
+        new leader may lag. While it lags, the leader answers ListOffsets with OFFSET_NOT_AVAILABLE,
+        which the client retries (KIP-207).
 
         Raises:
-            DataLossError: with `fail_on_data_loss`, the log ends before the end of the range.
+            DataLossError: instead of returning True, if `fail_on_data_loss` is set.
         """
         part = (self.offset_range.topic, self.offset_range.partition)
         end = (await client.list_offsets({part: "latest"}))[part]

@@ -90,7 +90,7 @@ class KprotoWriter(_ArrowWriter, DataSourceArrowWriter):
         """Does nothing: all rows of all tasks are acknowledged already."""
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Warns that acknowledged rows stay in the topic; they also do with the JVM connector."""
+        """Warns that acknowledged rows stay in the topic, as they do with the JVM connector."""
         logger.warning("the write failed: rows that were acknowledged stay in the topic")
 
 
