@@ -360,9 +360,7 @@ class Session(asyncio.BufferedProtocol):
         self._gathered_bytes += len(answer)
 
     def _set_principal(self, sasl_authenticator: SaslAuthenticator) -> None:
-        """Sets the principal and the frame limit `max_frame_bytes` if the client is
-        authenticated.
-        """
+        """Sets principal and frame limit (`max_frame_bytes`) if the client is authenticated."""
         identity = sasl_authenticator.identity
         if identity is not None:
             self._context = replace(
