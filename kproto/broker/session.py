@@ -320,10 +320,11 @@ class Session(asyncio.BufferedProtocol):
     async def _handle_or_refuse(
         self, request: ReceivedRequest, refuse: Refuse | None
     ) -> Response | None:
-        """Returns the response to a request, with the errors of `refuse`; None for no response.
+        """Handles a request of which a control function refuses a part; returns the response.
 
-        If `is_refused_by_handler` returns True, the handler gets the whole request. Otherwise it
-        gets only the partitions, topics or groups that are not refused.
+        The response has the error of `refuse` for each refused part. It is None if no response is
+        sent. If `is_refused_by_handler` returns True, the handler gets the whole request. Otherwise
+        it gets only the partitions, topics or groups that are not refused.
         """
         message, version = request.message, request.version
         if refuse is None or message is None:

@@ -110,7 +110,7 @@ class Topic:
             )
 
     def check_epoch(self, index: int, leader_epoch: int) -> None:
-        """Checks the leader epoch in a request, for requests that followers handle, too (KIP-392).
+        """Checks the leader epoch in a request that followers may also answer (KIP-392).
 
         A negative epoch is not checked. Raises UNKNOWN_LEADER_EPOCH or FENCED_LEADER_EPOCH, or the
         error of `partition`.

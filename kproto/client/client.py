@@ -90,7 +90,7 @@ class Client:
 
     `bootstrap` is `host:port`, several of these joined by commas, or a list of them; one reachable
     broker of the cluster suffices. A prefix as in `SASL_SSL://host:port` has no effect. `tls`,
-    `sasl`, `rack` and `broker_version` override the fields of these names in `settings`: see
+    `sasl`, `rack` and `broker_version` override the fields with the same names in `settings`: see
     `ClientSettings`, `Tls`, `Plain`, `ScramSha512` and `OAuthBearer`. `clock` is for tests that
     control the time. Raises ConfigurationError if `bootstrap` is no address.
     """
@@ -301,11 +301,10 @@ class Client:
         """Calls `operation` until it succeeds, for up to `api_timeout_ms`; returns its result.
 
         Lost connections, timeouts and the error codes that Kafka calls retriable are retried. Any
-        other error is raised at once. The last retry starts at the deadline at the latest. An
-        attempt is cancelled at the deadline; a retry may run for 0.1 s even if that is later. When
-        the time is over, the last error of an attempt is raised. If the first attempt did not end
-        in time, RequestTimeoutError is raised. A broker may process the operation twice, if the
-        response to the first attempt was lost.
+        other error is raised at once. No retry starts after the deadline. An attempt is cancelled
+        at the deadline, but a retry may always run for at least 0.1 s. Then the error of the last
+        failed attempt is raised, or RequestTimeoutError if no attempt has failed. A broker may
+        process the operation twice, if the response to the first attempt was lost.
         """
         return await self._view.retrying(operation)
 

@@ -153,10 +153,11 @@ class FrameReader:
         self._start = self._end = 0
 
     def _add_piece(self) -> None:
-        """Adds a piece for the next bytes of a large frame: a reusable piece, else a new one.
+        """Adds a piece (a buffer) for the next bytes of a large frame.
 
-        A new piece is as large as all bytes of the frame received so far. If it is too large to be
-        reused, it is no larger than the rest of the frame.
+        Takes a piece that was kept for reuse if there is one. Otherwise allocates a piece with as
+        many bytes as the frame has received so far. If the piece cannot be kept for reuse, it is no
+        larger than the rest of the frame.
         """
         left = self._large_size - self._received
         number = len(self._pieces) - 1

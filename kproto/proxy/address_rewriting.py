@@ -26,7 +26,7 @@ __all__ = [
 class Node(NamedTuple):
     """Identifies a broker or controller by its node id, or by its address if the id is negative.
 
-    `kind` is `broker` or `controller`. `address` is None if the id is not negative.
+    `kind` is `broker` or `controller`. `address` is None if the id is 0 or more.
     """
 
     kind: str

@@ -1,8 +1,8 @@
 """Splits the bytes of a connection's two sides into requests and responses, and matches them.
 
 `ConversationSplitter` gets the bytes of both sides and returns events. Unreadable bytes are not an
-error, but an event with a note. Unless bytes are skipped, the events of a side and the buffered
-bytes together have all bytes that were fed, so that a proxy can forward them. Raw SASL tokens after
+error, but an event with a note. If no bytes are skipped, the events of a side and its buffered
+bytes together have all bytes of that side, so that a proxy can forward them. Raw SASL tokens after
 SaslHandshake v0 are recognized. No response is expected to a request that brokers do not answer,
 such as Produce with acks=0.
 """

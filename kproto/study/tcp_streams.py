@@ -115,7 +115,8 @@ class TcpStream:
     def add(self, sequence: int, data: bytes, time_us: int) -> list[StreamData]:
         """Adds the bytes of a segment, captured at `time_us`.
 
-        Returns the bytes that are next in order now, and a gap if too many bytes wait.
+        Returns the bytes that can now be read in order. If too many bytes wait for a missing
+        segment, also returns a gap in its place.
         """
         if not data:
             return []

@@ -76,9 +76,9 @@ class UniformStructs:
         return found.shape
 
     def _first(self, data: bytes, pos: int) -> _CountedStruct | None:
-        """Returns the cache entry for the array counts of the struct at `pos`; may build the entry.
+        """Returns the cache entry for the array counts of the struct at `pos`, which it may build.
 
-        Returns None if an array is null or its count needs several bytes.
+        Returns None if an array is null, or if its count needs several bytes.
         """
         counts = bytearray()
         for front, size in self._arrays:

@@ -136,8 +136,9 @@ def convert_to_classic_group(
 ) -> tuple[GroupMetadata, ProtocolsOf]:
     """Converts a group to the classic protocol, without the members `leaving`.
 
-    Returns the metadata of the classic group, and its members' protocols. All remaining members
-    must use the classic protocol. The assignment of each is its target assignment.
+    Returns the metadata of the classic group, and the protocols of its members by member id. All
+    remaining members must use the classic protocol. Their target assignments become their
+    assignments.
     """
     staying = [it for it in persisted.members.values() if it.member_id not in leaving]
     classic = {it.member_id: it.classic for it in staying if it.classic is not None}

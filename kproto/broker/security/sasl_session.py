@@ -260,7 +260,7 @@ class SaslSession:
             self.phase = SaslState.HANDSHAKE
 
     def select_mechanism(self, mechanism: str, version: int, now_ms: int) -> bool:
-        """Selects the mechanism of a SaslHandshake of that `version`.
+        """Selects the mechanism that a SaslHandshake of that `version` names.
 
         Returns False if the listener does not have the mechanism; then the caller must close the
         connection. If a re-authentication names another mechanism than the first authentication,

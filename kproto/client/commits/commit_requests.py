@@ -13,7 +13,7 @@ __all__ = ["CommitKind", "CommitOffsetSource", "CommitRequest"]
 
 
 class CommitKind(Enum):
-    """Distinguishes commits by the offsets that they have."""
+    """Distinguishes commits by the offsets that they commit."""
 
     DUE = "processed offsets and start offsets that are not committed, or were an hour ago"
     PROCESSED = "processed offsets, for `commit()`; they also overwrite an earlier explicit commit"

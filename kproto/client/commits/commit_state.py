@@ -158,9 +158,9 @@ class CommitState:
         }
 
     def add_known(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], now: float) -> None:
-        """Adds offsets that the group had committed before, which were fetched at `now`.
+        """Adds offsets that the group had committed, and that the client fetched at `now`.
 
-        Known offsets, such as those that this consumer has committed, are not replaced.
+        Does not replace known offsets, such as those that this consumer has committed.
         """
         for tp, its in offsets.items():
             self._last.setdefault(tp, (its, now))

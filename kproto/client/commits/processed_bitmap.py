@@ -109,10 +109,10 @@ def _bytes_of(bits: int) -> bytes:
 def merge_bitmaps(
     own: ProcessedBitmap | None, before: ProcessedBitmap | None
 ) -> ProcessedBitmap | None:
-    """Returns `own`, extended after its last processed offset by `before`.
+    """Returns `own`, with the processed offsets of `before` after its last processed offset.
 
-    `before` is the bitmap of the previous owner. If either is None, returns the other. If the log
-    was truncated since `before`, returns `own`.
+    `before` is the bitmap of the previous owner of the partition. If either bitmap is None, returns
+    the other. If the log was truncated since `before`, returns `own`.
     """
     if own is None or before is None:
         return before if own is None else own

@@ -118,8 +118,8 @@ async def shielded(
 async def is_cancelled_again() -> bool:
     """Returns True if the caller, which was cancelled, is cancelled again at once.
 
-    anyio does so. Returns False after a few iterations of the event loop without a cancellation;
-    a later cancellation is a second one.
+    anyio cancels a task again at each wait. Returns False if the task is not cancelled again during
+    a few iterations of the event loop. So a later cancellation is a second request to cancel.
     """
     try:
         for _ in range(_REPEATED_WITHIN):

@@ -1,8 +1,8 @@
 """`PositionInitializer`: looks up the start positions of a group consumer.
 
-A partition starts at the committed offset of the group. Without a commit the option `start`
-decides: the start or end of the log, the first record at or after a time, or an error.
-`StartOffsets` has the rules, and their exceptions for new and recreated topics.
+A partition starts at the committed offset of the group. If the group has committed no offset, the
+option `start` decides: the start or end of the log, the first record at or after a time, or an
+error. `StartOffsetResolver` has the rules, and their exceptions for new and recreated topics.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class PositionInitializer:
 
         A state stays without a position in three cases: its partition is revoked before the
         committed offset or start offset arrives; a seek replaces the state before that; or its
-        partition is in `StartOffsets.awaiting_assignment`.
+        partition is in `StartOffsetResolver.awaiting_assignment`.
         """
         if any(state.fetch_state is FetchState.INITIALIZING for state in states.values()):
             await self.look_up(states)

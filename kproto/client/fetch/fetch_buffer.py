@@ -374,9 +374,9 @@ class FetchBuffer:
     def _take_first(
         self, take: Callable[[CompletedFetch], T | None]
     ) -> tuple[T, CompletedFetch] | None:
-        """Returns the first result of `take` that is not None, and its fetch; else returns None.
+        """Returns the first result of `take` that is not None, and its fetch.
 
-        Removes empty fetches.
+        Returns None if `take` returns None for all fetches. Removes empty fetches.
         """
         while self.ready:
             fetch = self.ready[0]

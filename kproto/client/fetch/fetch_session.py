@@ -107,7 +107,11 @@ class FetchSession:
     def build_fetch(
         self, requested: Mapping[TopicPartition, RequestedPartition], version: int
     ) -> SessionFetch:
-        """Returns the fetch for `requested`, to be sent in `version`: full, or only the changes."""
+        """Returns the fetch of the `requested` partitions, to be sent in `version`.
+
+        In an open fetch session the fetch is incremental: it has only the changes. Otherwise it has
+        all partitions.
+        """
         if self._in_flight is not None:
             self.handle_error()
         if not self._is_used or version < _FIRST_VERSION:

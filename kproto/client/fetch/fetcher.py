@@ -122,7 +122,10 @@ class Fetcher:
         return plan.next_at
 
     def _has_memory(self, more: int) -> bool:
-        """Returns True if a fetch of up to `more` bytes may start, within `queued_max_bytes`."""
+        """Returns True if a fetch of up to `more` bytes may start, within `queued_max_bytes`.
+
+        May drop buffered fetches of paused partitions: see `SubscriptionState.make_room`.
+        """
         left = self._options.queued_max_bytes - self._in_flight.max_bytes
         return self._subscriptions.make_room(left - more)
 

@@ -1,6 +1,7 @@
-"""Defines ranges of records in flight, and adapts the interval of session checks.
+"""Defines ranges of records in flight, and adapts how many records are returned between two checks.
 
-A consumer returns `AdaptiveBatchSize.size` records between two checks of the group session.
+At each check the consumer asks whether it is still in the group session; between two checks it
+returns `AdaptiveBatchSize.size` records.
 """
 
 from __future__ import annotations

@@ -87,9 +87,9 @@ class OffsetFetcher:
             raise ProtocolError(f"the response to ListOffsets lacks {topic}[{partition}]")
 
     async def update_end(self, state: TopicPartitionState) -> None:
-        """Requests the end of the log again, and lowers `end` if the log now ends before `end`.
+        """Requests the end of the log again; if the log now ends before `end`, lowers `end`.
 
-        A new leader that does not know its high watermark yet responds with a retriable error.
+        Raises a retriable error if a new leader does not know its high watermark yet.
         """
         tp = (state.topic, state.partition)
         offsets = await list_offsets(

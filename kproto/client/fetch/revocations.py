@@ -104,7 +104,9 @@ class PendingRevocations:
                 self._pending[tp].has_listener_returned = True
 
     def not_returned(self, tps: Iterable[TopicPartition]) -> set[TopicPartition]:
-        """Returns those of `tps` for which `on_revoked` has not returned."""
+        """Returns the partitions among `tps` whose `on_revoked` has not been called, or has not
+        returned.
+        """
         return {
             tp
             for tp in tps

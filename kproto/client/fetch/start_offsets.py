@@ -191,7 +191,8 @@ class StartOffsetResolver:
         """Marks the position of a partition to be committed as its start offset.
 
         Does so only if `commits_start` is True, and the position is set and validated. Returns the
-        effect that commits the start offset at once; an empty list if nothing was marked.
+        effect that commits the start offset at once, or an empty list if the position is not
+        marked.
         """
         if not state.commits_start or not state.has_position:
             return []

@@ -445,7 +445,7 @@ class MemberDriver(ABC, Generic[M]):
 
     @abstractmethod
     def _heartbeat_to_send(self, now: float) -> HeartbeatSender | None:
-        """Returns the coroutine function that sends the due heartbeat; None if none is due.
+        """Returns the coroutine function that sends a heartbeat; None if no heartbeat is due.
 
         In the consumer protocol the function may refresh the session timeout instead.
         """

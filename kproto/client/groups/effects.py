@@ -160,7 +160,7 @@ class LeaveByHeartbeat(NamedTuple):
 
 
 class LeaveIntent(NamedTuple):
-    """The options of a leave; `ends` is True if the member will not rejoin."""
+    """The options of a leave; `ends` is True if the member will not rejoin afterwards."""
 
     reason: str
     leaves: bool  # sends a leave request

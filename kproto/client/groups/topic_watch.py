@@ -133,9 +133,10 @@ class TopicWatch:
     def rejoin_reason_in_response(
         self, topics: Collection[TopicInfo], *, whole: bool
     ) -> str | None:
-        """Returns the reason to rejoin, from a response; None if the topics are unchanged.
+        """Compares the topics in a metadata response with the topics that the member watches.
 
-        `whole` is True if the response is about all topics: a topic that it lacks was deleted.
+        Returns the reason to rejoin; None if the topics are unchanged. `whole` is True if the
+        response is about all topics: then a topic that it lacks was deleted.
         """
         by_name = {info.name: info for info in topics}
         for topic in self._counts:

@@ -2,9 +2,8 @@
 
 An element is a part of a request that a broker answers as a whole, such as a partition or a group
 id. `SPLIT_RULES` has, for each request that may be split, the paths of the elements in the request
-and in the response.
-`routing` determines the brokers that answer an element. A piece has the elements of one broker;
-`request_router` sends the pieces. Plain functions on plain data.
+and in the response. `routing` determines the brokers that answer an element. The elements of one
+broker form a piece of the request, which `request_router` sends. Plain functions on plain data.
 """
 
 from __future__ import annotations

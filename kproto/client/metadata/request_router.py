@@ -97,7 +97,7 @@ class RouterClusterView(Protocol):
         ...
 
     def update_leaders(self, hints: Iterable[LeaderHint], brokers: Iterable[Broker]) -> bool:
-        """Applies the leaders that a response names; returns True if any is new."""
+        """Applies the leaders that a response names; returns True if a leader is new."""
         ...
 
     def invalidate_brokers(self) -> None:

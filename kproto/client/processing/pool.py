@@ -416,8 +416,8 @@ class ProcessingPool:
     def abandon(self, states: Iterable[object], epochs: Collection[object]) -> None:
         """Drops partitions that other members may own.
 
-        If `cancel_lost` is set, cancels the handlers that process their records, as far as the
-        records are from the assignment `epochs`.
+        If `cancel_lost` is set, also cancels the handlers of their records, but only for partitions
+        with one of the assignment `epochs`.
         """
         for state in states:
             self._tracker.discard(state)

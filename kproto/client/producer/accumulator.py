@@ -359,7 +359,7 @@ class RecordAccumulator:
         )
 
     def next_at(self, groups: Iterable[Iterable[PartitionQueue]]) -> float:
-        """Returns the earliest time at which a queue in `groups` may send another batch."""
+        """Returns the earliest time at which any of the queues may send another batch."""
         max_in_flight = self._partition_max_in_flight
         return min(
             (queue.next_at(max_in_flight) for queues in groups for queue in queues), default=_NEVER

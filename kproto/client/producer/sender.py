@@ -455,9 +455,10 @@ class Sender:
         batches.clear()
 
     def _invalidate_lost_leaders(self, now: float) -> None:
-        """Requests metadata for the partitions whose records were sent on a lost connection.
+        """Marks leaders as outdated if records were sent to them on a connection that is now lost.
 
-        Kafka's own client refreshes metadata after each disconnect, too.
+        The metadata of their partitions is then requested again. Kafka's own client refreshes
+        metadata after each disconnect, too.
         """
         for node, connection in list(self._unacked_connections.items()):
             if not connection.usable:

@@ -68,10 +68,10 @@ def decompress(data: bytes, limit: int) -> bytes:
 
 
 def _is_ignored(data: bytes, pos: int) -> bool:
-    """Returns True if snappy-java ignores the rest of `data` from `pos` on, which is no block.
+    """Returns True if `data` has no block at `pos`, but a rest that snappy-java ignores.
 
-    snappy-java ignores a rest of up to three bytes, and a rest that begins with a complete header
-    of which the first four bytes are right.
+    snappy-java ignores up to three bytes at the end. It also ignores all bytes from a complete
+    header on, of which it checks only the first four bytes.
     """
     bytes_left = len(data) - pos
     is_header = data.startswith(_XERIAL_MAGIC[:4], pos) and bytes_left >= len(_XERIAL_HEADER)

@@ -81,10 +81,11 @@ def frames_in(data: bytes) -> list[Frame]:
 
 
 def _first_content_end(data: bytes, start: int) -> int:
-    """Returns the position up to which a decoder of streams must read for the first content.
+    """Returns how far a streaming decoder must read to output the first content of the frame.
 
-    That is the end of a compressed block, or the first byte of another block. Returns a position
-    after the end of `data` if the header of the frame is cut.
+    The result is a position in `data`: the end of the first block if the block is compressed, or
+    its first content byte otherwise. It is after the end of `data` if the header of the frame is
+    cut.
     """
     pos = start + _MAGIC_BYTES
     if pos >= len(data):

@@ -378,8 +378,9 @@ def restamp(
     """Returns the bytes of the batch with a new base offset, as a broker stores a produced batch.
 
     Also sets `partition_leader_epoch` and `log_append_time` (ms) if they are not None. Does not
-    decompress the records. Of the three, the checksum covers only the log append time: if that is
-    set, a new checksum is computed. It would hide a wrong old checksum, so call `check` before.
+    decompress the records. A new `log_append_time` needs a new checksum; the base offset and the
+    leader epoch are not covered by the checksum. A new checksum would hide that the old checksum
+    was wrong, so call `check` before.
 
     Raises EncodeError for a message of magic 0 or 1, for an argument that is not a batch, and for a
     number that is out of range.

@@ -127,9 +127,9 @@ def limit_plan(plan: ReadPlan, most: int | None) -> ReadPlan:
 
 
 def remaining_plan(plan: ReadPlan, done: ReadPlan) -> ReadPlan:
-    """Returns the ranges of a plan after those of `done`, without the plan's losses.
+    """Returns the ranges of `plan` that remain after the ranges of `done`.
 
-    `done` must have the same partitions, in the same order.
+    Both plans must have the same partitions, in the same order. Leaves out the losses of `plan`.
     """
     ranges = [
         OffsetRange(each.topic, each.partition, read.end, each.end, each.topic_id)

@@ -17,8 +17,9 @@ __all__ = ["drop_archive_finders"]
 def drop_archive_finders() -> None:
     """Removes the import finders of PySpark's own archives from Python's cache of finders.
 
-    `importlib.invalidate_caches` then has no finder of these archives whose directory it would read
-    again. At the next import from an archive, Python creates a finder from the cached directory.
+    Otherwise `importlib.invalidate_caches` would make these finders read the directories of their
+    archives again. At the next import from an archive, Python creates a new finder, which uses the
+    cached directory.
     """
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter) and _is_of_pyspark(finder.archive):

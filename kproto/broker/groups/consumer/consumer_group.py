@@ -341,7 +341,7 @@ class ConsumerGroup:
     def _update_rebalance_timer(self, member: ConsumerGroupMember, now: ClockReading) -> None:
         """Starts the rebalance timeout if the member must revoke partitions; else stops it.
 
-        Classic members have the timeouts JOIN and SYNC instead.
+        A member of the classic protocol has the timeouts JOIN and SYNC instead.
         """
         if member.classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
             self.start_timer(MemberTimeout.REBALANCE, member, member.rebalance_timeout_ms, now)

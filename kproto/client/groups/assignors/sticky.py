@@ -41,7 +41,7 @@ def assign_cooperative_sticky(
 
 
 class _Claims(NamedTuple):
-    """The existing partitions that each member owns.
+    """Holds the existing partitions that each member owns.
 
     `conflicting` are the partitions that two members claim in the same generation.
     """

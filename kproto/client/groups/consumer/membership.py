@@ -455,9 +455,9 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             self._transition(Event.ASSIGNED)
 
     def _set_heartbeat_interval(self, interval_ms: int) -> None:
-        """Stores the coordinator's heartbeat interval, limited as the property `interval_ms` says.
+        """Stores the coordinator's heartbeat interval, or a shorter interval: see `interval_ms`.
 
-        If the session timeout is not disclosed, derives the timeout from the interval.
+        If the broker does not disclose the session timeout, derives the timeout from the interval.
         """
         if self._disclosed_session_ms is None:
             self._session.session_ms = session_ms_for(interval_ms)
@@ -468,9 +468,9 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     def _was_stable(self, beat: Heartbeat, assigned: TopicIdPartitions | None) -> bool:
         """Returns False if the coordinator still waited for a revocation when it received `beat`.
 
-        That is so if `beat` lists an owned partition that the assignment lacks. The assignment is
-        that of the previous response. If the previous response was lost, it is `assigned`, from the
-        response to `beat`.
+        It waited if `beat` lists an owned partition that is not in the member's assignment. The
+        member knows this assignment from the response before `beat`. If that response was lost, the
+        assignment is `assigned`, from the response to `beat`.
         """
         before = self._partitions.assigned
         if self._known_fields is None and assigned is not None:

@@ -69,10 +69,11 @@ def difference(
     name_of: Callable[[Uuid], str | None],
     is_subscribed: Callable[[str], bool],
 ) -> Difference:
-    """Returns the difference between `owned` and `assigned` partitions.
+    """Returns the partitions to revoke, the partitions to add, and the topic ids without a name.
 
-    `name_of` returns the name of a topic id; if it returns None, the id is unresolved. An assigned
-    partition is ignored unless `is_subscribed` returns True for its topic.
+    `owned` are the present partitions, `assigned` those of the new assignment. `name_of` returns
+    the name of a topic id, or None if the name is not known yet. Ignores an assigned partition if
+    `is_subscribed` returns False for its topic.
     """
     names = {topic_id: name_of(topic_id) for topic_id, _ in assigned}
     target = {

@@ -274,9 +274,10 @@ class _Translator:
         return "".join(token.character for token in self._tokens[start : self._at])
 
     def _atomic(self, text: str) -> _Piece:
-        """Returns an atomic group: a lookahead is atomic, and a reference repeats its text.
+        """Returns an atomic group of `text`: a lookahead, then a reference to its match.
 
-        Python 3.11 has atomic groups, but some of its releases match them wrongly.
+        A lookahead is atomic, and the reference matches the same text again. Python 3.11 has atomic
+        groups, but some of its releases match them wrongly.
         """
         self._atomic_groups += 1
         name = f"a{self._atomic_groups}"
