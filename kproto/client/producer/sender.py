@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 from ...clock import Timer
 from ...messages.base import Response
@@ -42,10 +43,14 @@ from .requests import (
     produce_request,
 )
 from .settings import ACKS_ALL, CompressionName
+from .unacked_connections import UnackedConnections
 
 __all__ = ["Sender"]
 
 _NEVER: Final = float("inf")
+
+#: Sends the batches of a request to a node, and removes those that have a result.
+_Send: TypeAlias = Callable[[int, dict[TopicPartition, ProducerBatch]], Coroutine[Any, Any, None]]
 
 
 class Sender:
@@ -66,9 +71,7 @@ class Sender:
         self._accumulator = accumulator
         self._compression = compression
         self._acks = acks
-        #: With acks=0, the connection of the last Produce request to each node. If it was lost, the
-        #: broker may have closed it because of an error, which it cannot report otherwise.
-        self._unacked_connections: dict[int, BrokerConnection] = {}
+        self._unacked_connections = UnackedConnections()  # with acks=0
         # The broker's timeout is shorter than the client's, so that its error response arrives.
         self._timeout_ms = view.settings.request_timeout_ms * 3 // 4
         self._single_requests: dict[TopicPartition, ProduceRequestTemplate] = {}
@@ -152,7 +155,7 @@ class Sender:
         if not self._accumulator.active_queues:
             return _NEVER
         now = self._view.clock.monotonic()
-        if self._unacked_connections:
+        if not self._acks:
             self._invalidate_lost_leaders(now)
         if now >= self._next_expiry:
             self._accumulator.expire_batches(now)
@@ -256,7 +259,7 @@ class Sender:
         now = view.clock.monotonic()
         if not accumulator.can_send_now(batch, now):
             return False
-        if self._unacked_connections:
+        if not self._acks:
             self._invalidate_lost_leaders(now)
         node = view.leader_since(batch.topic, batch.partition, queue.leader_stale_since)
         if node is None or self._in_flight[node]:
@@ -285,8 +288,7 @@ class Sender:
                 or self._in_send_tasks[node]
                 or not self._try_send(connection, node, batches)
             ):
-                self._in_send_tasks[node] += 1
-                self._spawn(self._produce(node, batches))
+                self._spawn_send(node, batches, self._produce)
             else:
                 self._report_sent(batches)
                 if not self._acks:
@@ -374,24 +376,20 @@ class Sender:
         finally:
             self._on_request_done(node, batches, fault)
 
-    async def _produce(self, node: int, batches: dict[TopicPartition, ProducerBatch]) -> None:
-        """Sends a request; runs in its own task, because it may wait for a connection or a slot."""
+    def _spawn_send(
+        self, node: int, batches: dict[TopicPartition, ProducerBatch], send: _Send
+    ) -> None:
+        """Starts a task that calls `send`, the part of a request that must wait."""
+        self._in_send_tasks[node] += 1
+        self._spawn(self._until_request_done(node, batches, send))
+
+    async def _until_request_done(
+        self, node: int, batches: dict[TopicPartition, ProducerBatch], send: _Send
+    ) -> None:
+        """Awaits `send`, and ends the request: batches without a result fail if it raises."""
         fault: BaseException | None = None
         try:
-            connection = await self._view.connection_to(node)
-            self._drop_expired(batches)
-            self._encode_batches(batches, connection.message_magic)
-            if not batches:
-                return
-            request, ids, version = self._request(connection, batches)
-            self._report_sent(batches)
-            if self._acks:
-                response = await connection.request(request, version=version)
-                self._handle_response(connection, batches, ids, response)
-            else:
-                await connection.send_only(request, version=version)
-                await connection.drain()
-                self._complete_sent(connection, node, batches)
+            await send(node, batches)
         except BaseException as error:
             fault = error
             if not isinstance(error, Exception):
@@ -399,6 +397,22 @@ class Sender:
         finally:
             self._in_send_tasks[node] -= 1
             self._on_request_done(node, batches, fault)
+
+    async def _produce(self, node: int, batches: dict[TopicPartition, ProducerBatch]) -> None:
+        """Sends a request; may wait for a connection or a slot."""
+        connection = await self._view.connection_to(node)
+        self._drop_expired(batches)
+        self._encode_batches(batches, connection.message_magic)
+        if not batches:
+            return
+        request, ids, version = self._request(connection, batches)
+        self._report_sent(batches)
+        if self._acks:
+            response = await connection.request(request, version=version)
+            self._handle_response(connection, batches, ids, response)
+        else:
+            await connection.send_only(request, version=version)
+            await self._until_sent(connection, node, batches)
 
     def _drop_expired(self, batches: dict[TopicPartition, ProducerBatch]) -> None:
         """Removes batches that expired during the wait for a connection."""
@@ -423,8 +437,7 @@ class Sender:
     ) -> None:
         """Completes batches that were written, or starts a task that waits for the socket."""
         if connection.has_unsent_bytes:
-            self._in_send_tasks[node] += 1
-            self._spawn(self._until_sent(connection, node, batches))
+            self._spawn_send(node, batches, partial(self._until_sent, connection))
         else:
             self._complete_sent(connection, node, batches)
             self._on_request_done(node, batches, None)
@@ -433,23 +446,14 @@ class Sender:
         self, connection: BrokerConnection, node: int, batches: dict[TopicPartition, ProducerBatch]
     ) -> None:
         """Completes batches when the socket has taken their bytes."""
-        fault: BaseException | None = None
-        try:
-            await connection.drain()
-            self._complete_sent(connection, node, batches)
-        except BaseException as error:
-            fault = error
-            if not isinstance(error, Exception):
-                raise
-        finally:
-            self._in_send_tasks[node] -= 1
-            self._on_request_done(node, batches, fault)
+        await connection.drain()
+        self._complete_sent(connection, node, batches)
 
     def _complete_sent(
         self, connection: BrokerConnection, node: int, batches: dict[TopicPartition, ProducerBatch]
     ) -> None:
         """Completes batches without an offset, because no response follows."""
-        self._unacked_connections[node] = connection
+        self._unacked_connections.on_sent(node, connection)
         for batch in batches.values():
             self._accumulator.on_ack(batch)
         batches.clear()
@@ -460,12 +464,12 @@ class Sender:
         The metadata of their partitions is then requested again. Kafka's own client refreshes
         metadata after each disconnect, too.
         """
-        for node, connection in list(self._unacked_connections.items()):
-            if not connection.usable:
-                del self._unacked_connections[node]
-                for queue in self._accumulator.queues.values():
-                    if queue.node == node:
-                        queue.leader_stale_since = now
+        lost = self._unacked_connections.take_lost()
+        if not lost:
+            return
+        for queue in self._accumulator.queues.values():
+            if queue.node in lost:
+                queue.leader_stale_since = now
 
     def _handle_response(
         self,
