@@ -109,7 +109,10 @@ def _of_message(options: argparse.Namespace, data: bytes) -> Node:
 
 
 def _guessed(options: argparse.Namespace, data: bytes) -> Iterator[Node]:
-    """Prints the guesses; then yields the tree of the best guess, except with `--json`."""
+    """Prints the guesses, then yields the tree of the best guess. With `--json`, yields nothing.
+
+    Raises ConfigurationError if no known message fits the bytes.
+    """
     found = guess(data)
     if not found:
         raise ConfigurationError("no known message fits the bytes")

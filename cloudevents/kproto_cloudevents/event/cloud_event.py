@@ -290,8 +290,8 @@ class CloudEvent:
         """Returns the data as the bytes of a payload; None if there is none.
 
         Raises CloudEventError if the charset of the datacontenttype is unknown or cannot encode the
-        text, if the data is a JSON value and its type is not JSON, and if the data is a string of a
-        document before 0.3 that may be text or Base64.
+        text, and if the data is a JSON value but the datacontenttype is not JSON. Raises it for a
+        string in a document of a version before 0.3, too: it may be text or Base64.
         """
         return event_data.as_bytes(self._data, self.datacontenttype)
 

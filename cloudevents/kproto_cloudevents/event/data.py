@@ -5,7 +5,7 @@ Data is one of:
 - bytes: Binary.
 - str: text of a datacontenttype that is not JSON.
 - `JsonText`: a JSON value as its text, which keeps numbers, order and spelling.
-- `TextOrBase64`: a string of a document before 0.3 that is either text or Base64.
+- `TextOrBase64`: a string in a document of a version before 0.3; it is either text or Base64.
 
 This module imports no attributes, no headers and no binding. Its errors never contain data.
 """
@@ -101,7 +101,7 @@ class JsonText:
 
 
 class TextOrBase64(str):
-    """The data of a JSON document before 0.3: either text, or the Base64 of bytes.
+    """The data of a JSON document of a version before 0.3: either text, or the Base64 of bytes.
 
     The document does not tell text from Base64. Such data is written as it was read. A conversion
     that depends on the difference raises CloudEventError.

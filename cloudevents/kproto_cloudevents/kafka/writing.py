@@ -155,7 +155,10 @@ def _parts(
     event_format: EventFormat | None,
     repeat_attributes: bool,
 ) -> tuple[bytes | None, bytes | None, tuple[Header, ...]]:
-    """Returns the key of the original record, if any, and the value and headers to write."""
+    """Returns the key, value and headers to write.
+
+    The key is that of the record that the event was read from, None if there is no such record.
+    """
     message = event._message
     structured = message if type(message) is StructuredOrigin else None
     if mode is None:

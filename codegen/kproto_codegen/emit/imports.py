@@ -88,7 +88,7 @@ class Imports:
     def array_shapes(self, element: str) -> tuple[str, int]:
         """Registers the list of the `struct.Struct`s that read 0, 1, … 127 numbers of a type.
 
-        Returns its name, and the size of a number in bytes.
+        Returns the name of the list, and the size of a number in bytes.
         """
         name = f"_{element.upper()}_ARRAYS"
         letter = _LETTERS[element]

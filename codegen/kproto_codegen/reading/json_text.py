@@ -189,7 +189,7 @@ class _Reader:
                 return JsonNode(members, start)
 
     def _check_duplicate(self, key: str, line: int, first: JsonNode, second: JsonNode) -> None:
-        """Records a duplicate key with the same scalar value.
+        """Stores an error for a key that an object has twice with the same scalar value.
 
         Raises DefinitionError if the values differ or are not scalar.
         """

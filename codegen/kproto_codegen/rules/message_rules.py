@@ -172,8 +172,9 @@ def unstable_request(definition: Definition) -> Iterator[Finding]:
 
 
 def coordinator_record(definition: Definition) -> Iterator[Finding]:
-    """Checks that a coordinator record has an api key, and that a coordinator key has only version
-    0, which is not flexible.
+    """Checks that a coordinator record has an api key, and that its key has only version 0.
+
+    Version 0 of the key must not be flexible.
     """
     spec = definition.spec
     if not spec.type.startswith("coordinator-") or not spec.valid_versions:

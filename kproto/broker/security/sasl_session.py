@@ -253,8 +253,9 @@ class SaslSession:
         return last is None or now - last >= REAUTHENTICATION_INTERVAL_S
 
     def on_api_versions_response(self) -> None:
-        """Updates the state after a successful ApiVersions, which is not allowed again before
-        SaslHandshake.
+        """Updates the state after a successful ApiVersions.
+
+        The client may not send ApiVersions again before SaslHandshake.
         """
         if self.phase is SaslState.FIRST:
             self.phase = SaslState.HANDSHAKE

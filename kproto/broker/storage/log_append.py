@@ -1,9 +1,10 @@
 """Validates and appends the records of a Produce.
 
-The checks and errors are those of Kafka's ProduceRequest, UnifiedLog and LogValidator. The records
-are verified as by Kafka, in a compressed batch only in part. Kafka also corrects a wrong largest
-timestamp; here the timestamps of records are compared with the header only if the first or the
-largest timestamp of the header is out of bounds, or the largest is before the first.
+The checks and errors are those of Kafka's ProduceRequest, UnifiedLog and LogValidator. As in Kafka,
+the records of a compressed batch are verified only in part. Kafka always compares the largest
+timestamp of the header with those of the records, and corrects it. This module does so only if the
+first or the largest timestamp of the header is out of bounds, or if the largest is before the
+first.
 """
 
 from __future__ import annotations
@@ -125,7 +126,8 @@ def append_records(
 def _single_batch(records: bytes | None, version: int) -> RecordBatch:
     """Returns the only batch in `records`.
 
-    Raises INVALID_RECORD unless there is exactly one batch, of magic 2. Raises CorruptBatchError.
+    Raises INVALID_RECORD if there is no batch, more than one batch, or a message of magic 0 or 1.
+    Raises CorruptBatchError.
     """
     records = records or b""
     if records[MAGIC_OFFSET : MAGIC_OFFSET + 1] in (b"\0", b"\1"):

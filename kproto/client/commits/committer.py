@@ -238,11 +238,12 @@ class Committer:
         left: Mapping[TopicPartition, OffsetAndMetadata],
         failed: Mapping[TopicPartition, BrokerResponseError],
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Returns those of `left` whose metadata was too long for the broker, to retry with less.
+        """Returns the offsets whose metadata was too long for the broker, with less metadata.
 
-        A commit with a bitmap is retried without the bitmap. A commit without metadata of the user
-        is retried without the label. Metadata of the user is never removed. Later commits have
-        shorter bitmaps, which `CommitOffsetSource` builds, or no labels.
+        `left` has the offsets of the request, `failed` the errors. A commit with a bitmap is
+        retried without the bitmap. A commit without metadata of the user is retried without the
+        label. Metadata of the user is never removed. Later commits have shorter bitmaps, which
+        `CommitOffsetSource` builds, or no labels.
         """
         found = {}
         labels = self._labels

@@ -64,7 +64,8 @@ class InFlightFetches:
     def start_lookup(self, name: str, lookup: Coroutine[Any, Any, None]) -> None:
         """Starts the look-up `name`.
 
-        Does nothing if a look-up of that name is running, or has completed and is not removed yet.
+        Does nothing if a look-up with this name is running, or has completed and is not removed
+        yet.
         """
         if name in self._lookups:
             lookup.close()
@@ -72,7 +73,7 @@ class InFlightFetches:
             self._lookups[name] = _started(lookup)
 
     def cancel_lookup(self, name: str) -> None:
-        """Cancels and removes the look-up of that name, if there is one."""
+        """Cancels and removes the look-up with this name, if there is one."""
         task = self._lookups.pop(name, None)
         if task is not None:
             task.cancel()

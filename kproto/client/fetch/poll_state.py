@@ -155,9 +155,9 @@ class PollState:
 
     @property
     def in_flight(self) -> list[InFlightRange]:
-        """The polled records that are not processed yet, one range of each partition.
+        """The polled records that are not processed yet, as one offset range for each partition.
 
-        Empty if there is none, or if `run` processes the records (`processor`).
+        Empty if there are none, or if a `processor` (of `run`) processes the records.
         """
         return [] if self.processor is not None else [*self.buffer.in_flight.values()]
 

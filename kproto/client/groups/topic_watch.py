@@ -46,9 +46,10 @@ class MissingTopics:
     def to_report(
         self, wanted: Container[str], topics: Iterable[TopicInfo], known: Container[str], now: float
     ) -> list[str]:
-        """Returns the topics to report as missing, after a metadata response with `topics`.
+        """Returns the topics to report as missing, after a Metadata response with `topics`.
 
-        `wanted` are the subscribed names; `known` are the topics with known metadata.
+        A topic is reported once, after it has been missing for `patience_s` seconds. `wanted` are
+        the subscribed names; `known` are the topics with known metadata.
         """
         gone = [info.name for info in topics if info.error_code == _NO_SUCH_TOPIC]
         since = dict.fromkeys(gone, now) | self._since

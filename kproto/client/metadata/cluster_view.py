@@ -565,11 +565,11 @@ class ClusterView:
         partitions: Iterable[TopicPartition],
         send: Callable[[int, list[TopicPartition]], Coroutine[Any, Any, T]],
     ) -> list[T]:
-        """Calls `send(node, its partitions)` for all leaders concurrently; returns the results.
+        """Calls `send` concurrently with each leader and its partitions; returns the results.
 
         After a retriable error of `send`, or a lost connection, refreshes the leaders and calls
-        `send` for all of them again, within `api_timeout_ms`. Raises other errors at once, also a
-        BrokerResponseError of `leader`, which has retried already.
+        `send` for all of them again, within `api_timeout_ms`. Raises other errors at once. Also
+        raises a BrokerResponseError of `leader` at once, because `leader` has retried already.
         """
         partitions = list(partitions)
         attempts = Attempts(self.settings, started_at=self.clock.monotonic())

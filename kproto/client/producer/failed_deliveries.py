@@ -169,7 +169,10 @@ class FailedDeliveries:
 
     @property
     def is_settling(self) -> bool:
-        """True if tasks and callbacks may still read failures of the last iterations."""
+        """True if tasks and callbacks may still read failures.
+
+        These are failures of the last iterations of the event loop.
+        """
         return any(self._recent)
 
     def add(self, batch: ProducerBatch) -> None:
@@ -249,7 +252,10 @@ class FailedDeliveries:
             self._drop_oldest()
 
     def _excess(self) -> int:
-        """Returns the bytes beyond the limit, which may be exceeded by one record; or below 1."""
+        """Returns the bytes beyond the limit; 0 or less if there are none.
+
+        The limit is `limit_bytes` plus the size of the largest record; 0 if `limit_bytes` is 0.
+        """
         limit = self.limit_bytes + self._largest_in_bytes if self.limit_bytes else 0
         return self._size_in_bytes - limit
 

@@ -193,7 +193,10 @@ def make_partitioner(
 def _user_function(
     function: Partitioner, info: TopicInfo, partitions: Sequence[int], with_leader: Sequence[int]
 ) -> Callable[[bytes | None], int]:
-    """Returns `function` for one topic; raises EncodeError for its errors and invalid results."""
+    """Returns a function that calls the user's `function` for keys of one topic.
+
+    It raises EncodeError if `function` raises an exception or returns no partition of the topic.
+    """
     everything, available = tuple(partitions), tuple(with_leader)
 
     def partition_of(key: bytes | None) -> int:

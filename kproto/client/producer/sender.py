@@ -88,9 +88,9 @@ class Sender:
         self.owner: object = None  # the producer
 
     def wake(self) -> None:
-        """Runs the plan in the next iteration of the event loop.
+        """Sends the batches that are due in the next iteration of the event loop.
 
-        Records that are appended in this iteration join the open batch.
+        So the records that are appended in this iteration can still join the open batches.
         """
         if not self._is_scheduled and not self._closed:
             self._is_scheduled = True

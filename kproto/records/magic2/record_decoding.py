@@ -46,8 +46,8 @@ class RecordReader:
     buffer, and `base_offset`. Raises ValueError if `count` is negative, or if the bytes or the
     offsets up to `last_offset_delta` are too few for `count` records.
 
-    The offset deltas of the records must rise from 0 or more to `last_offset_delta` or less; with
-    None they may have any value, as in Kafka's classes.
+    The offset deltas of the records must rise from 0 or more to `last_offset_delta` or less. If
+    `last_offset_delta` is None, they may have any value, as in Kafka's classes.
     """
 
     __slots__ = (

@@ -188,7 +188,7 @@ class LoopTask(Generic[T]):
 
 
 def start_on_loop(coroutine: Coroutine[Any, Any, T]) -> LoopTask[T]:
-    """Starts a coroutine on the loop of this process's clients."""
+    """Starts a coroutine on the event loop of this process's clients; returns its task."""
     return LoopTask(coroutine)
 
 

@@ -168,8 +168,10 @@ class PersistedState:
 
     @property
     def is_homogeneous(self) -> bool:
-        """Returns True if all members subscribe to the same names, or with the same regular
-        expression; False if a member has both.
+        """Returns True if all members have the same subscription.
+
+        It must have only topic names, or only a regular expression: returns False if a member has
+        both.
         """
         subscribed = {(it.topics, it.regex) for it in self.members.values()}
         return len(subscribed) <= 1 and not any(names and regex for names, regex in subscribed)

@@ -117,7 +117,10 @@ class ReadOptions:
 
     @property
     def corrupt_column(self) -> str | None:
-        """The column of the bytes of unreadable records; None if they are an error."""
+        """The name of the column for the bytes of unreadable records.
+
+        None if an unreadable record is an error.
+        """
         return self.corrupt_column_name if self.keep_unreadable else None
 
     def for_batch(self) -> ReadOptions:
