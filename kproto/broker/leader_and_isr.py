@@ -26,7 +26,5 @@ class LeaderAndIsr:
 
     @classmethod
     def first(cls, replicas: Replicas) -> LeaderAndIsr:
-        """Returns the state of a new partition whose first replica leads and whose ISR is all
-        replicas.
-        """
+        """Returns the state of a new partition: all replicas are in sync, and the first leads."""
         return cls(replicas, replicas[0], replicas)

@@ -180,7 +180,7 @@ class ClientSettings:
 
     @property
     def max_cancelled_close_ms(self) -> int:
-        """The longest time in ms that an end may take after it was cancelled."""
+        """The longest time in ms that a close may take after its cancellation."""
         return self.error_flush_ms + self.cancelled_close_ms
 
 

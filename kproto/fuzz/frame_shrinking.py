@@ -53,9 +53,9 @@ def _fewer_frames(frames: Frames) -> Iterator[Frames]:
 
 
 def _shorter(steps: Callable[[Frame], Iterator[Frame]]) -> Callable[[Frames], Iterator[Frames]]:
-    """Returns a function that yields copies of its frames, each with one frame made shorter.
+    """Returns a function that takes frames, and yields copies in which one frame is shorter.
 
-    `steps` yields the shorter frames that may replace a frame.
+    `steps` yields the shorter frames by which a frame may be replaced.
     """
 
     def of_each(frames: Frames) -> Iterator[Frames]:

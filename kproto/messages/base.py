@@ -163,9 +163,9 @@ class KeyedList(list[T]):
     def _find(self, *key: object) -> T | None:
         """Returns an element with that key, or None.
 
-        If several elements have the key, returns the first. If keys were changed or elements moved
-        after a look-up, it may be another of them, because detecting that would examine every
-        element.
+        If several elements have the key, returns the first of them. It may return another of them
+        if keys were changed or elements moved after a look-up, because detecting such a change
+        would examine every element.
         """
         try:
             element = self._indexed_element(key)

@@ -46,9 +46,9 @@ def negotiate(
 ) -> int:
     """Returns the highest version of `request` that kproto and the broker support.
 
-    Ignores versions above `at_most`, and, unless `unstable` is True, versions that the definitions
-    mark as unstable. Raises UnsupportedVersionError if no version is left, or if `ranges`, the
-    ranges of the broker by api key, lacks the API.
+    Ignores versions above `at_most`. Also ignores versions that the definitions mark as unstable,
+    if `unstable` is False. Raises UnsupportedVersionError if no version is left, or if `ranges`,
+    the ranges of the broker by api key, lacks the API.
     """
     name = request.__name__
     broker_range = ranges.get(request.API_KEY)

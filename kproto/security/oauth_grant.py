@@ -192,9 +192,10 @@ class ClientCredentials:
             attempt += 1
 
     async def _fetch_with_timeout(self) -> TokenResponse:
-        """Requests a token once, as `_fetch` does, in a thread.
+        """Requests a token once, in a thread.
 
-        Also raises _RetriableError if that takes longer than `timeout_ms` plus `_GRACE_S`.
+        Raises the errors of `_fetch`, and _RetriableError if the request takes longer than
+        `timeout_ms` plus `_GRACE_S`.
         """
         try:
             async with self._clock.timeout(self.timeout_ms / 1000 + _GRACE_S):

@@ -321,7 +321,10 @@ def _known(
 
 
 def _frame_bounds(data: bytes) -> list[int]:
-    """Returns the start of each frame and the end of the data; [0] if it has no frames."""
+    """Returns the positions at which the frames in `data` begin, and the end of `data`.
+
+    Returns [0] if `data` is not a sequence of whole frames.
+    """
     bounds = [0]
     pos = 0
     while pos < len(data):

@@ -396,7 +396,10 @@ class MessageReader:
 
     @staticmethod
     def checked_uint32(node: Node, value: int, pos: int, size: int) -> int:
-        """Returns the lower 32 bits of a varint; adds a note on further bits or unneeded bytes."""
+        """Returns the lower 32 bits of a varint.
+
+        Adds a note if the varint has more than 32 bits, or more bytes than necessary.
+        """
         low_bits = value & 0xFFFFFFFF
         if low_bits != value:
             node.notes.append("the varint has more than 32 bits; those above are dropped")

@@ -104,9 +104,10 @@ class NodeBuilder:
         raise UnreadableError(self.fault(node, f"a varint of more than {longest} bytes", pos))
 
     def content(self, node: Node, pos: int, length: int) -> int:
-        """Sets the value of `node` to the `length` bytes at `pos`, or to null if it is negative.
+        """Sets the value of `node` to the `length` bytes at `pos`; null for a negative `length`.
 
-        Returns the position after them. Raises UnreadableError if they go beyond the limit.
+        Returns the position after the bytes. Raises UnreadableError if they extend beyond the
+        limit.
         """
         if length < -1:
             node.notes.append(f"the length is {length}; clients write -1 for null")

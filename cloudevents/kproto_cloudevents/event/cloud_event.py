@@ -368,7 +368,7 @@ class CloudEvent:
     def to_kafka_record(self, mode: Any = None, **options: Any) -> Any:
         """Returns the `KafkaRecord` of `to_kafka(event, mode, **options)`.
 
-        To send an object, a client calls only this method of the object.
+        A producer that sends an object calls this method, and no other method of the object.
         """
         return self._to_kafka(mode, **options)
 

@@ -134,7 +134,10 @@ class GroupCoordinator:
         return NO_LEADER if partition is None else partition.leader_and_isr.leader
 
     def check_coordinator(self, node_id: int, group_id: str) -> Partition:
-        """Returns the partition of a group. Raises NOT_COORDINATOR if the node does not lead it."""
+        """Returns the partition of `__consumer_offsets` that stores the group.
+
+        Raises NOT_COORDINATOR if the node does not lead this partition.
+        """
         partition = self.partition(group_id)
         if partition is None or partition.leader_and_isr.leader != node_id:
             raise api_error(

@@ -38,7 +38,7 @@ class ClientQuotaManager:
         self._buckets: dict[_Key, TokenBucket] = {}
 
     def record_produce(self, user: str, client_id: str, size: int, now_ms: int) -> int:
-        """Records the bytes of a Produce request; returns the throttle time."""
+        """Records the bytes of a Produce request; returns the throttle time in ms."""
         return self._record(_PRODUCED, user, client_id, size, now_ms, self._most_ms)
 
     def record_fetch(self, user: str, client_id: str, size: int, now_ms: int) -> int:
@@ -136,7 +136,10 @@ class ControllerMutationQuota:
         self.throttle_ms = 0
 
     def record(self, count: int) -> bool:
-        """Records mutations. Returns False if they are refused; then the client must retry."""
+        """Records `count` partition mutations, and sets `throttle_ms`.
+
+        Returns False if the mutations are refused; then the client must retry.
+        """
         if self._bucket is None:
             return True
         refused = self._strict and self._bucket.tokens(self._limit, self._now_ms) < 0

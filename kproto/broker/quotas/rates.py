@@ -101,7 +101,10 @@ class TokenBucket:
         self._tokens = self.tokens(limit, now_ms) - count
 
     def throttle_ms(self, limit: float, now_ms: int) -> int:
-        """Returns the time in ms until a negative number of tokens has risen to 0; otherwise 0."""
+        """Returns the time in ms until the number of tokens is no longer negative.
+
+        Returns 0 if it is not negative now.
+        """
         return max(0, round(-self.tokens(limit, now_ms) / limit * 1000))
 
     def is_idle(self, now_ms: int) -> bool:

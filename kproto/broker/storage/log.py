@@ -152,8 +152,8 @@ class PartitionLog(Watchable, ABC):
     def delete_before(self, offset: int) -> None:
         """Moves the log start offset to `offset`, and deletes the batches before it.
 
-        Notifies the watchers of the log if it moves the log start offset. Does nothing if the log
-        start offset is higher. Raises OFFSET_OUT_OF_RANGE if `offset` is beyond the end.
+        Does nothing if the log start offset is `offset` or higher; otherwise notifies the watchers
+        of the log. Raises OFFSET_OUT_OF_RANGE if `offset` is above the log end offset.
         """
 
     @abstractmethod

@@ -272,7 +272,10 @@ def _check_header(batch: RecordBatch) -> None:
 
 
 def _check_batch(batch: RecordBatch, config: TopicConfig, version: int) -> None:
-    """Raises BrokerResponseError or CorruptBatchError for an invalid header, size or checksum."""
+    """Raises BrokerResponseError or CorruptBatchError if a batch cannot be appended.
+
+    Checks the header, the size and the checksum.
+    """
     if batch.base_offset != 0:
         raise api_error("INVALID_RECORD", f"the base offset is {batch.base_offset}; it must be 0")
     _check_size(batch, config)

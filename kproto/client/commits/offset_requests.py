@@ -58,7 +58,7 @@ class Identity(Protocol):
 class OffsetAndMetadata(NamedTuple):
     """The offset after the last processed record, and the leader epoch of that record.
 
-    `topic_id` is all zeros if it is unknown.
+    `topic_id` is all zeros if it is unknown. `metadata` is the text that is stored with the offset.
     """
 
     offset: int

@@ -602,12 +602,12 @@ class GroupConsumer(RecordStream):
     # Subscribing
 
     def subscribe(self, topics: str | Iterable[str] | re.Pattern[str] | TopicPattern) -> None:
-        """Replaces the subscription; a changed one makes the group rebalance.
+        """Replaces the subscription. If the new subscription differs, the group rebalances.
 
         A pattern matches whole names. Raises ConfigurationError for an invalid topic, if partitions
-        are assigned manually, and once the consumer is closed. During `run` it is also raised if
-        the subscription matches the dead letter topic, or if a compiled pattern does not match all
-        retry topics.
+        are assigned manually, and once the consumer is closed. During `run`, also raises
+        ConfigurationError if the subscription matches the dead letter topic, or if a compiled
+        pattern does not match all retry topics.
         """
         subscription, _ = subscription_or_partitions(topics)
         if subscription is None:

@@ -288,10 +288,11 @@ class RebalanceListenerInvoker:
     async def _call(self, name: str, tps: Iterable[TopicPartition]) -> bool:
         """Calls the user's callback `name` with the sorted partitions.
 
-        If the user has set no `on_lost`, calls `on_revoked` instead. Calls nothing if no callback
-        is set, or if there are no partitions. Returns False if the callback raised an exception,
-        which the next poll raises. Also returns False if `end_callbacks` has cancelled the
-        callback, or does not allow the call.
+        If the user has set no `on_lost`, calls `on_revoked` instead. Returns True if the callback
+        has returned. Also returns True if no callback is set or there are no partitions, because
+        then there is nothing to call. Returns False if the callback raised an exception, which the
+        next poll raises. Also returns False if `end_callbacks` has cancelled the callback, or does
+        not allow the call.
         """
         partitions = sorted(tps)
         holder = self._holder()

@@ -16,9 +16,10 @@ A = TypeVar("A")
 
 
 class SingleFlight(Generic[K, A]):
-    """Has one request in flight at a time, such as a metadata request for some topics.
+    """Sends one request at a time, for the keys that its callers pass, such as topics.
 
-    The next request has the keys, such as topics, of all callers that wait meanwhile.
+    While a request is in flight, further callers wait. The next request has the keys of all of
+    them.
     """
 
     def __init__(self, send: Callable[[frozenset[K]], Coroutine[Any, Any, A]]) -> None:

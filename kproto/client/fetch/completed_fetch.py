@@ -291,7 +291,7 @@ class CompletedFetch:
         return next_offset if self._end is None else min(next_offset, self._end)
 
     def _next_records(self, unread: UnreadBatch, most: int) -> list[Record]:
-        """Returns the next records of `unread`, the first batch, at most `most`.
+        """Returns at most `most` next records of `unread`, the first batch.
 
         Removes the batch once its last record is returned.
         """

@@ -45,7 +45,8 @@ class RecordProcessor(Protocol):
     def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
         """Returns the highest offset of a started record, and the incomplete offsets up to it.
 
-        Returns None if no offset up to it is incomplete, and always with order "partition".
+        Returns None if every offset up to it is complete. With order "partition", always returns
+        None.
         """
         ...
 
@@ -253,8 +254,8 @@ class PollState:
     def drop_truncated(self, state: TopicPartitionState) -> int:
         """Drops the records of a truncated log; returns the offset of the next record to be polled.
 
-        With a processor, its first incomplete record and all later ones count as not returned: they
-        are returned again if the log still has them.
+        With a processor, the first incomplete record of the partition and all later records count
+        as not returned: the records that the log still has are returned again.
         """
         if self.processor is None:
             return self.buffer.drop(state)

@@ -445,9 +445,9 @@ class SubscriptionState:
     def on_partitions_lost(
         self, tps: Collection[TopicPartition]
     ) -> tuple[dict[TopicPartition, TopicPartitionState], list[Effect]]:
-        """Drops partitions that other members may own; returns their states, and effects.
+        """Drops partitions that other members may own; their offsets are not committed any more.
 
-        Their offsets are not committed any more.
+        Returns the state of each dropped partition, and the effects to apply.
         """
         removed, effects = self._remove(tps)
         lost = self.revocations.lost(removed, tps)

@@ -121,12 +121,12 @@ class Cluster:
     def update(
         self, response: MetadataResponse, *, whole: bool = False, version: int = RELIABLE_EPOCHS
     ) -> list[TopicInfo]:
-        """Applies a response; returns all of its topics in their order, also those with errors.
+        """Applies a Metadata response; returns its topics in their order, also those with errors.
 
         Drops topics with an error, so that they are requested again. If the response is about the
         `whole` cluster, also drops topics that the response lacks. If the cluster id has changed,
-        drops all earlier topics. Uses leader epochs only from versions of Metadata that send
-        reliable ones.
+        drops all earlier topics. Ignores the leader epochs of a response whose `version` is too
+        old: these epochs are not reliable.
         """
         if version < RELIABLE_EPOCHS:
             for old in response.topics:
@@ -196,10 +196,10 @@ class Cluster:
                 self.racks[each.node] = each.rack
 
     def update_leader(self, hint: LeaderHint) -> bool:
-        """Applies a leader if its leader epoch is above the known one (KIP-320).
+        """Applies a leader with a higher leader epoch than that of the known leader (KIP-320).
 
-        Returns False if it does not apply the leader: the epoch is not newer, or the partition or
-        the broker is unknown.
+        Returns False, and changes nothing, if the leader epoch is not higher, or if the partition
+        or the broker is unknown.
         """
         info = self.topics.get(hint.topic)
         known = None if info is None else info.partitions.get(hint.partition)

@@ -143,9 +143,10 @@ class RecordTracker:
         )
 
     def acquire_shard(self) -> Shard | None:
-        """Removes and returns the first of the `ready` shards that may start a record, or None.
+        """Returns the first shard of `ready` that may start a record; None if there is none.
 
-        An unordered shard with several ready records stays ready for other workers.
+        Removes it from `ready`, unless it is an unordered shard with several ready records: other
+        workers may then take it, too.
         """
         while self.ready:
             shard = self.ready.popleft()

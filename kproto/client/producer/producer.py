@@ -228,7 +228,11 @@ class Producer:
             self._report_undelivered(self._unretrieved())
 
     async def _send_all(self, ends_at: float | None) -> None:
-        """Waits for the outcome of all records, until `ends_at` in seconds of the clock."""
+        """Waits until all records are acked or have failed, at most until `ends_at`.
+
+        `ends_at` is in seconds of the clock; None sets no limit. First waits for calls that append
+        records, then fails the calls that are not done.
+        """
         limit_ms = self._view.settings.delivery_timeout_ms
         # If the time is over, the calls whose records are incomplete raise the error.
         left_ms = self._left_ms(ends_at)

@@ -435,7 +435,10 @@ class Sender:
     def _on_sent(
         self, connection: BrokerConnection, node: int, batches: dict[TopicPartition, ProducerBatch]
     ) -> None:
-        """Completes batches that were written, or starts a task that waits for the socket."""
+        """Completes batches that were sent with acks=0, if the socket has taken their bytes.
+
+        Otherwise starts a task that waits until the socket has taken them.
+        """
         if connection.has_unsent_bytes:
             self._spawn_send(node, batches, partial(self._until_sent, connection))
         else:

@@ -149,7 +149,7 @@ CredentialLookup: TypeAlias = Callable[[str], SaltedCredential | None]
 
 
 def _check_salting(hash_name: str, iterations: int, salt: bytes) -> None:
-    """Raises ConfigurationError for values that no client would accept."""
+    """Raises ConfigurationError for a hash, iteration count or salt that no client accepts."""
     if _digest_size(hash_name) == 0:
         raise ConfigurationError(f"{hash_name!r} is no hash for SCRAM: take sha256 or sha512")
     check_whole_number("iterations", iterations, MIN_ITERATIONS)

@@ -37,7 +37,10 @@ class PlainClient:
         return self._done
 
     def first(self) -> bytes:
-        """Returns `NUL name NUL password` (RFC 4616, 2); the server may apply SASLprep to them."""
+        """Returns `NUL name NUL password` (RFC 4616, 2).
+
+        The server may apply SASLprep to name and password.
+        """
         if self._started:
             raise AuthenticationError("PLAIN: this exchange has already begun")
         self._started = True

@@ -119,7 +119,11 @@ class ScramClient:
         return token
 
     def next(self, challenge: bytes) -> bytes:
-        """Returns the client's proof for the server's first message, b"" for its final one."""
+        """Returns the answer to `challenge`, a message of the server.
+
+        The answer to the first message is the client's proof, that to the final message is b"".
+        Raises AuthenticationError for a wrong or unexpected message.
+        """
         step, self._step = self._step, _Step.FAILED
         if step is _Step.FINAL:
             response = self._prove(ServerFirst.parse(challenge))

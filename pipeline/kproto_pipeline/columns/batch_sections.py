@@ -44,7 +44,7 @@ MAX_CHUNK_BYTES: Final = 8 << 20
 class BatchSection:
     """The records of one batch, uncompressed, in `data[start:end]`.
 
-    If `data` is a bytearray, it is the memory of an arena, which will be reused.
+    If `data` is a bytearray, it belongs to an arena, which reuses it for later batches.
     """
 
     batch: RecordBatch
@@ -80,10 +80,11 @@ class BatchSection:
 
 @dataclass(slots=True)
 class MessageSection:
-    """The requested messages of one entry of a message set (magic 0 or 1).
+    """The requested messages of one entry of a message set (magic 0 or 1), as records.
 
-    With `keep_unreadable` also the records of a batch that cannot be decoded as a whole. `size` is
-    their uncompressed size in bytes.
+    With `keep_unreadable`, it may instead have the records of a batch that cannot be decoded as a
+    whole, and an error for each unreadable record. `size` is the uncompressed size of the messages
+    in bytes; for such a batch, it is the size of the batch.
     """
 
     records: list[Record | UnreadableRecordError]

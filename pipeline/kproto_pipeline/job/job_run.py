@@ -55,7 +55,7 @@ class RunListener(Protocol):
         """Called when records were lost before the run read them; only without `failOnDataLoss`."""
 
     def on_delivery_guarantee(self, what: str) -> None:
-        """Called once, before the first increment, with the output's delivery guarantee."""
+        """Receives the output's delivery guarantee, once, before the first increment."""
 
 
 class _LossLogger:

@@ -97,8 +97,10 @@ def _join_result(member: ConsumerGroupMember) -> JoinResult:
 
 
 def _check_protocols(group: ConsumerGroup, request: JoinRequest) -> None:
-    """Raises INCONSISTENT_GROUP_PROTOCOL unless the request has the protocol type `consumer`, and a
-    protocol that all classic members support.
+    """Raises INCONSISTENT_GROUP_PROTOCOL for a request whose protocols do not fit the group.
+
+    The request must have the protocol type `consumer`, and a protocol that all classic members
+    support.
     """
     others = [
         {protocol.name for protocol in it.classic.protocols}

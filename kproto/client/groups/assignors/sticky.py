@@ -68,10 +68,10 @@ def _assign(
 def _claims(
     topics: TopicRacks, members: Mapping[str, Subscription], claimed: Mapping[str, MemberData]
 ) -> _Claims:
-    """Returns the owners of the existing partitions.
+    """Returns the existing partitions that each member owns, and the conflicting partitions.
 
-    If two members claim a partition, the member with the later generation owns it. If both have the
-    same generation, neither owns it.
+    If several members claim a partition, the member with the latest generation owns it. If two
+    members claim it with the same generation, the partition conflicts, and neither owns it.
     """
     owned: dict[str, dict[TopicPartition, None]] = {}
     owners: dict[TopicPartition, str] = {}

@@ -142,7 +142,10 @@ class ClassicMember(MemberDriver[ClassicMembership]):
         return on_result
 
     async def _topics(self, names: Collection[str]) -> list[TopicInfo]:
-        """Returns metadata of topics; requests it unless all of it is younger than `_YOUNG_MS`."""
+        """Returns the metadata of topics.
+
+        Requests the metadata of all of them if that of any is older than `_YOUNG_MS`.
+        """
         view = self._view
         young = self._clock.monotonic() - _YOUNG_MS / 1000
         known = [

@@ -126,7 +126,7 @@ class AssignmentReconciliation:
         return topic_id in (self.owned.get(tp), self._adding.get(tp))
 
     def start(self, changes: Difference) -> None:
-        """Stores the partitions `changes.added`; `finish` adds them to the owned partitions."""
+        """Stores the added partitions, `changes.added`; `finish` makes them owned partitions."""
         self._adding = changes.added
 
     def finish(self, revoked: Iterable[TopicPartition], added: Iterable[TopicPartition]) -> None:

@@ -58,7 +58,7 @@ def headers_of_lists(lists: pa.Array) -> HeaderColumn:
 def check_keys(lists: pa.Array) -> Int64s:
     """Checks the keys of the headers; returns the number of headers of each list.
 
-    Raises as `headers_of_lists` does.
+    Raises ValueError as `headers_of_lists` does.
     """
     filled = pc.fill_null(pc.list_value_length(lists), 0)
     counts: Int64s = filled.to_numpy(zero_copy_only=False).astype(np.int64)
