@@ -318,7 +318,7 @@ _BROKER: Final = (
 
 
 def topic_entries(config: TopicConfig, settings: BrokerSettings) -> list[ConfigEntry]:
-    """Returns all configs of a topic, with the broker configs and defaults as synonyms."""
+    """Returns all configs of a topic; their synonyms are the broker configs and the defaults."""
     entries = []
     for name, (kind, broker_config) in _TOPIC.items():
         synonyms: list[ConfigSynonym] = []

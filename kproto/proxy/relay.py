@@ -92,8 +92,8 @@ class Relay:
     ) -> str:
         """Waits until both directions have ended, or one has failed; returns the reason.
 
-        After the first has ended, the wait ends too if the second forwards no bytes within
-        `half_closed_timeout_ms`.
+        After one direction has ended, the wait also ends if the other direction forwards no bytes
+        for `half_closed_timeout_ms`.
         """
         timeout_s = self._settings.half_closed_timeout_ms / 1000
         done, pending = await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)

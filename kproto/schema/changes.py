@@ -144,8 +144,8 @@ class ReleaseComparison:
 def find_message(name: str) -> MessageSpec:
     """Returns the message called `name`. Raises UnknownNameError if there is none.
 
-    `name` may be a former name of the message. It may also be a former name of an API with Request
-    or Response after it.
+    `name` may be a former name of the message, or a former name of an API followed by `Request` or
+    `Response`.
     """
     messages = union()
     if name in messages:

@@ -102,8 +102,9 @@ def _set_fields(
 ) -> Iterator[VersionLimit]:
     """Yields the fields of a message whose values limit the version.
 
-    `versioned` returns the fields of a struct that some versions lack. Of these, a field limits the
-    version if its value is not the default, and no field that replaces it has a value.
+    `versioned` returns the fields of a struct that some versions lack, each with the fields that
+    replace it. Such a field limits the version if its value is not the default, and no field that
+    replaces it has a value.
     """
     for attribute, field, replacements in versioned(shape):
         if is_default(field, getattr(value, attribute, None)):

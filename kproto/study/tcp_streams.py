@@ -99,7 +99,8 @@ class TcpStream:
     def is_new_connection(self, sequence: int) -> bool:
         """Returns True if a SYN with this sequence number opens a new connection.
 
-        Returns False for a SYN that was captured again, or after the first bytes of its connection.
+        Returns False if the capture has the SYN of this connection twice, or has it after the first
+        bytes of the connection.
         """
         if self.next is None:
             return False

@@ -310,9 +310,9 @@ def read_tags(data: bytes, pos: int) -> tuple[list[tuple[int, int, int]], int]:
 
 
 def read_unknown_tags(data: bytes, pos: int) -> tuple[list[RawTaggedField] | None, int]:
-    """Reads the tagged fields of a struct whose definition has none; None if the bytes have none.
+    """Reads the tagged fields of a struct whose definition has none; returns None for no fields.
 
-    Raises the errors of `read_tags`.
+    Also returns the position after them. Raises the errors of `read_tags`.
     """
     if not data[pos]:
         return None, pos + 1

@@ -227,8 +227,9 @@ class CloudEvent:
     def extensions(self) -> Mapping[str, AttributeValue]:
         """Returns a read-only copy of the attributes that the version does not define, in order.
 
-        In 0.1, the entries of the attribute `extensions`, which is a Map, follow them. Null entries
-        are left out. An entry whose value cannot be an attribute value becomes its JSON text.
+        In 0.1, the attribute `extensions` is a Map: its entries follow these attributes. Null
+        entries are left out. An entry whose value cannot be an attribute value becomes its JSON
+        text.
         """
         core = self._version.attributes
         found = {name: value for name, value in self._attributes.items() if name not in core}

@@ -197,8 +197,9 @@ def lazy_from_kafka(
     """Reads a record; an event in binary mode becomes a `LazyEvent`, whose attributes are unread.
 
     Reads a record of structured mode as a whole. Results and errors are those of `from_kafka`,
-    with one exception: an invalid attribute raises only at its access, and a missing one only at
-    the access to its property. `event()` raises for both.
+    except for two errors of a `LazyEvent`: an invalid attribute raises only when the attribute is
+    read, and a missing required attribute only when its property is read. `event()` raises for
+    both.
     """
     if (value.__class__ is not bytes and value is not None) or (
         key.__class__ is not bytes and key is not None

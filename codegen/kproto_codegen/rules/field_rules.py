@@ -76,8 +76,8 @@ def nested_versions(definition: Definition) -> Iterator[Finding]:
 def common_struct_versions(definition: Definition) -> Iterator[Finding]:
     """Checks that a field whose type is a common struct has a version in common with the struct.
 
-    The first version of the field must not be before the first of the struct, because Kafka's
-    generator has no schema of the struct in such a version.
+    The field must not begin at an earlier version than the struct: Kafka's generator has no schema
+    of the struct in the versions before.
     """
     valid = definition.spec.valid_versions
     common = {located.spec.name: located.spec for located in definition.structs()}

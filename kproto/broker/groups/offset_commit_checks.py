@@ -96,7 +96,7 @@ def validate_offset_commit(
 
 
 def resets_session(group: SupportsOffsetCommit) -> bool:
-    """Returns True if a commit resets the member's session timeout in the group's present state."""
+    """Returns True if a commit in this state of the group resets the member's session timeout."""
     return group.state in _OF_SESSIONS
 
 

@@ -24,14 +24,13 @@ class CommitKind(Enum):
 class CommitRequest(NamedTuple):
     """A commit, which the committer sends after earlier ones.
 
-    An EXPLICIT commit has its `offsets`. For each partition the commit also has data from the time
-    of the call: in `assignment_epochs` the assignment epoch, in `baselines` the state and the
-    processed offset. After the commit, auto-commit skips the partition until the processed offset
-    has changed.
+    An EXPLICIT commit has its `offsets`, and for each partition data from the time of the call:
+    `assignment_epochs` has the assignment epoch, `baselines` the state and the processed offset.
+    After the commit, auto-commit skips the partition until its processed offset changes.
 
-    The offsets of other commits are determined when the commit is sent. `states` are the partitions
-    to commit, None for all that can be committed then. `metadata` replaces the metadata of
-    PROCESSED offsets.
+    The offsets of the other kinds are determined when the commit is sent. `states` are the
+    partitions to commit, None for all that can be committed then. `metadata` replaces the metadata
+    of PROCESSED offsets.
     """
 
     kind: CommitKind

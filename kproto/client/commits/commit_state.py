@@ -60,7 +60,8 @@ _ACTIONS: Final = {
 def commit_error_action(code: int) -> CommitErrorAction:
     """Returns the action for an error code of a commit.
 
-    If `_ACTIONS` has no row for the code, Kafka's table decides if the error is retriable.
+    If `_ACTIONS` has no row for the code, the commit is retried if Kafka calls the error retriable;
+    otherwise it has failed.
     """
     known = _ACTIONS.get(code)
     if known is not None:

@@ -22,7 +22,7 @@ class GroupMembership(Protocol[S_contra]):
 
     @property
     def identity(self) -> Identity | None:
-        """The member id with its generation or epoch; None while brokers would refuse a commit."""
+        """The member id with its generation or epoch; None if the member may not commit now."""
         ...
 
     @property
@@ -61,11 +61,13 @@ class GroupMembership(Protocol[S_contra]):
         ...
 
     def on_topics_changed(self) -> None:
-        """Compares the subscription with new metadata: topics or partitions may have changed."""
+        """Checks new metadata: topics or partitions to which the member subscribes may have
+        changed.
+        """
         ...
 
     def on_poll(self) -> None:
-        """Rejoins the group if the member left it because polls were late."""
+        """Rejoins the group if the member has left it because polls were too far apart."""
         ...
 
     def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:

@@ -169,7 +169,7 @@ class RecordProcessing:
     async def stop(self) -> None:
         """Stops the pool, and waits for the end of `run`; does nothing if `run` is not running.
 
-        After `end_drain` the call waits for `error_flush_ms` at most, because a handler may continue
+        After `end_drain` it waits for `error_flush_ms` at most, because a handler may continue
         after it was cancelled.
         """
         if self.pool is not None and self._run_ended is not None:

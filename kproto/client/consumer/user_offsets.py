@@ -131,10 +131,10 @@ def commits_of(
     """Returns offsets and metadata to commit, and marks the offsets as processed.
 
     Raises ConfigurationError for an invalid offset, and CommitFailedError for partitions that are
-    not assigned. Also raises CommitFailedError for stale records, which it recognizes by their
-    offsets (see `TopicPartitionState.may_commit`). A record is stale if it was returned during an
-    earlier assignment, because the group may have committed later offsets since. It is also stale
-    if its topic was recreated since, because the record belongs to another log.
+    not assigned. Also raises CommitFailedError for stale records, which are recognized by their
+    offsets (see `TopicPartitionState.may_commit`). A record is stale in two cases. It was returned
+    during an earlier assignment: the group may have committed later offsets in between. Or its
+    topic was recreated afterwards: the record belongs to another log.
     """
     offsets = next_offsets_of(offsets_or_records)
     states = {

@@ -157,7 +157,7 @@ class CompletedFetch:
 
     @property
     def from_offset(self) -> int:
-        """The offset from which a new fetch returns these batches again."""
+        """The offset from which a new fetch would return the remaining batches again."""
         return self._batches[0].from_offset
 
     @property

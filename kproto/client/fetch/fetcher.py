@@ -415,7 +415,7 @@ def fetched_partitions(
 
 
 def leader_hints(fetched: Mapping[TopicPartition, PartitionData]) -> list[LeaderHint]:
-    """Returns the leaders that the broker names with the errors of partitions (KIP-951)."""
+    """Returns the new leaders that the broker names if it does not lead a partition (KIP-951)."""
     hints: list[LeaderHint] = []
     for (topic, partition), data in fetched.items():
         now = data.current_leader

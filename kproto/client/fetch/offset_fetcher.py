@@ -153,10 +153,9 @@ class OffsetFetcher:
         """Continues in the log of the leader, in which the last fetched epoch ends at `end`.
 
         If `end` is before the position, drops buffered records and moves the position back
-        (KIP-320). If the leader does not know the end, resets the position: to the log end if the
-        reset policy is LATEST and the log start is not after the position, to a time if it is
-        BY_TIME, otherwise to the log start. Raises LogTruncatedError if the log may have lost
-        returned records and the reset policy is NONE.
+        (KIP-320). If the leader does not know the end, requests a reset: to the log start if that
+        is after the position, otherwise as the reset policy says. If the log may have lost returned
+        records and the reset policy is NONE, raises LogTruncatedError instead.
         """
         if end.is_known and end.offset >= state.position:
             state.last_epoch = min(state.last_epoch, end.epoch)
@@ -239,7 +238,9 @@ class OffsetFetcher:
     def current(
         self, states: Mapping[TopicPartition, TopicPartitionState]
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns the states that are current: no revocation, seek or recreation replaced them."""
+        """Returns those of `states` that no revocation, seek or recreation of the topic has
+        replaced.
+        """
         return {tp: its for tp, its in states.items() if self._subscriptions.is_current(its)}
 
     def back_off(
@@ -249,10 +250,11 @@ class OffsetFetcher:
         started_at: float,
         ended: float | None = None,
     ) -> None:
-        """Backs off after a failed attempt; `started_at` and `ended` are in seconds of the clock.
+        """Backs off after a failed attempt, which began at `started_at` and ended at `ended`.
 
-        Requests a reset of a position that is out of range, unless the reset policy is NONE. Raises
-        `error` if no retry helps, or if failures have lasted for `api_timeout_ms`; see
+        Both are in seconds of the clock; `ended` is by default now. If the position is out of range
+        and the reset policy is not NONE, requests a reset. Otherwise raises `error` if no retry
+        helps, or if failures have lasted for `api_timeout_ms`; see
         `TopicPartitionState.on_failure`.
         """
         now = self._view.clock.monotonic() if ended is None else ended

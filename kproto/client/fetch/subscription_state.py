@@ -121,7 +121,7 @@ class SubscriptionState:
         epoch_of: Callable[[str, int], int],
         brokers: Container[int],
     ) -> FetchPlan:
-        """Returns the requests to each broker that are due at `now`."""
+        """Returns the partitions to fetch, to reset and to validate at `now`, by node id."""
         return plan_fetches(self.fetchable(), now, leader_since, epoch_of, brokers)
 
     def preempts(self, plan: FetchPlan, busy: Container[int]) -> bool:

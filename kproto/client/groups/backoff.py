@@ -11,7 +11,7 @@ __all__ = ["Backoff"]
 
 
 class Backoff:
-    """The number of consecutive failures of one request, and the time of its next attempt.
+    """Counts the consecutive failures of one request, and has the time of its next attempt.
 
     `not_before` is that time, in seconds of the client's clock; -infinity if `count` is 0. Unlike
     `retry.Attempts`, a backoff has no deadline: a member retries as long as its consumer is open.

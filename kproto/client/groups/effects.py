@@ -102,7 +102,9 @@ class ApplyAssignment(NamedTuple):
 
 
 class SendLeaveGroup(NamedTuple):
-    """Sends LeaveGroup with a reason; waits for the response until the time `until`."""
+    """Sends LeaveGroup with a reason; waits for the response until `until`, in seconds of the
+    clock.
+    """
 
     member_id: str
     instance_id: str | None

@@ -50,7 +50,10 @@ class Coordinators:
 def find_coordinator_requests(
     kind: CoordinatorType, keys: Sequence[str], version: int
 ) -> list[FindCoordinatorRequest]:
-    """Returns the requests for the coordinators of `keys`: one for all; before v4 one per key."""
+    """Returns the requests for the coordinators of `keys`.
+
+    From v4 on, one request has all keys. Before v4, there is a request for each key.
+    """
     if version >= _BATCHED:
         return [FindCoordinatorRequest(key_type=kind.value, coordinator_keys=list(keys))]
     return [FindCoordinatorRequest(key=key, key_type=kind.value) for key in keys]

@@ -1,8 +1,8 @@
 """Blocks writes on a connection while its broker throttles the client (KIP-219).
 
 Since Kafka 2.0 a broker that throttles a client responds at once. For the throttle time in the
-response the broker does not read from the connection, and the client does not write. If a request
-begins to wait in that time, its timeout is extended by the rest of the throttle time.
+response the broker does not read from the connection, and the client does not write. If the client
+sends a request during this time, the timeout of the request is extended by the time that is left.
 """
 
 from __future__ import annotations

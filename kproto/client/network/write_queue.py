@@ -31,7 +31,7 @@ class WriteQueue:
     """Queues the bytes of one connection, and writes them to its socket.
 
     `attach` sets the socket, and `end` stops writing. `used_at` is the time of the last write, in
-    seconds of the clock. `throttle` is the throttle that the broker has requested.
+    seconds of the clock. `throttle` blocks writes while the broker throttles the client.
     """
 
     def __init__(self, clock: Clock) -> None:

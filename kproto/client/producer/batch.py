@@ -144,7 +144,7 @@ class ProducerBatch:
     def must_keep_sequence(self) -> bool:
         """True for a part of a split batch if a broker may have stored the whole batch.
 
-        With a new sequence, the records of the part could be stored twice.
+        If the part got a new sequence, its records could be stored twice.
         """
         return self.parent is not None and self.maybe_stored
 

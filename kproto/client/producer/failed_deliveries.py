@@ -222,7 +222,7 @@ class FailedDeliveries:
         return chain(self._batches, *self._recent)
 
     def _on_iteration(self) -> None:
-        """Keeps the batches that were added `SETTLE_ITERATIONS` ago, within the limit."""
+        """Keeps the batches that were added `SETTLE_ITERATIONS` iterations ago, up to the limit."""
         self._is_scheduled = False
         settled = self._recent.popleft()
         self._recent.append([])

@@ -193,8 +193,9 @@ def _all_chunks(
 ) -> bytes:
     """Returns the decompressed content of all streams in `data`.
 
-    `stream` is the first decompressor, which was called with all data and returned `chunk`. A
-    result far larger than the data is allocated only after all data proved valid.
+    `stream` is the decompressor of the first stream; it was called with all data and returned
+    `chunk`. If the result is far larger than the data, its memory is allocated only after all data
+    proved valid.
     """
     trusted = trusted_bytes(len(data))
     size = 0

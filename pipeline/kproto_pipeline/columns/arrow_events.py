@@ -136,7 +136,7 @@ def _attribute_headers(
 
     The third element is a mask. A record is regular if it has each required attribute, no attribute
     twice, no null header, and no `ce_` header with an unusual name. If the records have more than
-    `_MAX_HEADER_NAMES` header names, none is regular.
+    `_MAX_HEADER_NAMES` different header names, no record is regular.
     """
     count = len(columns)
     rows = _rows_of_headers(columns)

@@ -109,7 +109,7 @@ class GroupChange:
         return has_changed, bumps_epoch
 
     def replace_static(self, former: ConsumerGroupMember, member_id: str) -> ConsumerGroupMember:
-        """Replaces a static member by a member with the id `member_id`; returns the new member.
+        """Replaces the static member `former` by a member with the id `member_id`; returns it.
 
         The new member has the current and the target assignment of `former`.
         """

@@ -60,7 +60,7 @@ def validate_offset_commit(
 
 
 def validate_offset_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
-    """Checks whether a client may fetch offsets. An admin client has neither member id nor epoch.
+    """Checks whether a client may fetch offsets; an admin client, without member id and epoch, may.
 
     Raises UNKNOWN_MEMBER_ID for an unknown member. For an epoch other than the member's, raises
     STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION for a member of the classic protocol.
