@@ -336,7 +336,7 @@ def _partitions_lost_error(
 ) -> CommitFailedError:
     """Returns the error of a commit whose partitions were lost while it waited.
 
-    `error` is the error after which the commit waited to be retried, None without such an error.
+    `error` is the error after which the commit waited for its retry; None if it did not wait.
     """
     name = error.name if isinstance(error, CommitFailedError | BrokerResponseError) else None
     gone = CommitFailedError(f"{format_partitions(tps)}: {_REASSIGNED}", name=name)

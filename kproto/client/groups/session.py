@@ -43,7 +43,7 @@ class MemberSession:
 
     @property
     def valid_until(self) -> float:
-        """Returns the time until which the member surely keeps its partitions.
+        """Returns the time until which the member certainly keeps its partitions.
 
         This is the end of the session, which each answered heartbeat extends. If the member keeps
         its partitions during a rebalance, `stable_until` is returned instead, because the broker

@@ -145,7 +145,7 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
     @property
     @abstractmethod
     def assignment_valid_until(self) -> float:
-        """Returns the time until which the member surely owns its partitions.
+        """Returns the time until which the member certainly owns its partitions.
 
         Answered heartbeats extend the time. It is -infinity for a member without a generation or
         epoch.

@@ -167,7 +167,7 @@ class Shard(ABC):
     @property
     @abstractmethod
     def held(self) -> int:
-        """The number of records that the shard holds: queued, in flight, and to be retried."""
+        """The number of records that the shard holds: queued, in flight, or waiting for a retry."""
 
     @abstractmethod
     def has_ready_record(self) -> bool:

@@ -66,7 +66,7 @@ _LONG_AGO: Final = float("-inf")
 
 
 class PartitionQueue:
-    """The batches of one partition: pending, in flight to the broker `node`, and to be retried.
+    """The batches of one partition: pending, in flight to broker `node`, or waiting for a retry.
 
     `sequence` is the producer id, epoch and next sequence number of the partition.
     `has_append_time` is True if the last ack had a log append time. Acks of batches that an earlier
@@ -103,7 +103,7 @@ class PartitionQueue:
 
     @property
     def is_empty(self) -> bool:
-        """True if no batch is pending, in flight, or to be retried."""
+        """True if no batch is pending, in flight, or waiting for a retry."""
         return not (self.pending or self.in_flight or self.to_retry)
 
     @property
@@ -155,7 +155,7 @@ class PartitionQueue:
         return batch
 
     def has_unacked_predecessor(self, batch: ProducerBatch) -> bool:
-        """Returns True if an earlier batch is in flight or to be retried."""
+        """Returns True if an earlier batch is in flight, or waits for its retry."""
         return any(
             other.send_index < batch.send_index for other in (*self.in_flight, *self.to_retry)
         )

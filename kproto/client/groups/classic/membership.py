@@ -105,7 +105,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
 
     @property
     def assignment_valid_until(self) -> float:
-        """Returns the time until which the member surely owns its partitions.
+        """Returns the time until which the member certainly owns its partitions.
 
         Answered heartbeats extend the time. For a member without a generation it is -infinity.
         """
