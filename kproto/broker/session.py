@@ -276,8 +276,9 @@ class Session(asyncio.BufferedProtocol):
             raise CloseConnection("a control function closed it")
 
     async def _decide_outcome(self, request: ReceivedRequest) -> RequestOutcome:
-        """Calls the control functions, waits for the delays that they request, and returns their
-        combined outcome.
+        """Calls the control functions; returns their combined outcome.
+
+        Waits for the delays that they request.
         """
         outcome = RequestOutcome()
         for decided in self._controls.outcomes(request, self._topic_lookup):
@@ -352,8 +353,9 @@ class Session(asyncio.BufferedProtocol):
     async def _take_token_without_header(
         self, sasl_authenticator: SaslAuthenticator, data: bytes
     ) -> None:
-        """Evaluates a SASL token without a request header, and sends the response token, which has
-        no header either.
+        """Evaluates a SASL token without a request header, and sends the response token.
+
+        The response token has no header either.
         """
         answer = frame(await sasl_authenticator.take_token_without_header(data))
         self._set_principal(sasl_authenticator)

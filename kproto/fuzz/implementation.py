@@ -229,7 +229,7 @@ class Implementation:
     def _send_cases(
         self, cases: Sequence[Case], in_flight: list[int], found: dict[int, Answer]
     ) -> Answer | None:
-        """Sends the cases with the indexes `in_flight` at once, and adds their answers to `found`.
+        """Sends the cases with the indexes `in_flight` together, and adds the answers to `found`.
 
         If the command fails, restarts it and returns the failure; else returns None.
         """

@@ -28,7 +28,7 @@ class _CountedStruct(NamedTuple):
 
 
 def _fits(found: _CountedStruct, data: bytes, pos: int, count: int) -> bool:
-    """Returns True if all `count` structs at `pos` have the bytes in `found.marks`."""
+    """Returns True if each of `count` structs at `pos` has the bytes that `found.marks` names."""
     shape, marks = found
     stop = pos + shape.size * count
     for at, byte in marks:  # noqa: SIM110 - a generator would take twice the time

@@ -123,9 +123,7 @@ def _too_long(what: str, name: str) -> str:
 
 
 def field_names(definition: Definition) -> Iterator[Finding]:
-    """Checks that field names are ASCII letters and digits, and that the attributes of a struct are
-    unique.
-    """
+    """Checks that field names are ASCII letters and digits, and are unique as attributes."""
     for group in field_groups(definition):
         seen: dict[str, str] = {}
         for located, field in group:

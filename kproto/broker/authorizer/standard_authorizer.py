@@ -134,7 +134,7 @@ class Authorizer:
         )
 
     def _applicable_acls(self, resource_type: ResourceType, name: str) -> Iterator[Collection[Acl]]:
-        """Yields, for each pattern that matches `name`, its ACLs."""
+        """Yields the ACLs of each pattern that matches `name`."""
         literal = self._by_pattern.get((resource_type, PatternType.LITERAL), {})
         for pattern_name in {name, WILDCARD}:
             if pattern_name in literal:

@@ -110,7 +110,7 @@ class CommittedOffsets:
 class ExpirableGroup(Protocol):
     """Describes the attributes of a group that `expired_offsets` uses.
 
-    `last_empty_at` is when the group became empty, in ms since 1970; None if unknown.
+    `last_empty_at` is the time at which the group became empty, in ms since 1970; None if unknown.
     """
 
     offsets: CommittedOffsets

@@ -232,7 +232,11 @@ class GroupMember:
 
 
 class _ReplaceableMemberListener:
-    """Wraps the listener for a member that a member of the other protocol may replace."""
+    """Forwards the calls of the driver to the listener, except for the end of the member.
+
+    Reports to `member` that the group uses its protocol, or that its driver has failed. `member`
+    may then start a driver of the other protocol.
+    """
 
     def __init__(self, member: GroupMember, listener: AssignmentListener) -> None:
         self._member = member

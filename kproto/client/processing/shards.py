@@ -161,7 +161,7 @@ class Shard(ABC):
 
     @property
     def held_bytes(self) -> int:
-        """The size of the records that the shard holds, from their mean size."""
+        """The approximate size of the records that the shard holds, in bytes."""
         return int(self.held * self.mean_bytes)
 
     @property

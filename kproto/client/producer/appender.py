@@ -179,7 +179,10 @@ class RecordAppender:
             elements, every = self._calls.on_send_each(topic, source), 1
 
         def unappended() -> list[ProducerRecord]:
-            """Returns the records not appended: `record`, and the rest of a collection `values`."""
+            """Returns the records that were not appended: `record`, and those that were not read.
+
+            The latter are the remaining elements of `values`, if `values` is a collection.
+            """
             others = islice(source, len(values)) if isinstance(values, Collection) else ()
             return [*(() if record is None else (record,)), *map(as_record, others)]
 

@@ -230,9 +230,10 @@ class ProducerBatch:
             self.forget_records()  # the parts, and the batch that was split first, have them
 
     def _part_at(self, position: int) -> tuple[ProducerBatch, int]:
-        """Returns the part of this batch that has the record at `position`, if the batch was split.
+        """Returns the part of a split batch that has a record, and the record's position in it.
 
-        Also returns the position of the record in the part; without a split, the part is the batch.
+        Returns this batch and `position` if the batch was not split. Returns the batch that was
+        split, and the position in it, if the broker has refused the record as invalid.
         """
         batch = self
         while batch.parts and position not in batch.invalid:
@@ -353,7 +354,7 @@ class Delivery(_FutureOfAck):
         batch.done_callbacks.add(self, fn, context)
 
     def remove_done_callback(self, fn: Callable[[Self], object], /) -> int:
-        """Removes the callbacks that `add_done_callback` has added; returns their number."""
+        """Removes `fn` as often as `add_done_callback` has added it; returns how often."""
         callbacks = self._batch.done_callbacks
         return 0 if callbacks is None else callbacks.remove(self, fn)
 

@@ -305,7 +305,10 @@ class Producer:
         await self._until_failures_settled()
 
     async def _until_failures_settled(self) -> None:
-        """Waits until tasks and callbacks have read the failures of their deliveries."""
+        """Waits until tasks and callbacks have read the failures of their deliveries.
+
+        Waits for a few iterations of the event loop at most.
+        """
         for _ in range(SETTLE_ITERATIONS + 1):
             if not self._accumulator.failed_deliveries.is_settling:
                 return

@@ -253,9 +253,7 @@ def _require_rejoin(group: ConsumerGroup, member: ConsumerGroupMember, now: Cloc
 
 
 def _awaits_release(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-    """Returns True if a partition of the member's target assignment is not revoked yet by its
-    former owner.
-    """
+    """Returns True if former owners still own partitions of the member's target assignment."""
     owned = group.persisted.owned
     return any(
         (topic_id, index) in owned

@@ -117,7 +117,7 @@ class AssignmentReconciliation:
     def difference(self, is_subscribed: Callable[[str], bool]) -> Difference:
         """Returns the difference between owned and assigned partitions.
 
-        An assigned partition is ignored unless `is_subscribed` returns True for its topic.
+        An assigned partition counts only if `is_subscribed` returns True for its topic.
         """
         return difference(self.owned, self.assigned, self._named, is_subscribed)
 

@@ -217,7 +217,10 @@ class _Translator:
         return _Piece(class_text(folded) if len(folded) > 1 else re.escape(character), 1)
 
     def _folded(self, start: int, character: str) -> Characters:
-        """Returns the characters that a literal character matches."""
+        """Returns the characters that a literal character matches; several if case is ignored.
+
+        Refuses a character whose matches cannot be translated.
+        """
         if character == "\0" or "\ud800" <= character <= "\udfff":
             self._refuse(start, _UNSUPPORTED)
         if "i" not in self._flags:

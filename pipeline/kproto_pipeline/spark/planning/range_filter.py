@@ -103,7 +103,10 @@ def _by_offset(found: RangeFilter, operator: str, value: object) -> RangeFilter:
 
 
 def _by_time(found: RangeFilter, operator: str, value: object) -> RangeFilter:
-    """Excludes offsets before the first record that has the timestamp or a later one."""
+    """Excludes offsets before the first record that has the timestamp or a later one.
+
+    Does so only for the operators `=`, `>` and `>=`; otherwise returns `found`.
+    """
     if operator not in ("=", ">", ">=") or not isinstance(value, datetime) or value.tzinfo is None:
         return found
     since = math.floor(value.timestamp() * 1000)
