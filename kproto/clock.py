@@ -43,10 +43,7 @@ class Clock:
         await asyncio.sleep(seconds)
 
     def timeout(self, seconds: float) -> AbstractAsyncContextManager[object]:
-        """Returns an async context manager.
-
-        It raises TimeoutError if its body takes more than `seconds`.
-        """
+        """Returns an async context manager that raises TimeoutError if it lasts over `seconds`."""
         return asyncio.timeout(seconds)
 
 

@@ -30,7 +30,10 @@ def releases() -> dict[str, dict[int, tuple[int, int]]]:
 
 
 def glossary() -> dict[str, dict[str, Any]]:
-    """Returns descriptions by name, under `fields`, `overrides`, `messages` and `structs`."""
+    """Returns the glossary: under `fields`, `messages` and `structs` a description for each name.
+
+    Under `overrides` it has, for each message or struct, descriptions of its own for field names.
+    """
     known = load_glossary()
     return {
         "fields": dict(known.fields),

@@ -117,7 +117,10 @@ class Struct:
 
     @classmethod
     def _names(cls) -> list[str]:
-        """Returns the field names; some are properties whose slot has an underscore in front."""
+        """Returns the names of the fields.
+
+        Some fields are properties: the slot of such a field has an underscore in front of the name.
+        """
         return [slot.lstrip("_") for slot in cls._generated().__slots__]
 
     @classmethod

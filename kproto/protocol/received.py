@@ -161,7 +161,11 @@ class PendingRequests:
         return read_response_message(cls, data, api_key, version)
 
     def _take_oldest(self, data: bytes) -> tuple[type[Response] | None, int, int]:
-        """Removes the oldest request; returns class, api key and version of its response."""
+        """Removes the oldest request; returns the class, api key and version of its response.
+
+        Raises ProtocolError if no request is pending, or if the response `data` does not have the
+        correlation id of the oldest one.
+        """
         if not self._waiting:
             raise ProtocolError(
                 f"a response of {len(data)} bytes arrived without a pending request"

@@ -143,7 +143,10 @@ class StructLayout:
         yield from self.absent
 
     def tags_of_other_versions(self) -> dict[int, Versions]:
-        """Returns the tags that this version does not use, each with the versions that use it."""
+        """Returns the tags of fields that have no tag in this version.
+
+        Maps each tag to the versions that use it.
+        """
         others = (*self.absent, *(field.spec for field in self.fields))
         return {
             spec.tag: spec.versions.intersect(spec.tagged_versions)

@@ -310,7 +310,10 @@ def read_token(
 def _opened(
     opener: urllib.request.OpenerDirector, request: urllib.request.Request, timeout_s: float
 ) -> _HttpAnswer:
-    """Returns the response, also if its status is an error; the body is not read yet."""
+    """Sends an HTTP request; returns the response, whose body is not read yet.
+
+    Raises no error for a status such as 401: the caller reads the body of such a response, too.
+    """
     try:
         answer: http.client.HTTPResponse = opener.open(request, timeout=timeout_s)
     except urllib.error.HTTPError as error:

@@ -103,7 +103,7 @@ def unused_line(origin: str, found: ClientProperties) -> str:
 def read_values(
     values: Mapping[str, Any], *, set_by_caller: Collection[str] = ()
 ) -> ClientProperties:
-    """Returns the arguments as `from_properties` does for a mapping, but logs nothing."""
+    """Returns the arguments that `values` sets, like `from_properties`; logs nothing."""
     _check_names(values)
     if values.get("config.providers"):
         raise ConfigurationError(

@@ -34,8 +34,8 @@ class AbortedTransactions:
     def is_aborted(self, batch: RecordBatch) -> bool:
         """Returns True if `batch` belongs to an aborted transaction.
 
-        Also marks aborted transactions as begun, for later calls, if their first offset is at most
-        the last offset of `batch`.
+        Also records that each aborted transaction has begun whose first offset is at most the last
+        offset of `batch`; later calls need this.
         """
         while self._upcoming and self._upcoming[0][0] <= batch.last_offset:
             self._producer_ids.add(self._upcoming.popleft()[1])

@@ -67,7 +67,7 @@ class Guess(NamedTuple):
 
     @property
     def is_response(self) -> bool:
-        """Returns True for a response: the argument `response` of `annotate_frame`."""
+        """True if the message is a response; pass it to `annotate_frame` as `response`."""
         return self.message.endswith("Response")
 
 

@@ -212,7 +212,11 @@ def _records(
     attributes: int,
     context: RecordsContext,
 ) -> None:
-    """Adds to `parent` the records between `pos` and the limit of `builder`; stops at a fault."""
+    """Reads the records between `pos` and the limit of `builder`, and adds them to `parent`.
+
+    Stops at bytes that are no record; these become a node, too. An offset out of place is a fault
+    that does not end the reading.
+    """
     count, limit = values["record_count"], builder.limit
     most_delta = values["last_offset_delta"]
     least_delta = 0

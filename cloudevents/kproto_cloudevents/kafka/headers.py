@@ -502,7 +502,7 @@ _TYPES_OF_DATA: Final[set[str]] = set()
 
 
 def _extension_header(name: str, names: dict[str, str]) -> str:
-    """Returns the header of an extension, and caches it."""
+    """Returns the name of the header of an extension; stores it in `names`, a bounded cache."""
     header = PREFIX + name
     if len(names) < REMEMBERED_NAMES and len(header) <= MAX_SHOWN:
         names[name] = header

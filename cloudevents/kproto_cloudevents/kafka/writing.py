@@ -39,7 +39,10 @@ _OLD_KAFKA: Final = ("Kafka binding 1.3",)
 
 
 class _KeyOfRecord(enum.Enum):
-    """The type of `to_kafka`'s default for `key`: the key of the event's record, else null."""
+    """Has the default of the argument `key` of `to_kafka`.
+
+    The default stands for the key of the record from which the event was read; null without one.
+    """
 
     KEY = "of the record"
 

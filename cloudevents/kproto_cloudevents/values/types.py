@@ -115,8 +115,9 @@ class Timestamp(str):
         return self._ordered(other, operator.ge)
 
     def _ordered(self, other: object, holds: Callable[[Any, Any], bool]) -> bool:
-        """Returns `holds(self, other)`; compares with a datetime as an instant, with a str as text.
+        """Returns what the comparison `holds`, such as `operator.lt`, returns for self and `other`.
 
+        If `other` is a datetime, compares instants; otherwise compares the text with `other`.
         Raises TypeError if `other` is a naive datetime.
         """
         if not isinstance(other, datetime):

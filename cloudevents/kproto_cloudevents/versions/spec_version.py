@@ -74,7 +74,7 @@ class AttributeSpec:
         self.valid_values: set[str] = set()
 
     def check_of(self, name: str) -> Check:
-        """Returns the quick check for an attribute `name` that has this spec."""
+        """Returns `name` with the cached values and the quick test of this spec (see `Check`)."""
         return name, self.valid_values, self.quick
 
 

@@ -101,7 +101,10 @@ class ReadCodeEmitter(StructCodeEmitter):
         return f"{self.target}._unknown_tags, pos = read_unknown_tags(data, {start})"
 
     def elements(self, field: FieldPlan, form: FieldForm, expr: str) -> Code:
-        """Returns the code that reads `length` elements; a negative length means null."""
+        """Returns the code that reads the elements of an array into `expr`.
+
+        The code finds their number in the variable `length`; a negative number means null.
+        """
         read: Code
         several = elements_function("read", field, form)
         if field.element_kind is ValueKind.STRUCT:

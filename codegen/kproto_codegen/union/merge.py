@@ -478,7 +478,10 @@ def _versioned_name(entry: FieldSpec) -> str:
 def _with_inner(
     entry: FieldSpec, structs: dict[str, tuple[FieldSpec, ...]], common: dict[str, Versions]
 ) -> FieldSpec:
-    """Returns the field with the fields of its struct; without fields if the struct is common."""
+    """Returns the field `entry` with its inner fields replaced by those that `structs` has.
+
+    The field has no inner fields if its type is no struct, or is a struct in `common`.
+    """
     name = entry.element_type
     if name not in structs or name in common:
         return replace(entry, fields=())

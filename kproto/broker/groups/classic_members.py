@@ -100,7 +100,10 @@ class SyncRequest:
     assignments: Mapping[str, bytes] = field(default_factory=dict)
 
     def matches_protocol(self, protocol_type: str | None, protocol: str | None) -> bool:
-        """Returns True if both values equal those of the request; None on either side matches."""
+        """Returns True if protocol type and protocol are those of the request.
+
+        A value that is None, in the request or as an argument, is not compared.
+        """
         pairs = (self.protocol_type, protocol_type), (self.protocol, protocol)
         return all(None in pair or pair[0] == pair[1] for pair in pairs)
 

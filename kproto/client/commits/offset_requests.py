@@ -157,12 +157,13 @@ def committed_requests(
     id_of: Callable[[str], Uuid],
     identity: Identity | None = None,
 ) -> Iterator[OffsetFetchRequest]:
-    """Yields requests for the committed offsets of `tps`, the request for the newest brokers first.
+    """Yields alternative requests for the committed offsets of `tps`.
 
-    `id_of` returns the id of a topic, all zeros if it is unknown. `identity` is that of a member
-    with an epoch, or None; from v9 on the coordinator refuses a stale epoch (KIP-848). Brokers that
-    support `require_stable` refuse to return an offset while a transaction that commits it is
-    pending (KIP-447).
+    The first is for the newest brokers; the caller sends the first one that the coordinator
+    supports. `id_of` returns the id of a topic, all zeros if it is unknown. `identity` is that of a
+    member with an epoch, or None; from v9 on the coordinator refuses a stale epoch (KIP-848).
+    Brokers that support `require_stable` refuse to return an offset while a transaction that
+    commits it is pending (KIP-447).
     """
     by_topic: dict[str, list[int]] = {}
     for topic, partition in tps:

@@ -168,7 +168,7 @@ class RebalanceListenerInvoker:
                 self._effects.apply(self._subscriptions.on_callback_returned(added))
 
     def on_member_failed(self, error: KprotoError) -> None:
-        """Drops all partitions that are not being revoked, and makes each poll raise `error`."""
+        """Drops all assigned partitions except those in revocation; each poll raises `error`."""
         self._effects.apply(self._subscriptions.drop_all())
         self._effects.fail(error)
 

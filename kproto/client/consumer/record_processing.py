@@ -51,7 +51,7 @@ class _GroupConsumerMethods(Protocol):
 class RecordProcessing:
     """Connects a group consumer to the processing pool of `run`, as its `ConsumerPort`.
 
-    `pool` is None unless `run` is in progress; it queues records of `max_bytes` at most.
+    `pool` exists during `run`, and is None otherwise. It queues at most `max_bytes` of records.
     """
 
     def __init__(

@@ -78,12 +78,13 @@ async def shielded(
 ) -> T:
     """Runs `coroutine` in a task of its own, and waits for its end even if the caller is cancelled.
 
-    Returns the result of `coroutine`, or raises its exception. The task is cancelled `limit_ms`
-    after the first cancellation of the caller; further cancellations have no effect. With
-    `on_limit` this function is called at that time, and the task is cancelled `rest_ms` later. Pass
-    `is_cancelled` if the caller was cancelled before the call: `limit_ms` then counts from the
-    call. If the caller is cancelled during the call, the call raises CancelledError after the task
-    has ended, and logs an exception of `coroutine`.
+    Returns the result of `coroutine`, or raises its exception. If the caller is cancelled, the task
+    has `limit_ms` from then on, and is then cancelled; further cancellations of the caller have no
+    effect. With `on_limit`, this function is called after `limit_ms` instead, and the task is
+    cancelled `rest_ms` later. Pass `is_cancelled` if the caller was cancelled before the call:
+    `limit_ms` then counts from the call. If the caller is cancelled during the call, the call
+    raises CancelledError after the task has ended, and logs the exception of `coroutine` if there
+    is one.
     """
     task = start_task(coroutine)
     timers: list[Timer] = []

@@ -278,7 +278,10 @@ class CompletedFetch:
         self.put_back([self._unreadable], error.record_offset)
 
     def _fits(self, count: int, most: int) -> bool:
-        """Returns True if the next batch may join `count` records in a list of at most `most`."""
+        """Returns True if the next batch may be added to a list that has `count` records.
+
+        The list then has at most `most` records, or only that batch.
+        """
         if not self._batches:
             return False
         if not count:

@@ -47,7 +47,11 @@ _REPAIRED_BY_NEW_SESSION: Final = (_NOT_FOUND, code_of("INVALID_FETCH_SESSION_EP
 
 
 class RequestedPartition(NamedTuple):
-    """The fields of one partition in a fetch request; -1 for an unknown epoch."""
+    """The fields of one partition in a fetch request.
+
+    `leader_epoch` is that of the current leader, `last_epoch` that of the last fetched record; each
+    is -1 if unknown.
+    """
 
     topic_id: Uuid
     offset: int

@@ -383,9 +383,10 @@ class TopicPartitionState:
         self.attempts.not_before = now
 
     def on_failure(self, error: KprotoError, now: float) -> None:
-        """Backs off. Raises `error` if no retry helps, or after failures for `api_timeout_ms`.
+        """Starts a backoff of the partition.
 
-        A deleted partition of a group is retried beyond that time, until it is revoked.
+        Raises `error` if no retry helps, or if retries have failed for `api_timeout_ms`. A group's
+        partition whose topic was deleted is retried for longer, until it is revoked.
         """
         remedy = fetch_remedy(error)
         if remedy is Remedy.FAIL:

@@ -204,7 +204,7 @@ class PollState:
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The offset of the next record to poll, of each partition with records in memory."""
+        """The offset of the next record to poll, of each partition that has buffered records."""
         found = self.buffer.positions
         return found if self.processor is None else found | self.processor.queued_positions
 

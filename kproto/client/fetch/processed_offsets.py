@@ -1,6 +1,6 @@
 """`CommitPlanner`: the processed offset of each partition, and the offsets to commit.
 
-Sans-IO: times are passed in, in seconds of the client's clock.
+Does no I/O: callers pass the time, in seconds of the client's clock.
 """
 
 from __future__ import annotations

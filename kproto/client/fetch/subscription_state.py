@@ -219,7 +219,7 @@ class SubscriptionState:
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The offset of the next record to be polled, by partition with a position."""
+        """The offset of the next record to be polled, of each partition that has a position."""
         found = {tp: state.position for tp, state in self.partitions.items() if state.has_position}
         return found | self.poll.positions
 
@@ -456,7 +456,7 @@ class SubscriptionState:
         return lost, effects
 
     def abandon(self, states: Mapping[TopicPartition, TopicPartitionState]) -> None:
-        """Makes the processing of `run` drop partitions that other members may own."""
+        """Makes `run` drop its records of partitions that other members may own now."""
         if self.poll.processor is not None:
             epochs = {state.assignment_epoch for state in states.values()}
             self.poll.processor.abandon(states.values(), epochs)
@@ -509,10 +509,10 @@ class SubscriptionState:
     def rewind(
         self, state: TopicPartitionState, offset: int, bitmap: ProcessedBitmap | None
     ) -> list[Effect]:
-        """Moves the position back to `offset`, whose record was returned and not processed.
+        """Moves the position back to `offset`, because its record was returned but not processed.
 
-        The records at the offsets in `bitmap` are processed, and are not returned again. The
-        position of a revoked partition moves back, too, for its last commit.
+        The records that `bitmap` marks as processed are not returned again. If the partition was
+        revoked, only its position moves back: its last commit does not pass that record.
         """
         if not self.is_current(state):
             if state.has_position:

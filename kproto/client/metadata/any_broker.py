@@ -74,8 +74,9 @@ async def _connect_first(
 ) -> BrokerConnection | None:
     """Returns the connection of the first attempt that succeeds; None if all have failed.
 
-    Adds the errors of failed attempts to `failures`. If a broker answers before brokers that were
-    tried earlier, reports these brokers as failed to `selection`: later calls try them last.
+    Adds the errors of failed attempts to `failures`. If attempts that started earlier than the
+    successful one have not ended, reports their brokers to `selection` as failed, so that later
+    calls try them last.
     """
     delay_s = pool.settings.connection_attempt_delay_ms / 1000
     left = list(addresses)
@@ -108,7 +109,10 @@ async def _connect_first(
 async def connect(
     pool: ConnectionPool, selection: BrokerSelection, address: Address, owner: object = None
 ) -> BrokerConnection:
-    """Returns the connection to one address; reports success or failure to `selection`."""
+    """Returns the connection to `address`; reports to `selection` if it can be reached.
+
+    Raises KprotoError if it cannot be reached. Raises ConfigurationError without a report.
+    """
     try:
         connection = await pool.connection(address, owner)
     except ConfigurationError:

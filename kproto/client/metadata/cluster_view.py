@@ -253,9 +253,9 @@ class ClusterView:
         return [each for each in await self._by_name.request(wanted) if each.name in wanted]
 
     async def refresh_ids(self, ids: Iterable[Uuid]) -> list[TopicInfo]:
-        """Requests metadata of topics by their ids; returns them with their error codes.
+        """Requests metadata of the topics with these ids; returns it, with an error code per topic.
 
-        Before Metadata v12 the request is for all topics.
+        If the broker does not support Metadata v12, requests metadata of all topics.
         """
         wanted = frozenset(ids)
         return [each for each in await self._by_id.request(wanted) if each.topic_id in wanted]

@@ -80,7 +80,10 @@ def _hint(name: str, partition: int, answer: Any) -> LeaderHint | None:
 def _partitions(
     response: Message, row: SplitRule, cluster: Cluster
 ) -> Iterator[tuple[str, int, Any]]:
-    """Yields the partitions of a response whose topic name is known: topic, number and struct."""
+    """Yields the topic name, the number and the struct of each partition in a response.
+
+    Leaves out partitions of topics that the response names by an unknown id.
+    """
     topic, partition = row.response_levels[-2:]
     for element in response_elements(response, row):
         for _, each in topic.identities(element[-2]):

@@ -219,11 +219,12 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[float]:
-        """Delays all requests that are not written yet.
+        """Delays all requests that are not written yet, until the block ends.
 
-        Yields the deadline, in seconds of the clock, of the response to a request that is sent now.
-        The broker responds to the requests in flight first. So the deadline is `request_timeout_ms`
-        after their latest deadline, or after the present time if no request is in flight.
+        Yields the deadline, in seconds of the clock, of the response to a request that the block
+        sends. The broker responds to the requests in flight first. So the deadline is
+        `request_timeout_ms` after their latest deadline, or after the present time if no request is
+        in flight.
         """
         async with self._write_queue.exclusive():
             yield self._deadlines.latest_deadline + self.settings.request_timeout_ms / 1000

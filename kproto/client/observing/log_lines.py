@@ -86,7 +86,10 @@ class RetryLog:
     def end(
         self, what: str, topic: str, partition: int, now: float, *, has_failed: bool = False
     ) -> None:
-        """Removes a partition that has recovered, or whose operation has failed for good."""
+        """Removes a partition whose operation has succeeded, or with `has_failed` failed for good.
+
+        If it was the last partition that waited for a retry, logs this.
+        """
         waiting = self._waiting.get(what)
         if not waiting or waiting.pop((topic, partition), self) is self or waiting:
             return

@@ -413,7 +413,10 @@ class UnorderedShard(Shard):
 
     @property
     def _ready_target(self) -> int:
-        """The size up to which `ready` is filled: at least 2, so that a second worker gets one."""
+        """The number of records up to which `ready` is filled.
+
+        It is at least 2, so that a second worker can start a record of the same partition.
+        """
         return max(2, min(self._ready_records, self.backpressure_limit))
 
     def _select_ready(self) -> None:

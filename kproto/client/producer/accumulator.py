@@ -366,7 +366,10 @@ class RecordAccumulator:
         )
 
     def can_send_now(self, batch: ProducerBatch, now: float) -> bool:
-        """Returns True if a batch is the first of its partition, and may be sent at `now`."""
+        """Returns True if no earlier batch of the partition is incomplete, and `batch` may be sent.
+
+        `now` is in seconds of the clock.
+        """
         queue = self.queues[batch.topic, batch.partition]
         return (
             not queue.in_flight

@@ -212,7 +212,10 @@ class FailedDeliveries:
         return DeliveryError.joined(found)
 
     def count_by_topic(self) -> Counter[str]:
-        """Returns the number of failed records by topic that no caller has awaited."""
+        """Returns, by topic, the number of failed records whose delivery no caller has awaited.
+
+        Dropped records are included.
+        """
         counts = Counter(self.dropped)
         for each in self._kept():
             counts[each.batch.topic] += len(each.unretrieved_records())

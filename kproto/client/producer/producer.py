@@ -252,8 +252,8 @@ class Producer:
         It also waits for records that a call has not appended yet, because the call waits for
         metadata or memory. Raises DeliveryError with the failed records of `enqueue` and
         `send_batch` whose delivery no caller has awaited; each is reported once. Raises
-        RequestTimeoutError if a call or a record is incomplete after `timeout_ms`; all of them
-        continue.
+        RequestTimeoutError if a call or a record is incomplete after `timeout_ms`; the calls
+        continue, and the records are still sent.
         """
         _check_timeout(timeout_ms)
         self._view.loop_guard.check()

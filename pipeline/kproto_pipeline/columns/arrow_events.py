@@ -219,7 +219,10 @@ def _event_arrays(
 def _extension_maps(
     columns: RecordColumns, buffer: pa.Buffer, extensions: Int64s, regular: Bools
 ) -> pa.Array:
-    """Returns a map of the extensions of each regular record, in the order of its headers."""
+    """Returns the extensions of each record in the mask `regular`, as an array of maps.
+
+    A map has the extensions in the order of the record's headers.
+    """
     rows = _rows_of_headers(columns)[extensions]
     selected = regular[rows]
     counts = np.bincount(rows[selected], minlength=len(columns))[regular]

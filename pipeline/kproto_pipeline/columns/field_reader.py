@@ -324,7 +324,10 @@ class _Headers:
         self.null: Bools | None = None
 
     def read(self, reader: FieldReader, target: slice | Int64s) -> None:
-        """Reads the next header of each record into the rows `target`."""
+        """Reads the next header of each record; `target` are the rows of these headers.
+
+        Stores the positions of key and value in these rows of `keys` and `values`.
+        """
         if isinstance(target, slice):
             null_keys = reader.byte_strings(self.keys[target])
             null = reader.byte_strings(self.values[target])

@@ -33,12 +33,14 @@ def arrow_batches(
     aborted: AbortedTransactions | None = None,
     keep_unreadable: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the data records of a fetch response with `start <= offset < end`, a row per record.
+    """Yields Arrow record batches with a row for each data record in `fetched`.
 
-    With `aborted`, excludes the records of aborted transactions. `convert` is a partial call of
-    `records_as_arrow` or `events_as_arrow` that lacks only the columns. A record batch has up to
-    `chunk_bytes` of records, or more if one Kafka batch has more. If a Kafka batch is corrupt,
-    yields the records before it, then raises. With `keep_unreadable` an unreadable record is a row.
+    `fetched` has the batches of one partition from a fetch response. Leaves out records before
+    `start`, records from `end` on, and with `aborted` the records of aborted transactions.
+    `convert` converts columns to Arrow; it is `records_as_arrow` or `events_as_arrow` with its
+    other arguments bound. A record batch has up to `chunk_bytes` of records, or more if one Kafka
+    batch has more. If a Kafka batch is corrupt, yields the records before it, then raises. With
+    `keep_unreadable` an unreadable record is a row.
 
     Raises:
         CorruptBatchError: as in `column_chunks`.

@@ -54,8 +54,8 @@ def plan_next(
 ) -> ReadPlan:
     """Plans ranges from the positions of the job up to the latest offsets.
 
-    `starts` are the starting offsets of the first run. A partition in neither mapping is new, and
-    is read from its earliest offset, without data loss.
+    `starts` are the starting offsets of the first run. A partition that is neither in `positions`
+    nor in `starts` is new: it is read from its earliest offset, and no data loss is reported.
 
     The plan reports data loss in these cases. If a topic was recreated, or a position is before the
     earliest or after the latest offset, the partition is read from its earliest offset. A start

@@ -333,7 +333,8 @@ class IncrementWriter:
     def _table_events(self, reader: DataFrameReader, columns: tuple[str, ...]) -> DataFrame | None:
         """Returns the valid events of a table; None if the table does not exist yet.
 
-        Any error counts as a missing table, unless the last increment wrote rows.
+        An error of the reader means that the table does not exist. If the last increment wrote
+        rows, the table must exist: then the error is raised.
         """
         try:
             counted = reader.load(self._settings.output.path)

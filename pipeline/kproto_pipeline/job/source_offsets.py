@@ -44,8 +44,8 @@ def starting_offsets(options: ReadOptions, log_offsets: LogOffsets) -> dict[Topi
     """Returns the starting offset of each partition for the first run.
 
     Raises:
-        OptionError: the options do not name exactly the partitions that are read; or a partition
-        has no record of its starting timestamp or later, and `latest_without_match` is not set.
+        OptionError: the options do not name exactly the partitions that are read; or all records of
+        a partition are before its starting timestamp, and `latest_without_match` is not set.
     """
     return with_client(
         options.client, lambda client: offset_reader.starting_offsets(client, options, log_offsets)

@@ -61,8 +61,8 @@ class SupportsGroupStorage(Protocol):
     ) -> None:
         """Replaces a group by a classic group, without the members `leaving`.
 
-        `change` has the group's state. If `reason` is not None, the classic group rebalances.
-        Raises BrokerResponseError.
+        The classic group has the state of `change`. If `reason` is not None, it starts a rebalance
+        for this reason. Raises BrokerResponseError if the records cannot be stored.
         """
 
 

@@ -290,9 +290,9 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
 
     @property
     def _waits_for_generation(self) -> bool:
-        """Returns True if the member has an id and no generation, and is joining.
+        """True while the member waits for the JoinGroup response, and has a member id already.
 
-        Then a heartbeat can show if the broker knows the member.
+        It has no generation then. A heartbeat can show if the broker still knows the member id.
         """
         return self.generation < 0 and bool(self.member_id) and self.phase is Phase.JOINING
 

@@ -40,7 +40,7 @@ def session_ms_for(interval_ms: int) -> int:
 
 
 def session_timeout_request(group_id: str) -> DescribeConfigsRequest:
-    """Returns the request for the session timeout of a group."""
+    """Returns a DescribeConfigs request for `consumer.session.timeout.ms` of a group."""
     resource = DescribeConfigsResource(
         resource_type=_GROUP, resource_name=group_id, configuration_keys=[_SESSION]
     )

@@ -254,7 +254,10 @@ class _Translator:
         return _Piece(text + kind, 0 if part.width == 0 else width)
 
     def _counts(self, start: int) -> str:
-        """Parses counts after a brace; returns them in the form of Python."""
+        """Parses the counts of a repetition after `{`; returns them in Python's syntax.
+
+        For example, returns `{2,}` for `2,}` and `{3,3}` for `3}`.
+        """
         least = self._number()
         most: str | None = least
         if self._raw() == ",":

@@ -58,10 +58,10 @@ async def list_log_offsets(
 ) -> LogOffsets:
     """Lists the earliest and latest offsets of the selected partitions.
 
-    Waits for up to the client's `metadata_wait_ms` until a missing topic appears in metadata. With
-    `skip_missing`, skips topics and partitions that do not exist: after this wait, or at once
-    without `await_topics`. With the option `read_committed`, the latest offset is the last stable
-    offset.
+    If a topic is missing in metadata, waits for it, for at most `metadata_wait_ms` of the client;
+    without `await_topics`, does not wait. With `skip_missing`, then leaves out topics and
+    partitions that do not exist. With the option `read_committed`, the latest offset is the last
+    stable offset.
 
     Raises:
         OptionError: without `skip_missing`, a selected partition does not exist.
@@ -107,7 +107,8 @@ async def starting_offsets(
 
     Raises:
         OptionError: the options do not name exactly the partitions that are read; or a partition
-        has no record of its starting timestamp or later, and `latest_without_match` is not set.
+        has no record with its starting timestamp or a later one, and `latest_without_match` is not
+        set.
     """
     spec = options.starting_offsets
     if not isinstance(spec, TimestampSpec):
