@@ -84,8 +84,8 @@ class CachedPartition:
     def is_changed(self, data: PartitionData) -> bool:
         """Returns True if the response must include `data`.
 
-        It must if `data` has records, an error, a preferred replica or a diverging epoch, or if the
-        high watermark or log start offset differs from what the client last received.
+        That is so if `data` has records, an error, a preferred replica or a diverging epoch, or if
+        the high watermark or log start offset differs from what the client last received.
         """
         return (
             bool(data.records)

@@ -93,8 +93,9 @@ def _users(options: argparse.Namespace) -> dict[str, str]:
 
 
 def _mechanisms(options: argparse.Namespace) -> tuple[str, ...]:
-    """Returns the SASL mechanisms: PLAIN and SCRAM with `--user`, OAUTHBEARER with
-    `--unsecured-tokens`.
+    """Returns the SASL mechanisms of the broker.
+
+    With `--user` these are PLAIN and SCRAM, and with `--unsecured-tokens` OAUTHBEARER.
     """
     users = _MECHANISMS_OF_USERS if options.users else ()
     return (*users, "OAUTHBEARER") if options.unsecured_tokens else users

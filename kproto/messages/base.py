@@ -185,7 +185,10 @@ class KeyedList(list[T]):
         return element
 
     def _indexed_element(self, key: tuple[Any, ...]) -> T | None:
-        """Returns the element that the index has for the key; None if its key differs by now."""
+        """Returns the element that the index has for `key`.
+
+        Returns None if there is none, or if the key of the element has changed since.
+        """
         at = self._index.get(key, -1)
         return self[at] if 0 <= at < len(self) and self._key_of(self[at]) == key else None
 

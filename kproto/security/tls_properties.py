@@ -77,8 +77,9 @@ def tls_from_properties(given: ConfiguredByRow) -> bool | Tls:
 
 
 def _store(given: ConfiguredByRow, store: str) -> ConfiguredProperty | None:
-    """Returns `ssl.STORE.location`, None if it is not set. Raises ConfigurationError if the store
-    is not PEM.
+    """Returns the property `ssl.STORE.location` of the `store`; None if it is not set.
+
+    Raises ConfigurationError if the store is not PEM.
     """
     location = given.get(store)
     if location is None:

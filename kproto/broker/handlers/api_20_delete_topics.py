@@ -107,8 +107,9 @@ def _find(context: Context, requested: DeleteTopicState) -> Topic:
 
 
 def _check(context: Context, operation: Operation, name: str) -> None:
-    """Raises TOPIC_AUTHORIZATION_FAILED unless DELETE on the cluster or `operation` on the topic is
-    allowed.
+    """Raises TOPIC_AUTHORIZATION_FAILED if the client may not perform `operation` on the topic.
+
+    A client with DELETE on the cluster needs no permission for the topic.
     """
     if not allows_cluster(context, Operation.DELETE):
         check(context, operation, ResourceType.TOPIC, name)

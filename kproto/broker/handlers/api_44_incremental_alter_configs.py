@@ -73,9 +73,9 @@ def incremental_alter_configs(
 
 
 def _alter(context: Context, resource: AlterConfigsResource, *, validate_only: bool) -> None:
-    """Alters the configs of one resource, unless `validate_only` is set.
+    """Validates and alters the configs of one resource; with `validate_only` only validates them.
 
-    If it raises BrokerResponseError, no config has changed.
+    Raises BrokerResponseError if they are invalid or not allowed; then no config has changed.
     """
     kind = _RIGHT_TO.get(resource.resource_type)
     if kind is None:

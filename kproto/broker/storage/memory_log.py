@@ -195,5 +195,8 @@ class MemoryLog(PartitionLog):
         self._first = 0
 
     def _end_of(self, count: int) -> int:
-        """Returns the position in bytes after `count` of `_batches`; deleted batches count, too."""
+        """Returns the position after the first `count` of `_batches`, in bytes.
+
+        Positions include the batches that were removed from the lists.
+        """
         return self._ends[count - 1] if count else self._first_position

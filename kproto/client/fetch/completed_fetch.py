@@ -218,7 +218,10 @@ class CompletedFetch:
         return FetchedRecords(topic, partition, records, self.high_watermark), taken
 
     def take_values(self) -> FetchedValues | None:
-        """Returns the values of the next batch, or of several small batches."""
+        """Returns the values of the next batch, or of several small batches.
+
+        Returns None if no value is left.
+        """
         values: list[bytes | None] = []
         next_offset = 0
         if not isinstance(self._reader, UnreadableRecordsReader):

@@ -489,7 +489,7 @@ class SubscriptionState:
         return [FetchEffect.WAKE_POLL]
 
     def apply_backpressure(self, tp: TopicPartition) -> None:
-        """Stops fetching a partition, and returning its records, because enough are queued."""
+        """Stops fetching a partition and returning its records: enough of them are queued."""
         if tp in self.partitions and tp not in self._under_backpressure:
             self._under_backpressure.add(tp)
             if tp not in self.paused:

@@ -53,8 +53,8 @@ class KeyedListField(NamedTuple):
     def identities(self, element: Any) -> list[_Identity]:
         """Returns the identities of an element, each as (index in `keys`, value of each field …).
 
-        The identity of a plain value is (0, value). Identities whose first field is empty, null or
-        a zero id are left out, unless that is true of all.
+        The identity of a plain value is (0, value). If the element has an identity whose first
+        field has a value, identities whose first field is empty, null or a zero id are left out.
         """
         if not self.keys:
             return [(0, element)]

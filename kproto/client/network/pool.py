@@ -205,7 +205,8 @@ class ConnectionPool:
     def _schedule_idle_check(self, seconds: float) -> None:
         """Sets the timer that closes idle connections.
 
-        Does nothing if the timer is set, if the pool is closed, or if idle connections stay open.
+        Does nothing if the timer is set, if the pool is closed, or if `connections_max_idle_ms` is
+        0, so that idle connections stay open.
         """
         if self._idle_timer is None and not self._closed and self.settings.connections_max_idle_ms:
             self._idle_timer = self.clock.call_later(seconds, self._close_idle)

@@ -70,8 +70,8 @@ class PartitionQueue:
 
     `sequence` is the producer id, epoch and next sequence number of the partition.
     `has_append_time` is True if the last ack had a log append time. Acks of batches that an earlier
-    attempt may have stored do not count.
-    Metadata is used only if it is newer than `leader_stale_since`, in seconds of the clock.
+    attempt may have stored do not count. Metadata is used only if it is newer than
+    `leader_stale_since`, in seconds of the clock.
     """
 
     __slots__ = (

@@ -65,9 +65,9 @@ def append_to_open_batches(
     """Appends records to open batches; adds the batch of each, and its index there, to `acks`.
 
     Returns why the pass has ended: an `AppendEndReason`, or an element that was not appended. If
-    the partition of the element was chosen by a call of its own, the element is a record with this
-    partition, so that a user's partitioner is not called twice.
-    Raises the exceptions of `values`; records before them stay appended.
+    the partitioner chooses a partition for each record, and has chosen that of the element, returns
+    a record with this partition instead: so a user's partitioner is not called twice. Raises the
+    exceptions of `values`; records before them stay appended.
     """
     topic, limit = partitioner.info.name, accumulator.batch_bytes
     supports_headers = accumulator.supports_headers

@@ -299,7 +299,7 @@ class Sender:
                 raise
 
     def _encode_batches(self, batches: dict[TopicPartition, ProducerBatch], magic: int) -> None:
-        """Encodes batches in the format of their broker; removes those that cannot be encoded."""
+        """Encodes batches in the format `magic`; fails and removes those that cannot be encoded."""
         for tp, batch in list(batches.items()):
             try:
                 encode_batch(batch, self._compression, magic)

@@ -182,7 +182,7 @@ class GrowingBatch:
         return payload
 
     def record_sizes(self) -> list[int]:
-        """Returns the encoded size of each record in bytes, with its length, in their order.
+        """Returns the encoded sizes of the records in order, in bytes, with their length fields.
 
         Raises IndexError or ValueError for encoded records that are invalid.
         """

@@ -133,7 +133,10 @@ class OutputFiles:
             raise OSError(f"{source} could not be moved to {target}")
 
     def _move_once(self, source: str, target: str, busy: OutputBusyError) -> None:
-        """Renames with Hadoop's call that fails if the target exists, even if it just appeared."""
+        """Renames `source` with Hadoop's call that never overwrites a target.
+
+        Raises `busy` if the target exists, even if another process has just created it.
+        """
         from py4j.protocol import Py4JJavaError
 
         files = self._hadoop.FileContext.getFileContext(self._system.getUri(), self._configuration)

@@ -465,7 +465,7 @@ def _update_member(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> C
 
 
 def _check_epoch(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> None:
-    """Raises FENCED_MEMBER_EPOCH unless the request has the member's epoch, or joins.
+    """Raises FENCED_MEMBER_EPOCH if the request has neither the member's epoch nor JOIN_EPOCH.
 
     The previous epoch is accepted if the request reports owned partitions, and all of them are
     assigned to the member: the response with the current epoch may have been lost.
