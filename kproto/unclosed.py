@@ -25,9 +25,9 @@ def warn_unclosed(what: str, source: object) -> None:
 def finalize(check: Callable[[], None]) -> None:
     """Calls `check`, which warns if an object was not closed.
 
-    Ignores an exception if the interpreter exits and has begun to destroy its modules, whose names
-    may be None then. Each `__del__` takes this function as a default argument, so that it still has
-    it then.
+    When the interpreter exits and has begun to destroy its modules, their names may be None: then
+    ignores an exception of `check`. Each `__del__` has this function as a default argument, because
+    the name `finalize` may be None by then, too.
     """
     try:
         check()

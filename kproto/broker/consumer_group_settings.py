@@ -136,10 +136,10 @@ def _check_between(name: str, least: int, value: int, most: int) -> None:
 
 
 def rebalance_protocols(given: tuple[str, ...] | None, release: Release | None) -> tuple[str, ...]:
-    """Returns the enabled group protocols: `given`, unless it is None.
+    """Returns the enabled group protocols: `given` if it is not None.
 
-    If `given` is None, returns the protocols that the Kafka release `release` enables by default;
-    all protocols if `release` is not the name of a release.
+    Otherwise returns the protocols that the Kafka release `release` enables by default, or all
+    protocols if `release` is not the name of a release.
     """
     if given is not None:
         return given

@@ -65,8 +65,8 @@ def next_epoch(epoch: int) -> int:
 class CachedPartition:
     """Holds a partition of a Fetch, and the offsets that the client last received for it.
 
-    `topic` is the topic's name, empty if the client uses `topic_id`. `name` is None until
-    `topic_id` is first looked up, and then the topic's name at that time.
+    `topic` is the topic's name, or empty if the client uses `topic_id`. `name` is the name that
+    `topic_id` had when it was first looked up; None before.
     """
 
     topic: str

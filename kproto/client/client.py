@@ -387,9 +387,9 @@ class Client:
 
         The broker waits up to `max_wait_ms` for `min_bytes`. The first batch may start before
         `offset`, and is complete even if it is larger than `max_bytes`; the last batch may be cut.
-        Brokers before 0.10.1 cut a larger first message: the call raises ConfigurationError. The
-        client sends one request; `retrying` can retry it. Raises BrokerResponseError for an error
-        code, such as OFFSET_OUT_OF_RANGE.
+        Brokers before 0.10.1 cut the first message if it is larger: then the call raises
+        ConfigurationError. The client sends one request; `retrying` can retry it. Raises
+        BrokerResponseError for an error code, such as OFFSET_OUT_OF_RANGE.
         """
         return await fetch_partition(
             self._view,

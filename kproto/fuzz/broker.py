@@ -495,11 +495,12 @@ class _Target:
     def reproduces(
         self, frames: Sequence[Frame], fault: str, cause: str
     ) -> tuple[str | None, bool]:
-        """Sends frames; returns (cause, waited) if `fault` occurs again, else (None, waited).
+        """Sends `frames` until `fault` occurs again.
 
-        If `fault` is the fault of one frame, it must have the same `cause`. A crash or hang may
-        have another cause. `waited` is True if a frame got no response, or if `fault` is a crash or
-        hang and the broker crashed or hung.
+        Returns (cause, waited) if the fault has occurred, else (None, waited). A fault of one frame
+        must have the same `cause` as before; a crash or hang may have another cause. `waited` is
+        True if a frame got no response, or if `fault` is a crash or hang and the broker crashed or
+        hung.
         """
         waited = False
         for frame in frames:

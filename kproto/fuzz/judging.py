@@ -135,7 +135,7 @@ def _has_trailing_bytes(case: Case, right: Answer, end: int | None) -> bool:
     """Returns True if bytes follow the message in the content of a case.
 
     The message ends at `right.taken`, or at `end` if `right.taken` is None. Returns False if both
-    are None.
+    `right.taken` and `end` are None.
     """
     if isinstance(case.content, str):
         return False

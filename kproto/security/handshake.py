@@ -78,9 +78,10 @@ class ConnectionHandshake:
         return self._step(self._authentication.next(answer))
 
     def disconnect_error(self) -> AuthenticationError | None:
-        """Returns the error to raise if the broker closes the connection now, to refuse a token.
+        """Returns the error to raise if the broker closes the connection now, else None.
 
-        Returns None if closing the connection is not a refusal (see `Authentication`).
+        Brokers before 1.0 close the connection to refuse a bare token. Returns None if the tokens
+        are in SaslAuthenticate, because its response has an error code.
         """
         return None if self._authentication is None else self._authentication.disconnect_error()
 

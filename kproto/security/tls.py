@@ -221,9 +221,10 @@ class TlsContexts:
         return self._context
 
     def renew(self) -> ssl.SSLContext:
-        """Creates and returns the context from the files.
+        """Reads the files again, and returns the new context.
 
-        Raises ConfigurationError as `client_context` does, if there is no previous context.
+        If the files cannot be used, returns the previous context; if there is none, raises
+        ConfigurationError as `client_context` does.
         """
         assert isinstance(self._tls, Tls), "others are cached"
         stamps = stamps_of(

@@ -140,7 +140,7 @@ class TrafficEvent:
 
     @property
     def is_token(self) -> bool:
-        """Returns True if the event is a raw SASL token, or reports an unanswered token."""
+        """Returns True if the event is a raw SASL token, or reports a token without an answer."""
         return self.kind is EventKind.TOKEN or (
             self.request is not None and self.request.kind is EventKind.TOKEN
         )
@@ -234,9 +234,9 @@ class ConversationSplitter:
         return events
 
     def missing(self, side: Side, time_us: int, count: int) -> list[TrafficEvent]:
-        """Reports that `count` bytes of `side` were not captured; returns a MISSING event.
+        """Reports that `count` bytes of `side` were not captured, by a MISSING event in a list.
 
-        The next `feed` searches for the start of a frame. Returns no event if an earlier event
+        The next `feed` searches for the start of a frame. Returns an empty list if an earlier event
         reported that the bytes of the side cannot be split into frames.
         """
         splitter = self._splitters[side]

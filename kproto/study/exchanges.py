@@ -37,7 +37,7 @@ class Exchange(NamedTuple):
     `request` is None if it was not captured. `response` is None if brokers do not answer the
     request, such as Produce with acks=0; it is an UNANSWERED event if the response was not
     captured. Any other event, such as missing bytes, is alone in its exchange: as `request` if it
-    is of the client's side, else as `response`.
+    is from the client's side, else as `response`.
     """
 
     number: int
@@ -148,7 +148,8 @@ def exchange_as_text(exchange: Exchange) -> str:
 def _notes(exchange: Exchange) -> list[str]:
     """Returns the notes of request and response.
 
-    Adds a note if no response is expected, and a note if the versions of the two differ.
+    Adds a note if no response is expected, and a note if the response has another version than the
+    request.
     """
     notes = []
     request, response = exchange.request, exchange.response

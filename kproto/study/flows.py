@@ -194,7 +194,7 @@ class _Flow:
     def end(self, time_us: int, others: OtherTraffic) -> Iterator[ConnectionEvent]:
         """Yields the last events, when the connection or the capture ends.
 
-        Counts the connection in `others` if it is not Kafka's.
+        If the connection is not Kafka's, counts it in `others.connections`.
         """
         if not self._is_other_protocol:
             for end, stream in self._streams.items():

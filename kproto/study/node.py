@@ -102,7 +102,7 @@ class TreeSizeLimit:
         return self.remaining is not None and self.remaining <= 0
 
     def add(self, parent: Node, child: Node) -> None:
-        """Adds `child` to `parent`; if the budget is spent, only counts it in `left_out`."""
+        """Adds `child` to `parent`; if the tree is full, only counts `child` in `left_out`."""
         if self.remaining is None:
             parent.children.append(child)
         elif self.remaining > 0:

@@ -245,7 +245,7 @@ VERSION_ATTRIBUTES: Final[Mapping[str, Mapping[str, SpecVersion]]] = {
 def version_attribute(attributes: Mapping[str, Any], prefix: str = "") -> str | None:
     """Returns the name of the version attribute that is set; None if no version attribute is set.
 
-    `prefix` precedes the attribute names in `attributes`; the result has no prefix.
+    The names in `attributes` begin with `prefix`; the result does not.
     """
     for attribute in VERSION_ATTRIBUTES:
         if attributes.get(prefix + attribute) is not None:

@@ -221,10 +221,10 @@ class FieldPlan:
         return self._scalar(value)
 
     def default_tests(self, value: str) -> tuple[Condition, Condition]:
-        """Returns the condition that the expression `value` is the default, and its opposite.
+        """Returns the conditions that `value` is, and is not, the default of the field.
 
-        If the default is not null, the condition is false for None: encoding would otherwise write
-        the default instead of null.
+        `value` is an expression. If the default is not null, the first condition is false for None:
+        otherwise the default would be written instead of null.
         """
         default = self.spec.default_value()
         if default is None:

@@ -424,7 +424,7 @@ class _Merger:
     ) -> dict[str, Versions]:
         """Returns the names and versions of the structs to define in commonStructs.
 
-        They are common in one of the definitions, or several fields use them.
+        These are the structs that are common in one of the definitions, or that several fields use.
         """
         before = {struct.name: struct.versions for struct in self.old.common_structs}
         common = {

@@ -232,7 +232,7 @@ def applies_to(request: ReceivedRequest, refuse: Refuse, lookup: TopicLookup) ->
 
 
 def _fetched_partitions(request: FetchRequest, lookup: TopicLookup) -> set[tuple[str, int]]:
-    """Returns the topics and partitions that a Fetch reads, including those of its session."""
+    """Returns the partitions that a Fetch reads, including those of its fetch session."""
     partitions: set[tuple[str, int]] = set()
     if request.session_epoch > 0:
         partitions.update(lookup.session_partitions(request.session_id))
@@ -370,9 +370,9 @@ def _error_code_path(
 ) -> _ErrorCodePath | None:
     """Returns the path to the error codes in the response; None for the top-level error code.
 
-    `per_element` is True if elements are refused, and not the whole request. Raises
-    ConfigurationError if `_ERROR_CODE_PATHS` has no path for the request, and the response has no
-    top-level error code.
+    `per_element` is True if some elements of the request are refused, False if the whole request is
+    refused. Raises ConfigurationError if `_ERROR_CODE_PATHS` has no path for the request, and the
+    response has no top-level error code.
     """
     for path in _ERROR_CODE_PATHS.get(request.API_KEY, ()):
         if version in path.versions and per_element >= path.per_element:

@@ -20,7 +20,7 @@ class TokenExpiry(NamedTuple):
 
 
 def changed_expiry(context: Context, change: Callable[[], int]) -> TokenExpiry:
-    """Calls `change`, which changes the expiry time of a token and returns the new time.
+    """Calls `change`, which sets the expiry time of a token and returns the new time.
 
     Returns the new time, or the error code that `change` raised. If the client may not send token
     requests, does not call `change`, and returns an error code.

@@ -180,7 +180,7 @@ class CommitState:
 
 
 def _is_same(last: OffsetAndMetadata, new: OffsetAndMetadata) -> bool:
-    """Returns True if a commit of `new` would not change the last commit, `last`.
+    """Returns True if a commit of `new` would change nothing after the last commit, `last`.
 
     Compares the metadata only if `last` or `new` has a bitmap there, because auto-commit does not
     replace metadata of the user.

@@ -37,7 +37,7 @@ class CommittedTopicId(NamedTuple):
 
 
 def add_label(text: str, cluster_id: str | None, topic_id: Uuid) -> str:
-    """Returns the metadata with a label before it.
+    """Returns the metadata of a commit with a label in front: the ids of the cluster and the topic.
 
     Returns the metadata unchanged if the user wrote it, if it would get too long, or if the topic
     id or the cluster id is unknown.

@@ -157,7 +157,7 @@ def _name_of(error: KprotoError) -> str:
 
 
 def _by_remedy(error: KprotoError) -> ErrorAction:
-    """Returns the action for an error for which the table has no row."""
+    """Returns the action for an error without a row in the table, by the remedy of the error."""
     if remedy_of(error) is Remedy.FAIL:
         return ErrorAction.FAIL
     if isinstance(error, BrokerResponseError):

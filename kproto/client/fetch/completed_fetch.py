@@ -170,7 +170,7 @@ class CompletedFetch:
 
     @property
     def held_bytes(self) -> int:
-        """The memory of the fetch: its part of the response, and the decompressed first batch."""
+        """The size of the fetch in memory: its part of the response, and the decompressed batch."""
         return self.size_in_bytes + self.decompressed_bytes
 
     @property

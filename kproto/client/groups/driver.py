@@ -250,8 +250,8 @@ class MemberDriver(ABC, Generic[M]):
     async def close(self) -> None:
         """Ends the member at once, without a request to the coordinator.
 
-        Waits until the member has ended. In a callback of the member, `close` does not wait: the
-        callback is cancelled when it next waits, and then the member ends.
+        Waits until the member has ended. If a callback of the member calls `close`, the call does
+        not wait: the callback is cancelled at its next wait, and then the member ends.
         """
         if self._task is not None:
             self._task.cancel()

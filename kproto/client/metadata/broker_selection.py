@@ -34,7 +34,7 @@ class BrokerSelection:
         self._last_failed: dict[Address, int] = {}
 
     def on_request(self, address: Address) -> None:
-        """Records a request, so that the broker comes after other brokers with the same load."""
+        """Records a request to `address`; other brokers with the same load then come first."""
         self._sequence += 1
         self._last_used[address] = self._sequence
 

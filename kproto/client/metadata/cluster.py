@@ -170,9 +170,9 @@ class Cluster:
     def _newer(
         self, topic: MetadataResponseTopic, part: MetadataResponsePartition
     ) -> PartitionInfo:
-        """Returns the metadata of `part`, or the known metadata if its leader epoch is newer.
+        """Returns the metadata of `part`, or the known metadata if that has a newer leader epoch.
 
-        The broker that answered may lag (KIP-320).
+        The broker that answered may lag behind other brokers (KIP-320).
         """
         known = self.topics.get(topic.name or "")
         if known is not None and known.topic_id == topic.topic_id:

@@ -164,9 +164,9 @@ class ClusterView:
         self._brokers_are_invalid = False
 
     async def connection_for(self, request: Request[R]) -> BrokerConnection:
-        """Returns a connection to the broker for `request`: the controller, or any broker.
+        """Returns a connection to the controller if `request` is for it, else to any broker.
 
-        The caller builds the request for the negotiated version.
+        The caller builds `request` for the version that the connection negotiated.
         """
         await self.refresh_invalid_brokers()
         is_for_controller = route_of(request) is Route.CONTROLLER

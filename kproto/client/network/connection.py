@@ -357,7 +357,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def _can_send_now(self, now: float, *, may_be_lost: bool = False) -> bool:
         """Takes a slot and returns True if a request can be written at once, else returns False.
 
-        Returns False for an idle connection, unless `may_be_lost`. Raises the connection's error.
+        If the connection was idle, returns True only with `may_be_lost`. Raises the connection's
+        error.
         """
         if not self._write_queue.can_write_now:
             return False
@@ -508,7 +509,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             )
 
     def _on_timeout(self, late: InFlightRequest) -> None:
-        """Fails the connection, because the broker did not answer `late` in time."""
+        """Fails the connection, because the broker did not answer the request `late` in time."""
         what = "was not answered"
         error = timed_out_error(self.address, late.request, late.version, what, late.limit_ms)
         self._complete(late, error)

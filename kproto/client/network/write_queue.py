@@ -68,7 +68,7 @@ class WriteQueue:
         self._writable.clear()
 
     def resume(self) -> None:
-        """Wakes the callers that wait, because the broker reads again."""
+        """Wakes the callers that wait to write, because the broker reads again."""
         self._is_paused = False
         self._writable.set()
 

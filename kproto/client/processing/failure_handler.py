@@ -72,7 +72,7 @@ class FailureHandler:
     ) -> None:
         """Abandons, completes, retries or forwards the failed record, and may end the pool.
 
-        `error` is the exception of its handler.
+        `error` is the exception that the handler raised for the record.
         """
         stop = find_stop(error)
         if stop is not None:

@@ -354,7 +354,7 @@ class ProcessingPool:
 
     @property
     def queued_positions(self) -> dict[TopicPartition, int]:
-        """The first queued offset of each partition that has one."""
+        """The offset of the first queued record, for each partition with queued records."""
         return self._tracker.queued_positions
 
     def first_incomplete_offsets(self) -> dict[object, int]:

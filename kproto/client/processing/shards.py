@@ -218,7 +218,7 @@ class Shard(ABC):
 
     @abstractmethod
     def drain(self) -> None:
-        """Stops accepting and starting records, and drops the queued ones; sets `dropped`."""
+        """Stops accepting and starting records, and drops the queued records; sets `dropped`."""
 
     @abstractmethod
     def discard(self) -> None:

@@ -55,7 +55,7 @@ class _FailedBatch:
         return all(each.is_retrieved for each in self.deliveries)
 
     def largest_in_bytes(self) -> int:
-        """Returns the size of the largest record in a batch of its own."""
+        """Returns the size in bytes of a batch that has only the largest record of this batch."""
         content = self.batch.content
         if self.batch.is_sealed or content.count == 1:
             return content.size_in_bytes

@@ -54,7 +54,10 @@ _Send: TypeAlias = Callable[[int, dict[TopicPartition, ProducerBatch]], Coroutin
 
 
 class Sender:
-    """Sends the batches of the accumulator; sets `completed` whenever batches may be complete."""
+    """Sends the batches of the accumulator.
+
+    Sets the event `completed` when batches may have been acked, or may have failed.
+    """
 
     def __init__(
         self,
@@ -530,9 +533,10 @@ class Sender:
             handler({"message": what, "exception": fault})
 
     def _has_leader_moved(self, tp: TopicPartition, result: PartitionProduceResponse) -> bool:
-        """Returns True if `result` names a leader, and metadata has a new leader of the partition.
+        """Returns True if the broker named a leader, and the leader in the metadata has changed.
 
-        A leader is new if the batch was sent to another broker.
+        `result` is the broker's response for the partition. The leader has changed if it is not the
+        broker to which the batch was sent.
         """
         cluster = self._view.cluster
         leader = cluster.leader(*tp)

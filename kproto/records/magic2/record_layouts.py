@@ -89,7 +89,8 @@ class Layouts:
     def of_sizes(self, time_size: int, offset_size: int) -> Callable[[bytes], Layout | None]:
         """Returns a function that maps the first two bytes of a record to a layout, or to None.
 
-        The function finds the layouts of records whose encoded deltas have these sizes in bytes.
+        The timestamp delta of the record must take `time_size` bytes, and the offset delta
+        `offset_size` bytes.
         """
         return self._by_sizes.setdefault((time_size, offset_size), {}).get
 

@@ -127,11 +127,14 @@ def split_batch(
     """Returns the records of a batch in order, with an error in place of each unreadable record.
 
     If neither the lengths of the records nor those of their fields fill the batch, the bounds of
-    the records are unknown: one error then stands for all records from the first unreadable one on.
-    A record is also unreadable if its offset does not rise above the offset before it, or leaves
-    too few offsets of the batch for the later records; it has the offset after the one before it.
-    If the batch cannot be decompressed, or is a message set (magic 0 or 1), one error stands for
-    the whole batch. As in Kafka, only the first frame of lz4 data counts. Raises MissingCodecError.
+    the records are unknown: one error then stands for the first unreadable record and all later
+    ones. A record is also unreadable if its offset does not rise above the previous offset, or
+    leaves too few offsets of the batch for the later records. Its error then has the offset after
+    the previous one.
+
+    One error stands for the whole batch if it cannot be decompressed, if its header counts more
+    records than offsets, or if it is a message set (magic 0 or 1) with an unreadable record. As in
+    Kafka, only the first frame of lz4 data counts. Raises MissingCodecError.
     """
     return _Split(batch, max_decompressed_bytes, topic, partition).items()
 

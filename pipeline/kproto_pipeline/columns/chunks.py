@@ -58,10 +58,10 @@ def column_chunks(
     yields the chunks before it, then raises. A batch may decompress to at most
     `max_decompressed_bytes`.
 
-    Checks, then skips, batches that end before `start`; ignores bytes after a batch that reaches
-    `end`. A fault of a record in a decoded batch raises, even if the record was not requested. With
-    `keep_unreadable`, a requested record that cannot be decoded is a row with its error instead;
-    see `RecordColumns.unreadable`.
+    Checks the batches that end before `start`, but does not decode them. Ignores the bytes after
+    the batch that reaches `end`. Raises for a corrupt record of a decoded batch even if the record
+    was not requested. With `keep_unreadable`, a requested record that cannot be decoded is a row
+    with its error instead; see `RecordColumns.unreadable`.
 
     Raises:
         CorruptBatchError: a batch or its records are corrupt, its offsets do not rise above those

@@ -294,12 +294,13 @@ class IncrementWriter:
         }
 
     def _recent_increments(self) -> set[int]:
-        """Returns the earlier increments in which to search for duplicates of the new events first.
+        """Returns the increments to compare first with the new events, for duplicates.
 
-        The timestamps of the new events are not known yet. Each returned increment has a timestamp
-        of at least the lowest timestamp of the last increment minus `window_s`. If the last
-        increment has no timestamps, returns all increments with valid events. If `window_s` is 0,
-        returns none.
+        The timestamps of the new events are not known yet. So the new events are taken to be no
+        older than the oldest record of the last increment, and an increment counts if it may have
+        an event at most `window_s` older. If the last increment has no timestamps, returns all
+        increments with valid events. If `window_s` is 0, returns none. The increments are returned
+        as their numbers.
         """
         last = self._store.last
         if last is None or last.timestamps is None:

@@ -121,8 +121,7 @@ def _member(
 ) -> ConsumerGroupMember:
     """Returns the joining member, existing or new.
 
-    If the request of a static member has no member id, the joining member replaces the member that
-    has the instance id.
+    If a static member joins without a member id, it replaces the member that has its instance id.
     """
     if request.instance_id is None:
         return group.members.get(member_id, ConsumerGroupMember(member_id))

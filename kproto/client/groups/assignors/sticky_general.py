@@ -228,8 +228,9 @@ class _PartitionMoves:
     def partition_to_move(self, tp: TopicPartition, owner: str, to: str) -> TopicPartition:
         """Returns the partition to move from `owner` to `to`.
 
-        It is a partition of the same topic that moved from `to` to `owner` before, or `tp` if there
-        is none. If `tp` has moved before, its first owner counts as `owner`.
+        It is a partition of the same topic that moved from `to` to `owner` before; `tp` if there is
+        no such partition. If `tp` has moved before, the member that owned `tp` first counts as
+        `owner`.
         """
         by_pair = self._by_topic.get(tp[0])
         if by_pair is None:

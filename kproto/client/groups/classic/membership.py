@@ -297,7 +297,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         return self.generation < 0 and bool(self.member_id) and self.phase is Phase.JOINING
 
     def heartbeat(self, now: float) -> HeartbeatRequest | None:
-        """Returns the heartbeat that is due, or None.
+        """Returns the Heartbeat request that is due; None if none is due.
 
         If a joining member has no generation, the heartbeat checks that the group knows the member,
         because the response to JoinGroup may be lost unnoticed.

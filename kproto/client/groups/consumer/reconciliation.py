@@ -115,9 +115,9 @@ class AssignmentReconciliation:
         return has_changed
 
     def difference(self, is_subscribed: Callable[[str], bool]) -> Difference:
-        """Returns the difference between owned and assigned partitions.
+        """Returns the partitions to revoke and to add, and the topic ids without a name.
 
-        An assigned partition counts only if `is_subscribed` returns True for its topic.
+        Ignores an assigned partition if `is_subscribed` returns False for its topic.
         """
         return difference(self.owned, self.assigned, self._named, is_subscribed)
 

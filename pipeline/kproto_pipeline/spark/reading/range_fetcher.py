@@ -377,9 +377,10 @@ def first_fetch_bytes(offset_range: OffsetRange, most: int) -> int:
 
 
 def record_fetch_size(topic: str, records: bytes, offsets: int, end: int) -> None:
-    """Stores the bytes per offset of a topic, from a fetch with these `records`.
+    """Stores the bytes per offset of a topic, to estimate the size of later first fetches.
 
-    The batches that begin before the offset `end` have `offsets` offsets in total.
+    `records` is the content of a Fetch response. Only the batches that begin before the offset
+    `end` count; together they have `offsets` offsets.
     """
     at = 0
     while at + _OFFSET_AND_LENGTH.size <= len(records):

@@ -184,7 +184,7 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
         return to_json(ends)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802 - Spark's name
-        """Returns the read limit; `latestOffset` applies the exact limits of the options."""
+        """Returns the read limit for Spark; `latestOffset` applies the exact limits."""
         options = self._options
         return default_read_limit(options.min_offsets_per_trigger, options.max_offsets_per_trigger)
 
