@@ -211,7 +211,9 @@ class Client:
             return await self._parts.close(timeout_ms)
         finally:
             limit_ms = self.settings.max_cancelled_close_ms
-            await shielded(self._view.close(), self._view.clock, limit_ms)
+            await shielded(
+                self._view.close(), self._view.clock, limit_ms, what="the close of the connections"
+            )
 
     # The cluster
 

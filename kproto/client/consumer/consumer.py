@@ -116,7 +116,12 @@ class Consumer(RecordStream):
         self._buffer.put_back_remaining()
         self._subscriptions.log_ends.clear()
         settings = self._view.settings
-        await shielded(self._stop(), self._view.clock, settings.max_cancelled_close_ms)
+        await shielded(
+            self._stop(),
+            self._view.clock,
+            settings.max_cancelled_close_ms,
+            what=f"the close of {self._description()}",
+        )
 
     def _description(self) -> str:
         names = sorted(set(map(topic_of, self._subscriptions.options.subscribed)))

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, overload
 from ...records import Record
 from ...tasks import start_task
 from ...wire.checks import check_whole_number
-from ...wire.errors import ConfigurationError, KprotoError
+from ...wire.errors import ConfigurationError, KprotoError, RequestTimeoutError
 from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.commit_state import CommitState
 from ..commits.committed_offsets import CommittedOffsetFetcher
@@ -248,17 +248,22 @@ class GroupConsumer(RecordStream):
     ) -> None:
         """Closes the consumer within `error_flush_ms`; logs an exception of a callback.
 
-        Commits and leaves the group even if the call is cancelled, also repeatedly.
+        Commits and leaves the group even if the call is cancelled, also repeatedly. Logs the
+        RequestTimeoutError of a close that exceeds its limit.
         """
         self._check_may_close()
-        await self._close_limited(self._close_unraised(leave), is_cancelled=is_cancelled)
+        try:
+            await self._close_limited(self._close_unraised(leave), is_cancelled=is_cancelled)
+        except RequestTimeoutError as timeout:
+            logger.warning("not raised: %s", timeout)
 
     async def _close_limited(
         self, closing: Coroutine[Any, Any, None], *, is_cancelled: bool
     ) -> None:
         """Runs `closing`, in which callbacks and handlers have a limit after a cancellation.
 
-        Then the consumer still commits and leaves, within `error_flush_ms`.
+        Then the consumer still commits and leaves, within `error_flush_ms`. Raises
+        RequestTimeoutError if this takes longer.
         """
         self._is_limited = self._is_limited or is_cancelled
         self._last_requests_by = _NEVER
@@ -268,6 +273,7 @@ class GroupConsumer(RecordStream):
                 closing,
                 self._view.clock,
                 settings.max_cancelled_close_ms,
+                what=f"the close of {self._description()}",
                 is_cancelled=self._is_limited,
                 on_limit=self._on_close_limit,
                 rest_ms=settings.error_flush_ms + _LAST_REQUESTS_MS,
@@ -301,7 +307,7 @@ class GroupConsumer(RecordStream):
         CancelledError. It has `error_flush_ms` for this, and callbacks and the handlers of `run`
         have `cancelled_close_ms` in addition; a callback or handler that exceeds both is cancelled.
         If this time is too short, another call, or the close of the client, completes the close,
-        with the same limits.
+        with the same limits; it raises RequestTimeoutError if the time is too short again.
         """
         if leave is not None and not isinstance(leave, bool):
             raise ConfigurationError(f"leave is {leave!r:.80}; it is True, False or None")

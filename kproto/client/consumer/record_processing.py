@@ -141,6 +141,7 @@ class RecordProcessing:
                     self._acknowledge_and_stop(limit_ms),
                     self._view.clock,
                     limit_ms + settings.cancelled_close_ms,
+                    what=f"the last commit of run() in the group {self._group_id!r}",
                 )
             finally:
                 left = [

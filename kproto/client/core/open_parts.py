@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import weakref
 from collections.abc import Coroutine, Iterable
 from typing import Any, Protocol, TypeVar
 
 from ...clock import Clock
+from ...wire.errors import RequestTimeoutError
 from .tasks import shielded
 
 __all__ = ["OpenConsumer", "OpenParts", "OpenProducer"]
+
+logger = logging.getLogger("kproto.client")
 
 C = TypeVar("C", bound="OpenConsumer")
 P = TypeVar("P", bound="OpenProducer")
@@ -85,10 +89,20 @@ class OpenParts:
         """Closes all producers and consumers after an exception; returns the errors of the closes.
 
         A cancelled call also closes them, and then raises CancelledError. `is_cancelled` is True if
-        the exception is CancelledError.
+        the exception is CancelledError; the call logs and returns RequestTimeoutError if the closes
+        are not completed within the limit.
         """
-        closing = self._close_in_time(is_cancelled=is_cancelled)
-        return await shielded(closing, self._clock, self._limit_ms, is_cancelled=is_cancelled)
+        try:
+            return await shielded(
+                self._close_in_time(is_cancelled=is_cancelled),
+                self._clock,
+                self._limit_ms,
+                what="the close of the client",
+                is_cancelled=is_cancelled,
+            )
+        except RequestTimeoutError as timeout:
+            logger.warning("not raised: %s", timeout)
+            return [timeout]
 
     async def _close(self, timeout_ms: int | None) -> list[BaseException]:
         """Closes producers and consumers; also waits for parts that other tasks are closing.

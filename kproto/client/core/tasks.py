@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 
 from ...clock import Clock, Timer
 from ...tasks import start_task
+from ...wire.errors import RequestTimeoutError
 
 __all__ = [
     "LONGEST_TIMER_S",
@@ -72,6 +73,7 @@ async def shielded(
     clock: Clock,
     limit_ms: int,
     *,
+    what: str,
     is_cancelled: bool = False,
     on_limit: Callable[[], object] | None = None,
     rest_ms: int = 0,
@@ -81,20 +83,30 @@ async def shielded(
     Returns the result of `coroutine`, or raises its exception. If the caller is cancelled, the task
     has `limit_ms` from then on, and is then cancelled; further cancellations of the caller have no
     effect. With `on_limit`, this function is called after `limit_ms` instead, and the task is
-    cancelled `rest_ms` later. Pass `is_cancelled` if the caller was cancelled before the call:
-    `limit_ms` then counts from the call. If the caller is cancelled during the call, the call
-    raises CancelledError after the task has ended, and logs the exception of `coroutine` if there
-    is one.
+    cancelled `rest_ms` later. Pass `is_cancelled` if the caller, or the caller of an earlier close,
+    was cancelled before the call: `limit_ms` then counts from the call.
+
+    If the task is cancelled at its limit, raises RequestTimeoutError, which names `what`. If the
+    caller is cancelled during the call, the call raises CancelledError after the task has ended,
+    and logs the exception of `coroutine` or the RequestTimeoutError if there is one.
     """
     task = start_task(coroutine)
     timers: list[Timer] = []
+    time_ms = limit_ms if on_limit is None else limit_ms + rest_ms
+    timeout: RequestTimeoutError | None = None
+
+    def cancel() -> None:
+        nonlocal timeout
+        timeout = RequestTimeoutError(
+            f"{what} did not end within {time_ms} ms after a cancellation (error_flush_ms and "
+            "cancelled_close_ms), and was cancelled; another close completes it"
+        )
+        task.cancel()
 
     def start_timers() -> None:
-        if on_limit is None:
-            timers.append(clock.call_later(limit_ms / 1000, task.cancel))
-        else:
+        if on_limit is not None:
             timers.append(clock.call_later(limit_ms / 1000, on_limit))
-            timers.append(clock.call_later((limit_ms + rest_ms) / 1000, task.cancel))
+        timers.append(clock.call_later(time_ms / 1000, cancel))
 
     if is_cancelled:
         start_timers()
@@ -106,13 +118,15 @@ async def shielded(
         try:
             await until_ended([task])
         finally:
-            error = None if task.cancelled() else task.exception()
+            error = timeout if task.cancelled() else task.exception()
             if error is not None:
                 logger.warning("not raised, because the call was cancelled: %r", error)
         raise
     finally:
         for timer in timers:
             timer.cancel()
+    if task.cancelled() and timeout is not None:
+        raise timeout
     return task.result()
 
 

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from ...unclosed import finalize, warn_unclosed
 from ...wire.checks import check_whole_number
@@ -38,6 +38,9 @@ from .settings import ACKS_ALL, REMEMBERED_BATCHES, ProducerSettings
 __all__ = ["Producer"]
 
 logger = logging.getLogger("kproto.client")
+
+#: Names the close in the error of `shielded`.
+_CLOSE: Final = "the close of a producer"
 
 
 class Producer:
@@ -157,7 +160,10 @@ class Producer:
         if timeout_ms is None:
             timeout_ms = settings.error_flush_ms
         failure = await shielded(
-            self._close_unraised(timeout_ms), self._view.clock, settings.max_cancelled_close_ms
+            self._close_unraised(timeout_ms),
+            self._view.clock,
+            settings.max_cancelled_close_ms,
+            what=_CLOSE,
         )
         if failure is not None:
             raise failure from failure.cause
@@ -209,12 +215,16 @@ class Producer:
             rest_ms = settings.error_flush_ms
             if left_ms is not None:
                 rest_ms = min(left_ms, rest_ms)
-            await shielded(
-                self._send_rest(rest_ms),
-                self._view.clock,
-                settings.max_cancelled_close_ms,
-                is_cancelled=True,
-            )
+            try:
+                await shielded(
+                    self._send_rest(rest_ms),
+                    self._view.clock,
+                    settings.max_cancelled_close_ms,
+                    what=_CLOSE,
+                    is_cancelled=True,
+                )
+            except RequestTimeoutError as timeout:
+                log(logging.WARNING, "not raised, because the call was cancelled: %s", timeout)
             raise
 
     async def _send_rest(self, timeout_ms: int) -> None:

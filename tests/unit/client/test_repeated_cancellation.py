@@ -299,6 +299,44 @@ async def test_later_close_limits_a_callback_that_does_not_return(closed_by: str
             assert await members(it) == []
 
 
+@pytest.mark.parametrize("closed_by", ["consumer", "client"])
+async def test_later_close_that_exceeds_its_limit_raises_request_timeout(closed_by: str) -> None:
+    """The callback ignores its first cancellation. Nothing cancels the later close."""
+    calls = 0
+    settings = replace(SETTINGS, error_flush_ms=20, cancelled_close_ms=30)
+    async with orders(1, settings=settings) as it:
+
+        async def on_revoked(tps: list[TopicPartition]) -> None:
+            nonlocal calls
+            calls += 1
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.Event().wait()
+
+        client = kproto.Client(it.broker.bootstrap, settings)
+        consumer = client.consumer(TOPIC, group="billing", on_revoked=on_revoked)
+        await consumer.poll(10_000)
+        closing = asyncio.create_task(consumer.close())
+        while not calls:  # noqa: ASYNC110 - the callback never returns
+            await asyncio.sleep(0)
+        tasks = asyncio.all_tasks()
+        for _ in range(2):  # the callback ignores the first one
+            closing.cancel()
+            await asyncio.sleep(0)
+        while calls < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        while not closing.done():  # ends the task that completes the close before its limit
+            for task in asyncio.all_tasks() - tasks:
+                task.cancel()
+            await asyncio.sleep(0)
+        assert closing.cancelled()
+        with pytest.raises(kproto.RequestTimeoutError, match="group 'billing' did not end within"):
+            await (consumer if closed_by == "consumer" else client).close()
+        assert calls == 3
+        await client.close()  # calls no callback again
+
+
 @every_kind
 async def test_callback_may_wait_in_a_cancelled_block(kind: str) -> None:
     ready = asyncio.Event()
