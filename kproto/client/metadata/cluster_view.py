@@ -376,9 +376,9 @@ class ClusterView:
         return node if node in self.cluster.brokers else None
 
     def update_leaders(self, hints: Iterable[LeaderHint], brokers: Iterable[Broker]) -> bool:
-        """Applies the leaders that a response names (KIP-951); returns True if any is new.
+        """Applies the leaders that a response names (KIP-951); returns True if a leader is new.
 
-        `leader_since` returns them from now on, without a Metadata request.
+        `leader_since` returns these leaders from now on, without a Metadata request.
         """
         self.cluster.update_brokers(brokers)
         new = [hint for hint in hints if self.cluster.update_leader(hint)]

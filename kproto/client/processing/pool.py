@@ -358,7 +358,7 @@ class ProcessingPool:
         return self._tracker.queued_positions
 
     def first_incomplete_offsets(self) -> dict[object, int]:
-        """Returns the first incomplete offset of each partition that has one."""
+        """Returns the first incomplete offset of each partition with incomplete records."""
         return self._tracker.first_incomplete_offsets()
 
     def is_in_flight(self, epochs: Collection[object]) -> bool:

@@ -263,7 +263,7 @@ class RecordTracker:
 
     @property
     def queued_positions(self) -> dict[TopicPartition, int]:
-        """The first queued offset of each partition that has one."""
+        """The offset of the first queued record, for each partition with queued records."""
         found = {shard.tp: shard.first_queued() for shard in self._shards.values()}
         return {tp: offset for tp, offset in found.items() if offset is not None}
 

@@ -353,7 +353,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         return self._heartbeat_due and now >= self._heartbeat_at
 
     def heartbeat(self, version: int, now: float) -> Heartbeat | None:
-        """Returns the heartbeat that is due, or None.
+        """Returns the heartbeat that is due; None if none is due.
 
         Raises UnsupportedVersionError if the subscription has a `TopicPattern`, which this
         `version` of ConsumerGroupHeartbeat does not support.
