@@ -626,5 +626,6 @@ class Client:
             callbacks=callbacks,
             fetch_options=FetchOptions(**options),
             make_forward_producer=lambda: self.producer(),
+            on_background_close=self._parts.add_background_close,
         )
         return self._parts.add_consumer(group_consumer)

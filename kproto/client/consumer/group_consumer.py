@@ -104,6 +104,7 @@ class GroupConsumer(RecordStream):
         callbacks: RebalanceCallbacks,
         fetch_options: FetchOptions = DEFAULT_FETCH_OPTIONS,
         make_forward_producer: ForwardProducerFactory | None = None,
+        on_background_close: Callable[[asyncio.Task[None]], object] | None = None,
     ) -> None:
         start = parse_start(start)
         check_group_start(start)
@@ -120,6 +121,7 @@ class GroupConsumer(RecordStream):
         self._is_limited = False  # a close was cancelled: later ones have a limit, too
         self._last_requests_by = _NEVER  # set at the limit of a close, in seconds of the clock
         self._close_task: asyncio.Task[None] | None = None  # after a garbage-collected iteration
+        self._on_background_close = on_background_close  # called with the task
         self._close_lock = asyncio.Lock()
         is_shared = self._subscription is not None
         subscriptions = SubscriptionState(
@@ -390,8 +392,7 @@ class GroupConsumer(RecordStream):
         super()._abort_iteration(poller)
         is_current = poller is self._poller and not self._status.is_closed
         if is_current and self._has_started and not self._is_in_block and self._close_task is None:
-            self._listener.hold(self._callbacks)  # the garbage collector may free both at once
-            self._close_task = start_task(self._close_in_background())
+            self._start_background_close()
 
     def _is_left_open(self) -> bool:
         return self._has_started and not self._status.is_closed and self._close_task is None
@@ -400,8 +401,14 @@ class GroupConsumer(RecordStream):
         return super()._is_closed_with_iteration() and not self._is_in_block
 
     def _abandon(self) -> None:
-        self._listener.hold(self._callbacks)
+        self._start_background_close()
+
+    def _start_background_close(self) -> None:
+        """Starts a task that closes the consumer, which the program has dropped."""
+        self._listener.hold(self._callbacks)  # the garbage collector may have freed both at once
         self._close_task = start_task(self._close_in_background())
+        if self._on_background_close is not None:
+            self._on_background_close(self._close_task)
 
     def _description(self) -> str:
         return f"a consumer of the group {self._group_id!r}"

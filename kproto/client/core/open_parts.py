@@ -6,11 +6,12 @@ import asyncio
 import logging
 import weakref
 from collections.abc import Coroutine, Iterable
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from ...clock import Clock
 from ...wire.errors import RequestTimeoutError
-from .tasks import shielded
+from .tasks import shielded, until_ended
 
 __all__ = ["OpenConsumer", "OpenParts", "OpenProducer"]
 
@@ -45,7 +46,14 @@ class OpenParts:
     cancellation.
     """
 
-    __slots__ = ("_clock", "_consumers", "_flush_ms", "_limit_ms", "_producers")
+    __slots__ = (
+        "_background_closes",
+        "_clock",
+        "_consumers",
+        "_flush_ms",
+        "_limit_ms",
+        "_producers",
+    )
 
     def __init__(self, clock: Clock, flush_ms: int, limit_ms: int) -> None:
         self._clock = clock
@@ -53,6 +61,7 @@ class OpenParts:
         self._limit_ms = limit_ms
         self._producers: weakref.WeakSet[OpenProducer] = weakref.WeakSet()
         self._consumers: weakref.WeakSet[OpenConsumer] = weakref.WeakSet()
+        self._background_closes: set[asyncio.Task[None]] = set()
 
     def add_producer(self, producer: P) -> P:
         """Adds a producer; returns it."""
@@ -63,6 +72,11 @@ class OpenParts:
         """Adds a consumer; returns it."""
         self._consumers.add(consumer)
         return consumer
+
+    def add_background_close(self, task: asyncio.Task[None]) -> None:
+        """Adds a task that closes a dropped consumer; the close of the client waits for it."""
+        self._background_closes.add(task)
+        task.add_done_callback(self._background_closes.discard)
 
     def check_may_close(self) -> None:
         """Raises ConfigurationError if a handler or callback of a consumer makes the call."""
@@ -113,7 +127,8 @@ class OpenParts:
         """
         began = self._clock.monotonic()
         errors = await _gathered(each._send_buffered(timeout_ms) for each in self._producers)
-        errors += await _gathered(each.close() for each in self._consumers)
+        closes = [each.close() for each in self._consumers]
+        errors += await _gathered([*closes, self._until_dropped_closed()])
         left_ms = self._left_ms(timeout_ms, began)
         return errors + await _gathered(each.close(timeout_ms=left_ms) for each in self._producers)
 
@@ -122,13 +137,35 @@ class OpenParts:
         began = self._clock.monotonic()
         errors = await _gathered(each._send_buffered(self._flush_ms) for each in self._producers)
         try:
-            errors += await _gathered(
+            closes = [
                 each._close_after_error(is_cancelled=is_cancelled) for each in self._consumers
-            )
+            ]
+            errors += await _gathered([*closes, self._end_background_closes()])
         finally:  # also if the consumers need the whole time: a send must not wait forever
             left_ms = self._left_ms(self._flush_ms, began)
             errors += await _gathered(each._close_after_error(left_ms) for each in self._producers)
         return errors
+
+    async def _until_dropped_closed(self) -> None:
+        """Waits until the dropped consumers are closed."""
+        await asyncio.sleep(0)  # the event loop calls dropped consumers, which start to close
+        if self._background_closes:
+            await asyncio.wait(self._background_closes)
+
+    async def _end_background_closes(self) -> None:
+        """Waits for `flush_ms` until the dropped consumers are closed, then limits their closes.
+
+        A close of a consumer has a limit after it is cancelled.
+        """
+        try:
+            with suppress(TimeoutError):
+                async with self._clock.timeout(self._flush_ms / 1000):
+                    await self._until_dropped_closed()
+        finally:
+            tasks = [*self._background_closes]
+            for task in tasks:
+                task.cancel()
+            await until_ended(tasks)
 
     def _left_ms(self, timeout_ms: int | None, began: float) -> int | None:
         if timeout_ms is None:

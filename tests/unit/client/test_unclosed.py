@@ -9,9 +9,10 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 import weakref
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -111,6 +112,34 @@ async def test_dropped_member_warns_and_leaves_its_group(broker: Broker, refers:
         gc.collect()
         assert dropped() is None
     await until(lambda: broker.connections == 0)
+
+
+@pytest.mark.parametrize("how", ["iteration", "polled", "error"])
+async def test_client_waits_until_a_dropped_member_has_left(broker: Broker, how: str) -> None:
+    """The consumer is in a cycle, so that garbage collection clears weak references to it first."""
+
+    async def forget(client: kproto.Client) -> None:
+        consumer: Any = await poll_two(client)
+        if how == "iteration":
+            await anext(aiter(consumer))
+        consumer.cycle = consumer
+
+    async def work() -> None:
+        async with kproto.Client(broker.bootstrap, SETTINGS) as client:
+            with collected():
+                await forget(client)
+            if how == "error":
+                raise LookupError
+
+    async with kproto.Client(broker.bootstrap) as other:
+        assert await committed(other) is None
+        tasks = asyncio.all_tasks()
+        with warnings.catch_warnings(), suppress(LookupError):
+            warnings.simplefilter("ignore", ResourceWarning)
+            await work()
+        assert asyncio.all_tasks() <= tasks
+        assert await members(other) == 0
+        assert await committed(other) == (2 if how == "iteration" else 1)
 
 
 async def test_dropped_client_with_a_member_leaves_no_connection(broker: Broker) -> None:
