@@ -284,10 +284,11 @@ class FetchSessionCache:
         return session_id
 
     def on_throttled(self, request: FetchRequest, response: FetchResponse) -> int:
-        """Returns the session id for a throttled `response`, which is sent without its partitions.
+        """Returns the session id to send with a throttled response.
 
-        The session's next response includes these partitions. If `request` created the session,
-        removes the session and returns NO_SESSION. Also returns NO_SESSION if there is no session.
+        `response` is the response that was computed; its partitions are not sent, and the next
+        response of the session includes them. If `request` created the session, removes the session
+        and returns NO_SESSION. Also returns NO_SESSION if there is no session.
         """
         session = self._by_id.get(response.session_id)
         if session is None or request.session_epoch == INITIAL_EPOCH:

@@ -55,7 +55,10 @@ class _BoundListener:
 
 
 class Node:
-    """Serves `apis` as a node of `cluster`, and applies the control functions of `controls`."""
+    """Serves `apis` to clients, as a node of `cluster`.
+
+    `controls` has the functions of a test that refuse, delay or cut off requests.
+    """
 
     def __init__(
         self,

@@ -86,7 +86,10 @@ class Struct:
 
     @property
     def unknown_tagged_fields(self) -> list[RawTaggedField]:
-        """Tagged fields that the definition lacks; kept when reading, and merged when writing."""
+        """The tagged fields that the definition lacks.
+
+        Decoding a message stores them; encoding writes them, in the order of their tags.
+        """
         if self._unknown_tags is None:
             self._unknown_tags = []
         return self._unknown_tags
@@ -125,7 +128,10 @@ class Struct:
 
     @classmethod
     def _generated(cls) -> type[Self]:
-        """Returns the generated class: this one, or the one that a subclass was derived from."""
+        """Returns the generated class.
+
+        That is this class itself, or the generated base class of a user's subclass.
+        """
         near = [made for made in cls.__mro__ if made.__base__ is Struct]
         # Mixins of a user have no fields, because fields are slots.
         return next(filter(_has_fields, near), near[0])

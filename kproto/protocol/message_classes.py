@@ -61,7 +61,10 @@ class MessageClasses:
 
 
 def missing_half(cls: type[Request[Any] | Response]) -> str:
-    """Returns the error text for a request class without its response class, or the reverse."""
+    """Returns the error text for a request class that has no response class, or the reverse.
+
+    `cls` is the class that exists.
+    """
     other = "response" if issubclass(cls, Request) else "request"
     return (
         f"its package has no {other} of api key {cls.API_KEY}; define one and generate the "

@@ -105,11 +105,11 @@ def read_records(
     check_crc: bool = True,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Iterator[Record]:
-    """Yields the records in the `records` field of a fetch, of any magic, from `from_offset` on.
+    """Yields the records in the `records` field of a fetch response, of any magic.
 
-    Skips control batches. Skips records before `from_offset`, because a fetch may begin inside a
-    batch. Raises the errors of `read_batches` and `RecordBatch.records` at the first corrupt batch,
-    after it has yielded the records of the batches before it.
+    Skips control batches, and records before `from_offset`: the response begins with the batch that
+    contains the fetch offset. At the first corrupt batch, raises the errors of `read_batches` and
+    `RecordBatch.records`, after the records of the batches before it.
     """
     for batch in read_batches(data, check_crc=check_crc):
         if batch.is_control or batch.last_offset < from_offset:

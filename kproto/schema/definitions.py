@@ -82,7 +82,10 @@ def definition_line(spec: MessageSpec) -> str:
 
 @lru_cache(maxsize=32)
 def _of_package(package: str) -> Definitions | None:
-    """Returns the definitions of a package (directory or zip); None if it has no FILE_NAME."""
+    """Returns the definitions that a Python package contains; None if it has no file FILE_NAME.
+
+    The package may be in a directory or in a zip file.
+    """
     file = resources.files(package).joinpath(FILE_NAME)
     return Definitions(file) if file.is_file() else None
 

@@ -128,7 +128,7 @@ def _plain_width(kind: WireType) -> int | None:
 
 
 class _FieldSpan(NamedTuple):
-    """The index of the first field of a `_Part`, and the name of its last field."""
+    """Names the fields of a `_Part`: the index of its first field, and the name of its last one."""
 
     first: int
     name: str
@@ -213,10 +213,11 @@ class _Validator:
         return run if parts else run_numbers
 
     def parts(self, fields: Sequence[_Named]) -> tuple[list[_Part], int, int]:
-        """Divides `fields` into parts; each part ends with a field that has no fixed width.
+        """Divides the fields of a struct into parts.
 
-        Also returns two numbers for the fixed-width fields after the last part: their width in
-        bytes and the index of the first.
+        A part has fields of fixed width, and then one field without a fixed width. The last fields
+        may have a fixed width and belong to no part: also returns the sum of their widths in bytes,
+        and the index of the first of them.
         """
         parts: list[_Part] = []
         first = width = 0

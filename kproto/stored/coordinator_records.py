@@ -72,8 +72,8 @@ _NUMBERS: Final = numbers_of(COORDINATOR_TOPICS)
 class CoordinatorRecord(NamedTuple):
     """A record of a coordinator; `value` is None in a tombstone.
 
-    `version` is the version of the value, None in a tombstone. If it is None although there is a
-    value, `encode_coordinator_record` writes the latest stable version.
+    `version` is the version of the value. In a tombstone it is None. In a record to encode it may
+    be None, too: then `encode_coordinator_record` writes the latest stable version.
     """
 
     key: Message

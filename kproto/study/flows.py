@@ -172,7 +172,7 @@ class _Flow:
         return stream is not None and stream.is_new_connection(segment.sequence)
 
     def add(self, segment: TcpSegment) -> Iterator[ConnectionEvent]:
-        """Adds a segment; yields the events that it completes."""
+        """Adds a segment; yields the events whose last missing bytes it has or acknowledges."""
         if self._is_other_protocol:
             self._note_end(segment)
             return

@@ -406,7 +406,10 @@ def _batches(node: Node, data: bytes, context: RecordsContext, start: int = 0) -
 
 
 def _hide(node: Node, *, direct: bool = False) -> None:
-    """Marks nodes with undecoded bytes as secret; with `direct`, only children of `node`."""
+    """Marks nodes with undecoded bytes as secret: `node` and all nodes inside it.
+
+    With `direct`, marks only children of `node`.
+    """
     for found in node.children if direct else nodes(node):
         if found.kind in _RAW_KINDS:
             found.secret = True

@@ -38,7 +38,10 @@ _LARGEST: Final = 32767
 
 
 def open_record(key: Node, value: Node, context: RecordsContext) -> None:
-    """Decodes key and value of a record if its topic is one of Kafka's internal topics."""
+    """Decodes the key and the value of a record, and adds their fields to the nodes.
+
+    Does nothing if the topic in `context` is not one of Kafka's internal topics.
+    """
     topic = context.topic
     try:
         if topic in COORDINATOR_TOPICS:

@@ -329,13 +329,13 @@ class CloudEvent:
     ) -> CloudEvent:
         """Returns the event in the CloudEvents version `label`; this event if it has that version.
 
-        Renames the attributes that the versions name differently, and keeps extensions. `drop`
-        names attributes to leave out. `rename` maps attributes to new names. Both are ignored if
-        the event has that version.
+        Renames the attributes that have another name in the version, and keeps extensions. `drop`
+        are the names of attributes to leave out. `rename` maps names of attributes to new names.
+        Both are ignored if the event has that version.
 
-        Raises CloudEventError if the version cannot carry all attributes and the data; the error
-        lists those that it cannot carry. Also raises it if `drop` is a str or leaves out a required
-        attribute. Raises UnknownVersionError for an unknown version.
+        Raises CloudEventError if the version cannot carry an attribute or the data; the error lists
+        everything that it cannot carry. Also raises CloudEventError if `drop` is a str or has a
+        required attribute. Raises UnknownVersionError for an unknown version.
         """
         target = spec_version(label)
         if target is self._version:

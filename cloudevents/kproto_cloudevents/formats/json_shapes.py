@@ -122,7 +122,10 @@ def _is_skipped(missed: int) -> bool:
 
 
 def _quotes(text: str) -> int:
-    """Returns the number of quotes before the data, or of all quotes if there is no data."""
+    """Returns the number of `"` in a document before its member `data`.
+
+    Counts all of them if the document has no such member.
+    """
     return text.count('"', 0, text.find(_DATA))
 
 

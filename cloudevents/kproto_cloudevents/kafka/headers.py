@@ -322,7 +322,10 @@ def missing_version_error() -> CloudEventError:
 
 
 def _checked_text(header: str, raw: bytes, spec: AttributeSpec, version: SpecVersion) -> str:
-    """Returns the text of a header after checking the rules of its attribute."""
+    """Returns the text of a header.
+
+    Raises CloudEventError if the text breaks a rule of its attribute.
+    """
     text = _decode(header, raw)
     if not (text and spec.quick(text)):
         _check_text(header, text, spec, version)
@@ -447,8 +450,9 @@ _SPELLINGS: Final = {
 def write_headers(event: CloudEvent, *, repeated: bool = False) -> list[Header]:
     """Returns the headers of binary mode (Kafka binding 3.2.3), in the order of the attributes.
 
-    Set `repeated` for an event that is written in structured mode. If it is not set, raises
-    CloudEventError for a datacontenttype that a reader would take for structured mode or a batch.
+    Structured mode may repeat the attributes as headers: then set `repeated`. Without it, raises
+    CloudEventError if the datacontenttype would make a reader take the record for an event in
+    structured mode or for a batch.
     """
     version = event._version
     attributes = event._attributes

@@ -50,7 +50,10 @@ class LazyEvent(UnreadEvent):
     _version: SpecVersion
 
     def get(self, name: str, default: str | None = None) -> str | None:
-        """Returns an attribute, or the default if unset. Raises CloudEventError if invalid."""
+        """Returns the attribute `name`, or `default` if it is unset.
+
+        Raises CloudEventError if the attribute is invalid.
+        """
         try:
             text = read_attribute(self._table, self._version, name)
         except (TypeError, AttributeError):

@@ -191,8 +191,9 @@ def _merged(layouts: Layouts) -> list[_VersionRangeCode]:
 
 
 def _shared(merged: list[_VersionRangeCode]) -> tuple[Code, list[_VersionRangeCode], Code]:
-    """Splits layouts into the statements that begin all of them, the rest of each layout, and the
-    statements that end all of them. A single layout stays whole.
+    """Returns the first statements that all layouts share, each layout's own, and the last shared.
+
+    If there is a single layout, it shares no statement.
     """
     if len(merged) == 1:
         return (), merged, ()

@@ -78,8 +78,8 @@ def check_definition(
 ) -> list[Finding]:
     """Returns the syntax errors of a definition and the findings of all rules, sorted by line.
 
-    Leaves out the findings that follow from a syntax error: those that disappear with at least one
-    of the specs in `Definition.guesses`.
+    Leaves out a finding that may follow from a syntax error. `Definition.guesses` has specs in
+    which such an error is corrected: if one of them does not have the finding, it is left out.
     """
     found = [Finding(fault) for fault in definition.faults]
     guessed = [replace(definition, spec=spec) for spec in definition.guesses]

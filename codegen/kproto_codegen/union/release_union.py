@@ -143,7 +143,8 @@ def unite(releases: Sequence[Release]) -> Union:
 class _NewerMessages:
     """The messages of a newer release, into which the messages of an older release are merged.
 
-    `files` has the source files of each message; `older_files` those of each older message.
+    `files` has the source files of each message of the newer release, by name; `older_files` has
+    those of the older release.
     """
 
     by_name: dict[str, MessageSpec]

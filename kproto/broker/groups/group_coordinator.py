@@ -490,7 +490,7 @@ class GroupMetadataManager:
                 yield group
 
     def delete(self, group: AnyGroup) -> None:
-        """Removes a group whose tombstones are stored."""
+        """Removes a group; the caller has stored its tombstones."""
         del self._groups[group.group_id]
         group.mark_dead()
         logger.info("group %s is deleted", log_safe(group.group_id))

@@ -1,6 +1,6 @@
 """`CommitState`: the last commits and the time of the next one; the actions for commit errors.
 
-Sans-IO: times are passed in, in seconds of the client's clock. `committer` sends commits.
+Does no I/O: callers pass the time, in seconds of the client's clock. `committer` sends commits.
 """
 
 from __future__ import annotations

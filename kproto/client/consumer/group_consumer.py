@@ -262,10 +262,11 @@ class GroupConsumer(RecordStream):
     async def _close_limited(
         self, closing: Coroutine[Any, Any, None], *, is_cancelled: bool
     ) -> None:
-        """Runs `closing`, in which callbacks and handlers have a limit after a cancellation.
+        """Runs `closing`; after a cancellation, limits the time of callbacks and handlers.
 
-        Then the consumer still commits and leaves, within `error_flush_ms`. Raises
-        RequestTimeoutError if this takes longer.
+        They then have `max_cancelled_close_ms`. After this time they are cancelled; the consumer
+        still commits and leaves the group, within `error_flush_ms`. Raises RequestTimeoutError if
+        this takes longer.
         """
         self._is_limited = self._is_limited or is_cancelled
         self._last_requests_by = _NEVER
@@ -641,9 +642,9 @@ class GroupConsumer(RecordStream):
             self._view.topic_creation.allow([*names, *(topic for topic, _ in tps)])
 
     def _subscribe_retry_topics(self, topics: frozenset[str]) -> None:
-        """Subscribes also to the retry topics `topics`, instead of the previous retry topics.
+        """Adds the retry topics `topics` to the subscription, and removes the previous ones.
 
-        Their partitions start at the log start if they have no committed offset.
+        Partitions of retry topics without a committed offset start at the log start.
         """
         is_changed = topics != self._retry_topics
         if is_changed and self._member is not None and self._subscription is not None:

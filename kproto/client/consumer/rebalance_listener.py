@@ -187,7 +187,10 @@ class RebalanceListenerInvoker:
         self._holder = weakref.ref(holder)
 
     def on_poll(self) -> None:
-        """Wakes a revocation that waits for records in flight; it then checks if any remain."""
+        """Wakes the revocation that waits for records in flight, because of a poll.
+
+        The revocation then checks again whether records are in flight.
+        """
         self._poll_event.set()
 
     @property

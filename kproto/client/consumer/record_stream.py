@@ -432,12 +432,13 @@ class RecordStream(ABC):
     def _take_or_rewind(self, take: Callable[[], T | None]) -> T | None:
         """Returns the result of `take`; None if the buffer is empty.
 
-        If a record is unreadable, logs and raises the error; the next call continues after it.
+        If a record is unreadable, logs and raises the error; the next call continues after the
+        record.
 
-        If a codec is missing, moves the position back to the batch, drops later batches of its
-        partition, and raises the error. Responses to fetches in flight are then ignored, because
-        these fetches start at another position. The next fetch starts at the batch that cannot be
-        decoded, so the error is raised again.
+        If a batch is corrupt or its codec is missing, moves the position back to the batch, drops
+        the later batches of the partition, and raises the error. Responses to fetches in flight are
+        then ignored, because these fetches start at another position. The next fetch starts at the
+        batch that cannot be decoded, so the error is raised again.
         """
         try:
             return take()

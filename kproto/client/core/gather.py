@@ -1,4 +1,4 @@
-"""Runs calls concurrently; none of them is left running."""
+"""Runs calls concurrently, and waits until all of them have ended, even after an error."""
 
 from __future__ import annotations
 

@@ -60,7 +60,10 @@ class LoopYielder:
         self._has_iterated = True
 
     async def yield_after_blocking(self, took_s: float) -> None:
-        """Adds `took_s`, the seconds for which a handler blocked; yields after 20 ms in sum."""
+        """Yields to the event loop after handlers have blocked it for more than 20 ms in sum.
+
+        `took_s` is the time in seconds for which a handler has just blocked it.
+        """
         self._blocked_s += took_s
         if self._blocked_s > _LONG_S:
             self._blocked_s = 0.0

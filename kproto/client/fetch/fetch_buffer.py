@@ -48,8 +48,9 @@ class FetchBuffer:
     raise the errors of `CompletedFetch`. After MissingCodecError, `ready[0]` is the fetch that
     raised it. After UnreadableRecordError, the unreadable record is in flight.
 
-    A batch of which some records were returned stays decompressed. Paused partitions keep at most
-    `max_decompressed_bytes` of such batches; the others are decompressed again after the pause.
+    A batch of which some records were returned stays decompressed. All paused partitions together
+    keep at most `max_decompressed_bytes` of such batches; a batch beyond this limit is decompressed
+    again after the pause.
     """
 
     __slots__ = (

@@ -19,8 +19,9 @@ _NEVER: Final = float("inf")
 class FetchPlan(NamedTuple):
     """The partitions to fetch, to reset and to validate, each by node id.
 
-    `unknown_leaders` are partitions without a leader in metadata that is new enough. `next_at` is
-    the time at which the first backoff ends, in seconds of the clock; infinity without a backoff.
+    `unknown_leaders` are partitions whose leader is unknown, because metadata names none or is too
+    old. `next_at` is the time at which the first backoff ends, in seconds of the clock; infinity if
+    no partition backs off.
     """
 
     fetches: dict[int, list[TopicPartitionState]]

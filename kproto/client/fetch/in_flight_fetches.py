@@ -45,7 +45,10 @@ class InFlightFetch:
 
 
 class InFlightFetches:
-    """Tracks the tasks of fetches by node id (`fetches`), and those of look-ups by name."""
+    """Tracks the tasks of fetches and look-ups.
+
+    `fetches` has the task of the fetch in flight at each broker, by node id. Look-ups have names.
+    """
 
     def __init__(self) -> None:
         self.fetches: dict[int, tuple[asyncio.Task[None], InFlightFetch]] = {}

@@ -56,7 +56,7 @@ class EpochHistory:
         return self.epoch_before(offset)
 
     def epoch_before(self, offset: int) -> int:
-        """Returns the epoch of the record before `offset`, UNKNOWN_EPOCH if it is unknown."""
+        """Returns the leader epoch of the record before `offset`; UNKNOWN_EPOCH if unknown."""
         at = bisect_left(self._start_offsets, offset)
         if at:
             return self._epochs[at - 1]

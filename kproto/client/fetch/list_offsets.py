@@ -55,7 +55,10 @@ async def list_offsets(
 
 
 def is_unknown_partition(error: BrokerResponseError) -> bool:
-    """Returns True for the error of a partition that does not exist, or did not appear in time."""
+    """Returns True for UNKNOWN_TOPIC_OR_PARTITION.
+
+    The partition does not exist, or did not appear in metadata in time.
+    """
     return error.name == "UNKNOWN_TOPIC_OR_PARTITION"
 
 

@@ -353,10 +353,11 @@ class TopicPartitionState:
         self.replica_until = until
 
     def prefer_leader(self, until: float) -> None:
-        """Fetches from the leader, at least until `until`: the replica has failed or is unknown.
+        """Fetches from the leader at least until `until`, because the preferred replica has failed.
 
-        Meanwhile requests have no rack: otherwise the leader might name the failed replica again,
-        instead of sending records.
+        The replica may also be unknown. `until` is in seconds of the clock. Until then, requests
+        have no rack: otherwise the leader might name the same replica again, instead of sending
+        records.
         """
         self.preferred_replica = None
         self.leader_until = until

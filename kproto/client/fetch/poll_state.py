@@ -112,7 +112,11 @@ class PollTimer:
         self.since = now
 
     def observe(self, marker: PollMarker, now: float, *, is_polling: bool) -> None:
-        """Sets `since` to `now` if `marker` has changed, or if a poll waits for records."""
+        """Sets `since` to `now` if the caller has polled since the last call, or waits in a poll.
+
+        `marker` is the present `FetchBuffer.poll_marker`. `is_polling` is True if a poll waits for
+        records.
+        """
         if is_polling or marker != self._marker:
             self._marker = marker
             self.since = now

@@ -78,7 +78,10 @@ class CommitPlanner:
     def _unchanged(
         self, states: _States, processed: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> set[TopicPartition]:
-        """Returns the partitions in which no record was processed since the committed baseline."""
+        """Returns the partitions in which no record was processed since `committed_baseline`.
+
+        Their processed offset is the baseline, and no later record is processed out of order.
+        """
         return {
             tp
             for tp, its in processed.items()

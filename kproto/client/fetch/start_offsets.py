@@ -1,5 +1,6 @@
-"""`StartOffsetResolver`: the start positions of a group consumer. Sans-IO: times are passed in.
+"""`StartOffsetResolver`: the start positions of a group consumer. Does no I/O.
 
+Callers pass the time, in seconds of the client's clock.
 A partition starts at the committed offset of the group. If the group has committed no offset, the
 option `start` decides: the start or end of the log, the first record at or after a time, or an
 error. But a partition without a committed offset starts at the log start if its topic is a retry
@@ -99,10 +100,10 @@ class StartOffsetResolver:
     def _still_initializing(
         self, states: _States, *, has_no_commit: bool
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns those of `states` that are still INITIALIZING.
+        """Returns the partitions of `states` that still have this state and are INITIALIZING.
 
-        A seek, another look-up or a revocation may have changed the others. `has_no_commit` is as
-        in `initializing`.
+        A seek, another look-up or a revocation during a look-up changes that. `has_no_commit`
+        selects partitions, as in `initializing`.
         """
         now = self.initializing(states, has_no_commit=has_no_commit)
         return {tp: state for tp, state in states.items() if now.get(tp) is state}

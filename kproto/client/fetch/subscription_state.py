@@ -1,8 +1,8 @@
 """`SubscriptionState`: owns the assignment and the partition states of a consumer.
 
 For plain and group consumers alike it also owns the fetch buffer, pauses and backpressure, the
-records in flight, pending revocations and losses, and the commit state. Sans-IO: times are passed
-in, in seconds of the client's clock, and a group consumer carries out the effects that it returns.
+records in flight, pending revocations and losses, and the commit state. Does no I/O: callers pass
+the time, in seconds of the client's clock, and a group consumer carries out the returned effects.
 """
 
 from __future__ import annotations
@@ -56,9 +56,10 @@ class SubscriptionOptions(NamedTuple):
 
 
 class SubscriptionState:
-    """Owns the states of the assigned `partitions`, in the order in which they are fetched.
+    """Owns the states of the assigned partitions.
 
-    `poll` tracks fetched, polled and processed records. `commit_state` is used with a group only.
+    `partitions` has them in the order in which they are fetched. `poll` tracks fetched, polled and
+    processed records. `commit_state` is used only for a group.
     """
 
     def __init__(

@@ -343,7 +343,10 @@ class MemberDriver(ABC, Generic[M]):
     # Concurrent tasks
 
     def _start_due_work(self, now: float) -> None:
-        """Starts the due effect, heartbeat and metadata refresh; cancels an outdated effect."""
+        """Starts the effect, the heartbeat and the metadata refresh that are due.
+
+        Starts no effect while another one runs; cancels the running effect if it is outdated.
+        """
         membership = self._membership
         if self._step is not None:
             is_outdated = self._step_transitions != membership.transition_count

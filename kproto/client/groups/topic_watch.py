@@ -109,7 +109,11 @@ class TopicWatch:
 
     @property
     def topics(self) -> frozenset[str] | None:
-        """Returns the topics whose metadata is refreshed: None for all topics, empty for none."""
+        """The topics whose metadata must be refreshed regularly to detect changes.
+
+        None stands for all topics, because any topic may match a pattern. Empty for a follower
+        without a pattern.
+        """
         return None if self._subscription.pattern is not None else frozenset(self._counts)
 
     @property

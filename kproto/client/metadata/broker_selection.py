@@ -89,7 +89,7 @@ class BrokerSelection:
         return [*connected, *closed[:_BEFORE_BOOTSTRAP], *bootstrap, *closed[_BEFORE_BOOTSTRAP:]]
 
     def _forget_all_but(self, addresses: set[Address]) -> None:
-        """Forgets the last use and the last failure of all other addresses."""
+        """Forgets the last use and the last failure of each address that is not in `addresses`."""
         for outcomes in (self._last_used, self._last_failed):
             for gone in outcomes.keys() - addresses:
                 del outcomes[gone]

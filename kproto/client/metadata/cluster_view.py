@@ -91,7 +91,8 @@ class ClusterView:
     async def close(self) -> None:
         """Closes every connection; waiting and later requests fail.
 
-        Raises ConfigurationError in another event loop, unless the client's event loop is closed.
+        Raises ConfigurationError if another event loop than the client's runs. If the client's
+        event loop is closed, only drops the connections.
         """
         if self.loop_guard.is_gone:
             self._pool.forget()

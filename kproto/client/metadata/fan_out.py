@@ -256,11 +256,11 @@ def split(request: Q, row: SplitRule, owners: Sequence[Sequence[int]]) -> dict[i
 def _part(
     struct: Any, levels: Sequence[KeyedListField], wanted: Iterator[bool], keep_empty: bool
 ) -> Any:
-    """Returns a copy of `struct` in which the lists of the last level have only wanted elements.
+    """Returns a copy of `struct` that has only the wanted elements.
 
-    `levels` are nested lists, the outermost first. `wanted` has a flag for each element of the last
-    level. The copy leaves out structs whose inner list has no wanted element. With `keep_empty` it
-    keeps a struct whose inner list is already empty in `struct`.
+    `levels` are the nested lists of `struct`, the outermost first; the elements are in the lists of
+    the last level. `wanted` has a flag for each element. A struct whose inner list has no wanted
+    element is left out. With `keep_empty`, it is kept if its inner list is empty in `struct`, too.
     """
     first, *others = levels
     elements = getattr(struct, first.field)

@@ -203,7 +203,10 @@ def coordinator_keys(request: Message) -> list[str]:
 
 
 def named_broker(resource: Any) -> int | None:
-    """Returns the node id of the broker that has a config resource; None if any broker has it."""
+    """Returns the node id of the only broker that can answer for a config resource.
+
+    Returns None if any broker can.
+    """
     name = resource.resource_name
     if resource.resource_type not in _BROKER_RESOURCES or not name.isdecimal():
         return None

@@ -53,7 +53,11 @@ class TopicCreation:
         return [each for each in requests if each[0]] or [(names, False)]
 
     def wait_setting(self, name: str) -> str:
-        """Returns the name of the setting that limits the requests of an unknown topic."""
+        """Returns the name of the setting that limits the wait for the metadata of a topic.
+
+        It is `metadata_wait_ms` for a topic that a request may create, or that is known to exist.
+        For any other topic it is the shorter one of this setting and `unknown_topic_wait_ms`.
+        """
         if name in self._creatable or name in self._existing:
             return "metadata_wait_ms"
         settings = self._settings

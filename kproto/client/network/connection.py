@@ -149,7 +149,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
                 return connection
 
     async def _open(self, addresses: HostAddresses, ends_at: float, limit_ms: int) -> None:
-        """Connects to one of the addresses. Closes the connection before it raises."""
+        """Connects to one of the addresses, and authenticates.
+
+        If this fails, closes the connection, and then raises the error.
+        """
         address, clock = self.address, self.clock
         try:
             async with clock.timeout(max(ends_at - clock.monotonic(), 0.0)):
@@ -286,10 +289,9 @@ class BrokerConnection(asyncio.BufferedProtocol):
         Raises EncodeError if that version cannot express the request, BrokerConnectionError if the
         connection is lost, and DecodeError if the response cannot be decoded. Raises
         RequestTimeoutError if the request cannot be written within `timeout_ms` plus the throttle
-        time, or if no response arrives within `timeout_ms` after the write. After a timeout the
-        broker counts as lost, and the connection is closed, unless the write still waits for a
-        throttle. `timeout_ms` is by default `request_timeout_ms`; the wait for a free slot does not
-        count.
+        time, or if no response arrives within `timeout_ms` after the write. A timeout fails the
+        connection, because the broker may be lost; a timeout during a throttle does not.
+        `timeout_ms` is by default `request_timeout_ms`; the wait for a free slot does not count.
 
         If the connection was closed before the request was written, the request is sent once more,
         on a new connection. A request that only reads is also sent once more if the broker closed

@@ -252,7 +252,10 @@ class ConnectionPool:
         return opened or any(key[1] is owner for key in self._opening)
 
     def abort_all(self) -> None:
-        """Closes all open connections without waiting; new connections are opened on demand."""
+        """Closes all open connections without waiting for their end.
+
+        The pool stays usable: a later request opens a new connection.
+        """
         for connection in list(self._open.values()):
             connection.abort()
 

@@ -25,9 +25,10 @@ def version_for(
 ) -> int:
     """Returns the version for a request; see `BrokerConnection.version_for`.
 
-    `version_of(request class, limit)` negotiates the version, up to `limit` if that is not None.
-    Raises UnsupportedVersionError if no version can be used. The error names the field that no
-    common version has, or the two fields that no version has together, if a field is the reason.
+    `version_of(request class, limit)` negotiates the version with the broker; the version is at
+    most `limit`, if that is not None. Raises UnsupportedVersionError if no version can be used. If
+    the fields that are set are the reason, the error names the field that no version of client and
+    broker has, or two fields that no version has together.
     """
     shape = _shape_of(type(request))  # type: ignore[arg-type]  # its objects have no hash
     ending = highest_version_limit(shape, request)

@@ -280,11 +280,14 @@ class ProcessingPool:
         return self._tracker.held_bytes
 
     def on_poll_refused(self) -> None:
-        """Makes the pool wake the refused poll when the pool accepts records again."""
+        """Records that a poll waits because the pool accepts no records.
+
+        The pool wakes this poll when it accepts records again.
+        """
         self._is_poll_waiting = True
 
     def _wake_poll(self) -> None:
-        """Wakes a poll that waits, if the pool accepts records again."""
+        """Wakes the poll that the pool has refused, if the pool accepts records again."""
         if self._is_poll_waiting and self.accepts_records:
             self._is_poll_waiting = False
             self._consumer.wake_poll()

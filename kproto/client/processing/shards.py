@@ -1,10 +1,10 @@
 """A shard has the incomplete records of one partition, and decides which of them may start.
 
-Sans-IO: no task, no clock. With order "partition" one record is in flight at a time, with "key" one
-record of each key, with "none" any number of records. A shard stores the incomplete records
-themselves, not counts of offsets, so gaps by compaction and transactions do not matter. A record
-costs only a few operations on lists and dicts: `run` with an empty handler is nearly as fast as
-`async for` over the consumer.
+Does no I/O, starts no task and reads no clock. With order "partition" one record is in flight at a
+time, with "key" one record of each key, with "none" any number of records. A shard stores the
+incomplete records themselves, not counts of offsets, so gaps by compaction and transactions do not
+matter. A record costs only a few operations on lists and dicts: `run` with an empty handler is
+nearly as fast as `async for` over the consumer.
 """
 
 from __future__ import annotations
@@ -332,7 +332,10 @@ class OrderedShard(Shard):
         self._drop_incoming()
 
     def _stop(self) -> list[Record]:
-        """Empties `remaining`, so that the worker ends its batch; returns the remaining records."""
+        """Removes the records that have not started; returns them.
+
+        Empties `remaining`, so that the worker ends its batch after the record in flight.
+        """
         remaining = list(self.remaining)
         if remaining:
             self._records = self._records[: -len(remaining)]

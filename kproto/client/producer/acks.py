@@ -38,9 +38,10 @@ class Acks(Sequence[Ack]):
         self._count += 1
 
     def add_run(self, start: int, batch: ProducerBatch, position: int) -> None:
-        """Adds the records from index `start` on, which are in `batch` from `position` on.
+        """Adds a run of records: record `start`, and those after it.
 
-        The next run, or `set_count`, ends the run.
+        Record `start` is at `position` in `batch`, and the next ones follow it there. The run ends
+        where the next run starts, or at the count that `set_count` sets.
         """
         if batch is not self._last or start - position != self._offset:
             self._starts.append(start)

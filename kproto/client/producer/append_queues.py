@@ -97,7 +97,7 @@ class AppendTicket:
         _resolve(self._removal)
 
     def evict(self) -> None:
-        """Cancels the wait of this call, if the call is waiting."""
+        """Cancels the wait of the call that has this ticket; does nothing if it does not wait."""
         if self._task is not None:
             self._is_evicted = True
             self._task.cancel()

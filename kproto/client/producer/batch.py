@@ -43,10 +43,11 @@ class Ack(NamedTuple):
 
 
 class LateReads:
-    """Counts reads of deliveries that were dropped: those of a failed batch before position `end`.
+    """Corrects the number of dropped records, if a caller reads the failure of a dropped delivery.
 
-    If a caller reads the failure of such a delivery later, its records are subtracted from
-    `dropped`, the number of dropped records by topic.
+    `dropped` has the number of dropped records by topic: records whose failure would be lost. The
+    dropped deliveries of a failed batch are those before position `end`. If a caller reads the
+    failure of such a delivery later, its records are subtracted.
     """
 
     __slots__ = ("dropped", "end")
@@ -56,7 +57,10 @@ class LateReads:
         self.end = 0
 
     def on_read(self, topic: str, delivery: Delivery) -> None:
-        """Subtracts the records of a delivery if a caller reads its failure for the first time."""
+        """Subtracts the records of a dropped delivery, if its failure was not read before.
+
+        Call it when a caller reads the failure of a delivery.
+        """
         if not delivery.is_retrieved and delivery.position < self.end:
             self.dropped[topic] -= len(delivery.failed())
 

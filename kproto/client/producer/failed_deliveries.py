@@ -86,11 +86,12 @@ class _FailedBatch:
         return cause
 
     def drop(self, excess: int, counts: Counter[str]) -> list[int]:
-        """Drops the oldest deliveries, until the size is `excess` bytes smaller.
+        """Drops the oldest deliveries of the batch, until its size is `excess` bytes smaller.
 
-        Returns the positions of their failed records, except for those that a caller has awaited.
-        Drops all deliveries if their size is at most `excess`. `counts` are the numbers of dropped
-        records by topic, from which records are subtracted if a caller reads their failures later.
+        Drops all deliveries if the batch has at most `excess` bytes, or has the records of a single
+        call. Returns the positions of the failed records whose delivery no caller has awaited. The
+        caller adds them to `counts`, the numbers of dropped records by topic; if their failure is
+        read later, they are subtracted again.
         """
         content = self.batch.content
         late_reads = self.batch.late_reads

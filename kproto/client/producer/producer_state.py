@@ -1,8 +1,8 @@
 """Tracks the producer id, its epoch, and the sequence numbers of each partition (KIP-98, KIP-360).
 
-Sans-IO, without batches. `ProducerState` has the producer id of InitProducerId, for all partitions;
-a `PartitionSequence` has the epoch and the next sequence number of one partition. By these rules
-no record is stored twice, and the records of a partition are stored in order:
+Does no I/O, and has no batches. `ProducerState` has the producer id of InitProducerId, for all
+partitions; a `PartitionSequence` has the epoch and the next sequence number of one partition. By
+these rules no record is stored twice, and the records of a partition are stored in order:
 
 | event | effect on the sequence of the partition | effect on the producer |
 |---|---|---|

@@ -199,7 +199,11 @@ class Sender:
     # Leaders and producer ids
 
     async def _refresh_leaders(self, queues: Sequence[PartitionQueue]) -> None:
-        """Refreshes metadata; a queue that still has no leader backs off, or fails its batches."""
+        """Refreshes the metadata of the topics of `queues`.
+
+        A queue whose partition then still has no leader backs off; after a permanent error, its
+        batches fail.
+        """
         view = self._view
         try:
             found = await view.refresh({queue.topic for queue in queues})

@@ -1,7 +1,7 @@
 """Implements OAUTHBEARER (RFC 7628, KIP-255) for both sides: a token and extensions in one message.
 
-The server passes the token to a validator, which the caller supplies. Sans-IO: it uses no socket
-and no clock.
+The server passes the token to a validator, which the caller supplies. Does no I/O, and reads no
+clock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Implements PLAIN (RFC 4616) for both sides: name and password in one token. Sans-IO."""
+"""Implements PLAIN (RFC 4616) for both sides: name and password in one token. Does no I/O."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Implements SCRAM (RFC 5802, RFC 7677) for both sides: the order of messages, and the proofs.
 
-`scram_messages` reads and writes the messages. Sans-IO: it uses no socket and no clock. The
-derivation of the key takes milliseconds at usual iteration counts, and is bounded by
-`MAX_ITERATIONS`. A caller that must not block that long may call `next` in a thread.
+`scram_messages` reads and writes the messages. Does no I/O, and reads no clock. The derivation of
+the key takes milliseconds at usual iteration counts, and is bounded by `MAX_ITERATIONS`. A caller
+that must not block that long may call `next` in a thread.
 """
 
 from __future__ import annotations

@@ -311,7 +311,10 @@ class _Split:
         return items
 
     def _record_ends(self) -> list[int] | None:
-        """Returns the ends of the records by their lengths; None if they do not fill the batch."""
+        """Returns the end position of each record, computed from the lengths of the records.
+
+        Returns None if these lengths are invalid, or do not fill the batch exactly.
+        """
         data = self._data
         ends: list[int] = []
         pos = 0
@@ -329,7 +332,7 @@ class _Split:
         return ends if pos == len(data) else None
 
     def _readable_ends(self) -> list[int]:
-        """Returns the ends of the records before the first unreadable one."""
+        """Returns the end position of each record before the first unreadable one."""
         data = self._data
         ends: list[int] = []
         pos = 0

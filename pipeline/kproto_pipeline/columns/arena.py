@@ -67,7 +67,10 @@ class Arena:
         return True
 
     def restart(self) -> None:
-        """Empties the arena: replaces its buffer by a spare one without views, or by a new one."""
+        """Empties the arena, and gives it another buffer.
+
+        The other buffer is a spare one to which no view refers, or a new one.
+        """
         self.close()
         self.used = 0
         self.buffer = _spare_buffer()

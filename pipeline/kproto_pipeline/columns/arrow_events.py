@@ -257,7 +257,10 @@ def _with_irregular(
 
 
 def _read_event(columns: RecordColumns, row: int) -> dict[str, Any]:
-    """Reads one record with `from_kafka`; returns its event columns, or `error` and `value`."""
+    """Reads one record with `from_kafka`; returns its values by column.
+
+    If the record is no valid event, returns only `error`, and `value` if the value can be read.
+    """
     error = None if columns.unreadable is None else columns.unreadable[row]
     if error is not None:
         return {"error": error.reason}

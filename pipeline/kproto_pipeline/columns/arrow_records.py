@@ -119,9 +119,10 @@ def _unreadable_mask(columns: RecordColumns) -> Bools | None:
 
 
 def binary_array(buffer: pa.Buffer, ranges: ByteRanges, rows: Int64s | None = None) -> pa.Array:
-    """Returns the byte strings of `ranges` as a compact Arrow binary array.
+    """Returns the byte strings of `ranges` as an Arrow binary array without unused bytes.
 
-    `rows` are the indexes of the strings to return, in order; -1 returns a null.
+    `rows` are the indexes of the strings in the array, in order; -1 stands for a null. Without
+    `rows`, the array has all strings.
     """
     count = len(ranges)
     if count == 0:

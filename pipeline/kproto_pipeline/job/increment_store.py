@@ -40,8 +40,8 @@ def folder_name(number: int) -> str:
 class IncrementStore:
     """Reads and publishes the increments in one folder.
 
-    `exclusive` is True if no other run can use the folder. With `allow_gaps`, increments may be
-    missing. The store calls `on_step` with the name of each finished step.
+    `exclusive` is True if no other run can use the folder. With `allow_gaps`, a missing number
+    between increments is no error. The store calls `on_step` with the name of each finished step.
     """
 
     def __init__(

@@ -219,9 +219,10 @@ class _JobRun:
     # Incremental and stream
 
     def run_incremental(self, enough: Callable[[RunResult], bool]) -> RunResult:
-        """Reads from the last increment's positions up to the latest offsets.
+        """Writes increments, from the positions of the last increment up to the latest offsets.
 
-        In the mode `stream`, repeats this until stopped, or until `enough` returns True.
+        In the mode `stream`, repeats this until the run is stopped, or until `enough` returns True
+        for the result so far.
         """
         self._recover_replaced()
         store = IncrementStore(

@@ -194,10 +194,11 @@ def _sections(
 
 
 def _flattened(given: Mapping[str, Any], section: str, file: str, before: str = "") -> Any:
-    """Yields options by their dotted names, which TOML parses as nested tables.
+    """Yields the name and the text of each option.
 
-    Replaces `{env = "NAME"}` by the value of the environment variable, so that no file needs to
-    contain a secret.
+    TOML parses a dotted name as nested tables; this function joins them to the name again. Replaces
+    `{env = "NAME"}` by the value of the environment variable, so that no file needs to contain a
+    secret.
     """
     for key, value in given.items():
         name = f"{before}{key}"

@@ -246,7 +246,7 @@ def _classic(
 
 
 def _require_rejoin(group: ConsumerGroup, member: ConsumerGroupMember, now: ClockReading) -> None:
-    """Starts the timeout for the member to join again, unless this timeout is running."""
+    """Starts the timeout within which the member must join again; does nothing if it is running."""
     if not group.is_timer_running(MemberTimeout.JOIN, member.member_id):
         group.start_timer(MemberTimeout.JOIN, member, member.rebalance_timeout_ms, now)
 

@@ -72,7 +72,7 @@ def sorted_members(members: Mapping[str, Subscription], ids: Iterable[str]) -> l
 def consumers_of(
     topics: Iterable[str], members: Mapping[str, Subscription]
 ) -> dict[str, list[str]]:
-    """Returns topic -> ids of the members that subscribe to it, in the order of `members`."""
+    """Returns, by topic, the ids of the members that subscribe to it, in the order of `members`."""
     found: dict[str, list[str]] = {topic: [] for topic in topics}
     for member_id, member in members.items():
         for topic in dict.fromkeys(member.topics):

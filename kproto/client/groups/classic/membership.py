@@ -1,8 +1,8 @@
 """Decides, as a state machine, what a member of a classic group does next.
 
-Owns the member id and the generation; `session` computes the end of the session. Sans-IO: the
-driver passes in the times, in seconds, carries out the effects and reports their results. `phases`
-has the transition table, with KIPs.
+Owns the member id and the generation; `session` computes the end of the session. Does no I/O: the
+driver passes the time in seconds, carries out the effects, and reports their results. `phases` has
+the transition table, with KIPs.
 
 The driver runs one effect at a time, and heartbeats concurrently. A heartbeat may make the running
 effect outdated: then `transition_count` has changed, and the driver ignores the result.

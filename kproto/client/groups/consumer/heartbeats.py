@@ -38,9 +38,10 @@ CLIENT_MEMBER_ID_VERSION: Final = 1
 
 
 class HeartbeatFields(NamedTuple):
-    """The subscribed topics, the text of the `TopicPattern` (or None), and the owned partitions.
+    """The fields of a heartbeat that may change from one heartbeat to the next.
 
-    These fields may change. A heartbeat leaves out the fields that the coordinator has already.
+    `regex` is the text of the `TopicPattern` or None, `partitions` are the owned partitions. A
+    heartbeat leaves out a field whose value the coordinator already has.
     """
 
     topics: frozenset[str]

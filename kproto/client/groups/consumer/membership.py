@@ -1,11 +1,11 @@
 """Decides, as a state machine, what a member of the consumer protocol does next (KIP-848).
 
 Owns the member id and epoch; `reconciliation` has the assigned and the owned partitions,
-`groups.session` the end of the session, `phases` the transition table. Sans-IO: the driver passes
-in the times, in seconds, runs one effect and one heartbeat at a time, and reports their results. By
-heartbeats the member joins, acknowledges its partitions and renews its session. The partitions in a
-heartbeat are those that the member owns when the heartbeat is sent: no heartbeat acknowledges an
-unfinished revocation.
+`groups.session` the end of the session, `phases` the transition table. Does no I/O: the driver
+passes the time in seconds, runs one effect and one heartbeat at a time, and reports their results.
+By heartbeats the member joins, acknowledges its partitions and renews its session. The partitions
+in a heartbeat are those that the member owns when the heartbeat is sent: no heartbeat acknowledges
+an unfinished revocation.
 """
 
 from __future__ import annotations

@@ -140,7 +140,10 @@ class _TopicPartitions:
         return self._partitions(topic)[0]
 
     def refreshed_partitions(self, topic: str) -> list[int]:
-        """Requests the partitions again, in case some were added. Raises KprotoError."""
+        """Requests new metadata of a topic; returns the numbers of all its partitions.
+
+        Partitions may have been added. Raises KprotoError if the client cannot get the metadata.
+        """
         self._by_topic.pop(topic, None)
         return self._partitions(topic, refresh=True)[0]
 

@@ -72,10 +72,11 @@ def from_json(stored: Any) -> dict[TopicPartition, int]:
 
 
 def rate_limited(starts: Offsets, ends: Offsets, most: int) -> dict[TopicPartition, int]:
-    """Returns ends for about `most` offsets, divided in proportion to the partitions' lag.
+    """Returns the end offset of each partition in a micro-batch of about `most` offsets.
 
-    Each partition with offsets to read gets at least one, so that none starves. The micro-batch may
-    therefore exceed `most`, at most by the number of partitions.
+    `most` is divided in proportion to the lag of the partitions. A partition with offsets to read
+    gets at least one offset in each micro-batch. The micro-batch may therefore exceed `most`, at
+    most by the number of partitions.
     """
     sizes = {part: end - starts[part] for part, end in ends.items() if end > starts[part]}
     total = sum(sizes.values())
@@ -157,7 +158,10 @@ def lagging_partitions(offsets: Offsets, latest: Offsets) -> list[TopicPartition
 def recreated_partitions(
     known: Mapping[TopicPartition, Uuid], now: Mapping[TopicPartition, Uuid]
 ) -> list[TopicPartition]:
-    """Returns the partitions whose topic id has changed; all-zero ids count as unknown."""
+    """Returns the partitions whose topic was recreated: the topic id `now` is not the known one.
+
+    Leaves out a partition if one of both ids is unknown (missing or all zeros).
+    """
     return sorted(
         part
         for part, topic_id in now.items()

@@ -56,9 +56,9 @@ class GroupSpec:
 
 
 def topics_in_order(topics: AbstractSet[Uuid] | Partitions, *, copied: bool = False) -> list[Uuid]:
-    """Returns topics in the order in which Java iterates a HashMap.
+    """Returns topics in the order in which Java iterates over a HashMap that has them as keys.
 
-    With `copied`, the order is that of a HashSet that was copied from a collection.
+    With `copied`, the order is that of a HashSet that was copied from another collection.
     """
     size = (copied_size if copied else grown_size)(len(topics))
     return in_java_order(topics, uuid_hash, size)
