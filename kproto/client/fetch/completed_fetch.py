@@ -148,7 +148,7 @@ class CompletedFetch:
         self._end = state.end
         self._batches = deque(batches)
         self._max_decompressed_bytes = max_decompressed_bytes
-        self._unreadable: UnreadBatch | None = None  # of the last UnreadableRecordError
+        self._unreadable: UnreadBatch | None = None  # until `on_unreadable`
         # Reads a first batch that was returned in part, or that has unreadable records.
         self._reader: BatchReader | UnreadableRecordsReader | None = None
 
@@ -275,10 +275,15 @@ class CompletedFetch:
             begins = max(unread.from_offset, from_offset)
             self._batches.appendleft(unread._replace(from_offset=begins))
 
-    def put_back_unreadable(self, error: UnreadableRecordError) -> None:
-        """Makes the next take raise `error` again; the last take must have raised it."""
-        assert self._unreadable is not None, "its batch raised the error"
-        self.put_back([self._unreadable], error.record_offset)
+    def on_unreadable(self, error: UnreadableRecordError, *, put_back: bool) -> None:
+        """Releases the batch of an unreadable record; the last take must have raised `error`.
+
+        With `put_back` the next take raises `error` again.
+        """
+        unread, self._unreadable = self._unreadable, None
+        assert unread is not None, "its batch raised the error"
+        if put_back:
+            self.put_back([unread], error.record_offset)
 
     def _fits(self, count: int, most: int) -> bool:
         """Returns True if the next batch may be added to a list that has `count` records.

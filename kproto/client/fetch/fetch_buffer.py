@@ -63,7 +63,6 @@ class FetchBuffer:
         "_polls",
         "_source",
         "_source_batches",
-        "_unreadable_in",
         "_unreturned",
         "batch_size",
         "max_decompressed_bytes",
@@ -95,7 +94,6 @@ class FetchBuffer:
         self._in_flight: dict[TopicPartitionState, InFlightRange] = {}
         self._by_record: TopicPartitionState | None = None  # its list is iterated by record
         self._polls = 0
-        self._unreadable_in: CompletedFetch | None = None  # of the last UnreadableRecordError
 
     # Memory
 
@@ -282,12 +280,10 @@ class FetchBuffer:
         in_flight: dict[TopicPartitionState, InFlightRange] = {}
         while most > 0:
             try:
-                fetched = self.take_records()
-            except (CorruptBatchError, MissingCodecError) as error:
+                fetched = self._take_list(put_back_unreadable=bool(found))
+            except (CorruptBatchError, MissingCodecError):
                 if not found:
                     raise
-                if isinstance(error, UnreadableRecordError):
-                    self._put_back_unreadable(error)
                 break
             if fetched is None:
                 break
@@ -305,14 +301,6 @@ class FetchBuffer:
             return None
         self._set_in_flight(in_flight)
         return found
-
-    def _put_back_unreadable(self, error: UnreadableRecordError) -> None:
-        """Makes the next `take` raise `error` again; the last `take` must have raised it."""
-        fetch = self._unreadable_in
-        assert fetch is not None, "it raised the error"
-        if not fetch:
-            self.ready.appendleft(fetch)
-        fetch.put_back_unreadable(error)
 
     def _keep_after(self, fetched: FetchedRecords, count: int) -> None:
         """Keeps all records of `fetched` except the first `count`, for the next take."""
@@ -334,14 +322,21 @@ class FetchBuffer:
         fetched = None if taken is None else taken[0]
         return self._mark_returned(fetched, 0 if fetched is None else fetched.batch.next_offset)
 
-    def _take_list(self, max_bytes: int | None = None) -> FetchedRecords | None:
+    def _take_list(
+        self, max_bytes: int | None = None, *, put_back_unreadable: bool = False
+    ) -> FetchedRecords | None:
+        """Returns the remaining records of the list that is iterated, or the next list.
+
+        If the next record is unreadable, raises UnreadableRecordError; with `put_back_unreadable`
+        the next call raises it again.
+        """
         fetched = self._take_remaining()
         if fetched is not None:
             return fetched
         take = CompletedFetch.take_records
         if max_bytes is not None:
             take = partial(CompletedFetch.take_records, max_bytes=max_bytes)
-        while (taken := self._take_first(take)) is not None:
+        while (taken := self._take_first(take, put_back_unreadable)) is not None:
             (fetched, self._source_batches), self._source = taken
             if self._interceptor is None:
                 return fetched
@@ -373,7 +368,7 @@ class FetchBuffer:
         return fetched
 
     def _take_first(
-        self, take: Callable[[CompletedFetch], T | None]
+        self, take: Callable[[CompletedFetch], T | None], put_back_unreadable: bool = False
     ) -> tuple[T, CompletedFetch] | None:
         """Returns the first result of `take` that is not None, and its fetch.
 
@@ -385,12 +380,14 @@ class FetchBuffer:
             try:
                 found = take(fetch)
             except UnreadableRecordError as error:
+                fetch.on_unreadable(error, put_back=put_back_unreadable)
+                if put_back_unreadable:
+                    raise
                 if not fetch:
                     self.ready.popleft()
                 self._last_taken = fetch.state, position
                 in_flight = InFlightRange(fetch.state, position, error.next_offset)
                 self._set_in_flight({fetch.state: in_flight})
-                self._unreadable_in = fetch
                 raise
             if not fetch:
                 self.ready.popleft()
