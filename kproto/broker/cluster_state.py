@@ -163,7 +163,7 @@ class ClusterState:
     def start(self, node: int) -> None:
         """Marks a stopped node as alive: it joins ISRs, and may lead partitions without a leader.
 
-        Raises ConfigurationError for an unknown node.
+        Does nothing if the node is not stopped. Raises ConfigurationError for an unknown node.
         """
         self._check_node(node)
         if node not in self._stopped:

@@ -190,7 +190,10 @@ class Answer(NamedTuple):
 
 
 def printable(text: str) -> str:
-    """Returns foreign text for printing: escapes non-printable characters, except line ends."""
+    """Returns the text of another program so that it can be printed safely.
+
+    Escapes non-printable characters, except line ends.
+    """
     return "".join(
         each if each == "\n" or each.isprintable() else each.encode("unicode_escape").decode()
         for each in text

@@ -398,9 +398,10 @@ class _Validator:
 
     @staticmethod
     def validate_element(step: _Step, pos: int, index: int, width: int = 0) -> int:
-        """Validates the element that is `index` elements of `width` bytes after `pos`.
+        """Validates the element `index` of an array, which begins at `pos` + `index` * `width`.
 
-        Prepends `[index]` to the path of a fault.
+        If `width` is 0, `pos` is where the element itself begins. Prepends `[index]` to the path of
+        a fault.
         """
         try:
             return step(pos + index * width)

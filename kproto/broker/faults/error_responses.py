@@ -283,7 +283,7 @@ def is_refused_by_handler(request: Request[Any], refuse: Refuse) -> bool:
 
 
 def is_top_level_error(refuse: Refuse) -> bool:
-    """Returns True if the error code is one that Fetch has at its top level."""
+    """Returns True if Fetch returns the error code of `refuse` only at its top level."""
     return error_code(refuse.code).name in _TOP_LEVEL_FETCH_ERRORS
 
 

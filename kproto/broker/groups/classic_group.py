@@ -486,7 +486,8 @@ class ClassicGroup(Watchable):
     def _prepare_rebalance(self, reason: str, now: ClockReading) -> None:
         """Starts a rebalance: members must join again.
 
-        In an Empty group, the initial rebalance delay starts.
+        In an Empty group, starts the initial rebalance delay. In any other group, completes the
+        join phase at once if all members have joined already.
         """
         if self.state is COMPLETING:
             self._clear_assignments("REBALANCE_IN_PROGRESS", now)

@@ -80,7 +80,10 @@ def _text(subject: _DerValue) -> str:
 
 
 def _attributes(relative_name: _DerValue) -> Iterator[str]:
-    """Yields `NAME=value` for each attribute of a relative distinguished name, usually one."""
+    """Yields `NAME=value` for each attribute of a relative distinguished name.
+
+    Usually there is one. Raises ValueError for invalid DER.
+    """
     if relative_name.tag != _SET:
         raise ValueError
     for attribute in _values(relative_name.content):

@@ -35,9 +35,10 @@ class FetchedCommits(NamedTuple):
 
 
 class CommittedOffsetFetcher:
-    """Fetches the committed offsets of `group_id`; `member` is None for a group without members.
+    """Fetches the committed offsets of the group `group_id`.
 
-    A member of the consumer protocol sends its member epoch.
+    `member` is the consumer's membership in the group; None if the consumer is no member. A member
+    of the consumer protocol sends its member epoch.
     """
 
     def __init__(self, view: ClusterView, group_id: str) -> None:

@@ -88,7 +88,10 @@ class GroupMember:
         return self._member.assignment_valid_until
 
     def start(self) -> None:
-        """Starts the member, which joins the group once it has a subscription."""
+        """Starts the member, which joins the group once it has a subscription.
+
+        If all connected brokers support only classic groups, starts a classic member.
+        """
         if (
             self._member.checks_group_first
             and self.protocol is GroupProtocol.CONSUMER

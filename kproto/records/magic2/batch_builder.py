@@ -437,8 +437,9 @@ class BatchBuilder:
     ) -> bytes:
         """Returns the batch as bytes with its checksum; the builder keeps its records.
 
-        Raises EncodeError if there is neither a record nor a `last_offset_delta`, or if a header
-        field is out of range; MissingCodecError if the codec is not installed.
+        Raises EncodeError if there is neither a record nor a `last_offset_delta`, if the last
+        record is beyond `last_offset_delta`, or if a header field is out of range. Raises
+        MissingCodecError if the codec is not installed.
         """
         last_offset_delta = self._next_delta - 1
         try:

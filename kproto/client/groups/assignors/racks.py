@@ -10,7 +10,10 @@ __all__ = ["rack_of", "uses_racks"]
 
 
 def rack_of(member: Subscription) -> str | None:
-    """Returns the rack of a member; an empty string means no rack, as in Java."""
+    """Returns the rack of a member; None without a rack.
+
+    As in Java, an empty string means no rack.
+    """
     return member.rack or None
 
 

@@ -99,7 +99,7 @@ _IGNORED: Final = frozenset({"offset", "timestamp", "timestampType"})
 
 
 def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
-    """Raises OptionError unless rows with these columns can be written."""
+    """Raises OptionError if rows with these columns cannot be written."""
     is_events = options.cloud_events is not None
     known = _EVENT_COLUMNS if is_events else _COLUMNS
     for field in schema:
