@@ -123,6 +123,11 @@ class Consumer(RecordStream):
             what=f"the close of {self._description()}",
         )
 
+    def _is_left_open(self) -> bool:
+        task = self._start_positions_task
+        is_looking_up = task is not None and not task.done()
+        return super()._is_left_open() or (is_looking_up and not self._status.is_closed)
+
     def _description(self) -> str:
         names = sorted(set(map(topic_of, self._subscriptions.options.subscribed)))
         return f"a consumer of {', '.join(names)}"

@@ -393,8 +393,8 @@ class RecordStream(ABC):
         If the call is cancelled, or raises PollTimeoutError at `ends_at`, the fetches in flight
         continue.
         """
-        await self._prepare_poll(ends_at)
         self._loop = asyncio.get_running_loop()
+        await self._prepare_poll(ends_at)
         now = self._view.clock.monotonic()
         if now >= self._yielder.next_at:
             has_yielded = await self._yielder.yield_at_intervals(

@@ -12,7 +12,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ import pytest
 
 import kproto
 from kproto.broker import Broker, SilentConnection
-from kproto.messages import DescribeGroupsRequest, ProduceRequest
+from kproto.messages import DescribeGroupsRequest, ListOffsetsRequest, ProduceRequest
 from tests.support.embedded import threaded_broker
 
 SETTINGS = kproto.ClientSettings(api_timeout_ms=1_000, retry_backoff_ms=10)
@@ -189,6 +189,31 @@ async def test_dropped_consumer_without_group_warns_and_closes_its_connection(
         with warns("a consumer of t"), collected():
             await forget(client)
         await until(lambda: broker.connections == 1)
+
+
+@pytest.mark.parametrize("iterates", [False, True])
+async def test_consumer_dropped_during_its_start_look_up_ends_it(
+    broker: Broker, iterates: bool
+) -> None:
+    """It warns, unless an iteration polled last, which closes the consumer."""
+
+    async def forget(client: kproto.Client) -> None:
+        consumer = client.consumer("t")
+        if iterates:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(anext(aiter(consumer)), 0.01)
+        else:
+            assert await consumer.poll(10) == {}
+        await asyncio.sleep(0)  # the loop holds the frame of the timeout until its next iteration
+
+    async with kproto.Client(broker.bootstrap, SETTINGS) as client:
+        await client.refresh()
+        tasks = asyncio.all_tasks()
+        broker.control(SilentConnection(), request=ListOffsetsRequest)
+        with nullcontext() if iterates else warns("a consumer of t"), collected():
+            await forget(client)
+        async with asyncio.timeout(10):
+            await until(lambda: asyncio.all_tasks() <= tasks and broker.connections == 1)
 
 
 async def test_dropped_iterations_do_not_warn(broker: Broker) -> None:
