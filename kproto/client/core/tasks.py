@@ -20,10 +20,10 @@ from ...wire.errors import RequestTimeoutError
 
 __all__ = [
     "LONGEST_TIMER_S",
-    "is_cancelled_again",
     "is_in_task",
     "retrieve_exception",
     "shielded",
+    "until_cancelled_no_more",
     "until_ended",
 ]
 
@@ -130,18 +130,19 @@ async def shielded(
     return task.result()
 
 
-async def is_cancelled_again() -> bool:
-    """Returns True if the caller, which was cancelled, is cancelled again at once.
+async def until_cancelled_no_more(task: asyncio.Task[Any]) -> None:
+    """Waits until the repeated cancellations of the caller end, or until `task` is done.
 
-    anyio cancels a task again at each wait. Returns False if the task is not cancelled again during
-    a few iterations of the event loop. So a later cancellation is a second request to cancel.
+    anyio cancels the caller again at each wait. The call returns when the caller was not cancelled
+    for a few iterations of the event loop. So a later cancellation is a second request to cancel.
     """
-    try:
-        for _ in range(_REPEATED_WITHIN):
+    quiet = 0
+    while quiet < _REPEATED_WITHIN and not task.done():
+        quiet += 1
+        try:
             await asyncio.sleep(0)
-    except asyncio.CancelledError:
-        return True
-    return False
+        except asyncio.CancelledError:
+            quiet = 0
 
 
 def retrieve_exception(task: asyncio.Task[None]) -> None:

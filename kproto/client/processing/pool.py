@@ -19,7 +19,7 @@ from ...clock import Clock, Timer
 from ...records import Record
 from ...tasks import start_task
 from ...wire.errors import UnreadableRecordError
-from ..core.tasks import is_cancelled_again, is_in_task, retrieve_exception, until_ended
+from ..core.tasks import is_in_task, retrieve_exception, until_cancelled_no_more, until_ended
 from ..core.yielding import LoopYielder
 from ..fetch.in_flight_records import AdaptiveBatchSize
 from ..metadata.cluster import TopicPartition
@@ -164,16 +164,17 @@ class ProcessingPool:
         poll_task.cancel()
         draining = start_task(self._drain_and_end(poll_task))
         draining.add_done_callback(retrieve_exception)
-        is_repeated = cancelled is not None and await is_cancelled_again()
+        if cancelled is not None:
+            await until_cancelled_no_more(draining)
         while not draining.done():
             try:
                 await asyncio.wait([draining])
             except asyncio.CancelledError as error:
                 if cancelled is None:
                     cancelled = error
-                    is_repeated = await is_cancelled_again()
-                elif not is_repeated:
+                else:
                     self.end_drain()
+                await until_cancelled_no_more(draining)
         if cancelled is not None:
             raise cancelled
         draining.result()

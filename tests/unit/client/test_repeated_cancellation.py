@@ -378,8 +378,9 @@ async def until_closed(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.001)
 
 
-async def test_cancellation_later_than_the_next_iterations_is_a_second_one() -> None:
-    """It ends the drain of `run` at once."""
+@pytest.mark.parametrize("first", [1, 2, 5])
+async def test_cancellation_later_than_the_next_iterations_is_a_second_one(first: int) -> None:
+    """It ends the drain of `run` at once, whatever the number of `first` cancellations."""
     async with orders(9) as it:
         ready = asyncio.Event()
 
@@ -392,9 +393,12 @@ async def test_cancellation_later_than_the_next_iterations_is_a_second_one() -> 
         async with it.consumer() as consumer:
             running = asyncio.create_task(consumer.run(handle, drain_timeout_ms=600_000))
             await ready.wait()
-            running.cancel()
+            for _ in range(first):
+                running.cancel()
+                await asyncio.sleep(0)
             for _ in range(10):
                 await asyncio.sleep(0)
+            assert not running.done()
             running.cancel()
             await asyncio.wait([running])
             assert running.cancelled()
