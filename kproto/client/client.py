@@ -554,8 +554,10 @@ class Client:
         called instead. The other arguments are those of
         `kproto.client.groups.settings.GroupSettings`, with times in ms. Kafka's names are accepted,
         too, such as `auto_offset_reset`, `isolation_level`, `group_instance_id`. See `Consumer` and
-        `GroupConsumer`. Raises ConfigurationError for an invalid argument.
+        `GroupConsumer`. Raises ConfigurationError for an invalid argument, and once the client is
+        closed.
         """
+        self._view.raise_if_closed()
         callbacks = RebalanceCallbacks(on_assigned, on_revoked, on_lost)
         fetch_arguments = {
             "start": None if start is _UNSET else start,

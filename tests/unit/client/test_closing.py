@@ -32,7 +32,7 @@ async def test_closing_the_client_sends_the_records_of_open_producers() -> None:
 
 
 @pytest.mark.parametrize("was_used", [False, True])
-async def test_a_closed_client_creates_no_producer(was_used: bool) -> None:
+async def test_a_closed_client_creates_no_producer_or_consumer(was_used: bool) -> None:
     async with Broker() as broker:
         client = kproto.Client(broker.bootstrap)
         if was_used:
@@ -40,6 +40,10 @@ async def test_a_closed_client_creates_no_producer(was_used: bool) -> None:
         await client.close()
         with pytest.raises(kproto.ConfigurationError, match="the client is closed"):
             client.producer()
+        with pytest.raises(kproto.ConfigurationError, match="the client is closed"):
+            client.consumer("t")
+        with pytest.raises(kproto.ConfigurationError, match="the client is closed"):
+            client.consumer("t", group="billing")
 
 
 async def test_closing_the_client_sends_the_records_of_a_dropped_producer() -> None:
