@@ -7,6 +7,7 @@ failures.
 from __future__ import annotations
 
 import logging
+from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from itertools import accumulate, chain
@@ -37,30 +38,43 @@ class _FailedBatch:
     """A failed batch, and its deliveries that no caller has awaited.
 
     `size_in_bytes` is the encoded size of the batch, without the records that were dropped. The
-    records of `send_batch` have one delivery, so they are dropped together.
+    records of `send_batch` have one delivery, so they are dropped together. `largest_in_bytes` is
+    the size of a batch that has only the largest of these records, 0 before `find_largest`.
     """
 
-    __slots__ = ("_ends", "batch", "deliveries", "size_in_bytes")
+    __slots__ = (
+        "_ends",
+        "_largest_from",
+        "batch",
+        "deliveries",
+        "largest_in_bytes",
+        "size_in_bytes",
+    )
 
     def __init__(self, batch: ProducerBatch) -> None:
         batch.compact()
         self.batch = batch
         self.deliveries = deque(batch.deliveries)
         self.size_in_bytes = batch.content.size_in_bytes
-        self._ends: list[int] = []  # of the records in the batch, once a delivery is dropped
+        self.largest_in_bytes = 0
+        # Once a delivery is dropped: the ends of the records in the batch, and the size of the
+        # largest record from each position on.
+        self._ends: array[int] | None = None
+        self._largest_from: array[int] | None = None
 
     @property
     def is_retrieved(self) -> bool:
         """True if callers have awaited all deliveries."""
         return all(each.is_retrieved for each in self.deliveries)
 
-    def largest_in_bytes(self) -> int:
-        """Returns the size in bytes of a batch that has only the largest record of this batch."""
+    def find_largest(self) -> None:
+        """Sets `largest_in_bytes`; the records of `send_batch` count as one."""
         content = self.batch.content
         if self.batch.is_sealed or content.count == 1:
-            return content.size_in_bytes
-        sizes = content.record_sizes()
-        return content.size_in_bytes - sum(sizes) + max(sizes)
+            self.largest_in_bytes = content.size_in_bytes
+        else:
+            sizes = content.record_sizes()
+            self.largest_in_bytes = content.size_in_bytes - sum(sizes) + max(sizes)
 
     def unretrieved_records(self) -> list[int]:
         """Returns the positions of the failed records whose delivery no caller has awaited."""
@@ -101,10 +115,13 @@ class _FailedBatch:
             late_reads.end = self.batch.count
             dropped = self.unretrieved_records()
             self.deliveries.clear()
-            self.size_in_bytes = 0
+            self.size_in_bytes = self.largest_in_bytes = 0
             return dropped
-        if not self._ends:
-            self._ends = list(accumulate(content.record_sizes()))
+        if self._ends is None or self._largest_from is None:
+            sizes = content.record_sizes()
+            self._ends = array("Q", accumulate(sizes))
+            self._largest_from = array("Q", accumulate(reversed(sizes), max))
+            self._largest_from.reverse()
         dropped = []
         remaining = self.size_in_bytes - excess
         while self.deliveries and self.size_in_bytes > remaining:
@@ -114,7 +131,10 @@ class _FailedBatch:
             if not delivery.is_retrieved:
                 dropped += delivery.failed()
         if not self.deliveries:
-            self.size_in_bytes = 0
+            self.size_in_bytes = self.largest_in_bytes = 0
+        else:
+            header = content.size_in_bytes - self._ends[-1]
+            self.largest_in_bytes = header + self._largest_from[late_reads.end]
         return dropped
 
 
@@ -131,8 +151,8 @@ class FailedDeliveries:
 
     Counts encoded bytes, as the record accumulator does for `buffer_bytes`. If the kept batches
     have more than `limit_bytes`, the oldest records are dropped. Like `buffer_bytes`, the limit may
-    be exceeded by one record, so that with equal limits all buffered records can be kept. With a
-    limit of 0, all records are dropped.
+    be exceeded by one record, the largest that is kept: with equal limits all buffered records can
+    be kept. With a limit of 0, all records are dropped.
 
     `dropped` has the number of dropped records by topic, without those whose failure a caller has
     read since. One WARNING reports the first drop of a delivery without callbacks; the next one
@@ -154,7 +174,8 @@ class FailedDeliveries:
         self._recent: deque[list[_FailedBatch]] = deque([] for _ in range(SETTLE_ITERATIONS + 1))
         self._batches: deque[_FailedBatch] = deque()
         self._size_in_bytes = 0  # of `_batches`
-        self._largest_in_bytes = 0  # of a record, since the last `take`
+        # Of `_batches`, each with larger records than all later ones: the first has the largest.
+        self._with_largest: deque[_FailedBatch] = deque()
         self._release_count = _MIN_RELEASE_COUNT
         self._added_bytes = 0  # since the last release
         self._first_dropped: _FirstDropped | None = None
@@ -205,7 +226,8 @@ class FailedDeliveries:
         for recent in self._recent:
             recent.clear()
         self._batches.clear()
-        self._size_in_bytes = self._largest_in_bytes = self._added_bytes = 0
+        self._with_largest.clear()
+        self._size_in_bytes = self._added_bytes = 0
         self._release_count = _MIN_RELEASE_COUNT
         found = [failure for failure in failures if failure is not None]
         if first is not None and dropped:
@@ -246,7 +268,8 @@ class FailedDeliveries:
             self._batches.append(each)
             self._size_in_bytes += each.size_in_bytes
             self._added_bytes += each.size_in_bytes
-            self._largest_in_bytes = max(self._largest_in_bytes, each.largest_in_bytes())
+            each.find_largest()
+            self._add_largest(each)
         # A release reads all batches. So it waits until many bytes were added since the last one.
         if len(self._batches) > self._release_count or (
             self._excess() > 0 and 2 * self._added_bytes > self.limit_bytes
@@ -260,13 +283,32 @@ class FailedDeliveries:
 
         The limit is `limit_bytes` plus the size of the largest record; 0 if `limit_bytes` is 0.
         """
-        limit = self.limit_bytes + self._largest_in_bytes if self.limit_bytes else 0
-        return self._size_in_bytes - limit
+        if not self.limit_bytes or not self._with_largest:
+            return self._size_in_bytes - self.limit_bytes
+        return self._size_in_bytes - self.limit_bytes - self._with_largest[0].largest_in_bytes
+
+    def _add_largest(self, batch: _FailedBatch) -> None:
+        """Adds the latest batch to `_with_largest`."""
+        largest = self._with_largest
+        while largest and largest[-1].largest_in_bytes <= batch.largest_in_bytes:
+            largest.pop()
+        largest.append(batch)
+
+    def _update_largest(self) -> None:
+        """Updates `_with_largest` after records of the oldest batch were dropped."""
+        largest = self._with_largest
+        first = largest[0]
+        is_largest = len(largest) == 1 or first.largest_in_bytes > largest[1].largest_in_bytes
+        if not first.deliveries or not is_largest:
+            largest.popleft()
 
     def _release_retrieved(self) -> None:
         """Releases each batch if callers have awaited all its deliveries."""
         self._batches = deque(each for each in self._batches if not each.is_retrieved)
         self._size_in_bytes = sum(each.size_in_bytes for each in self._batches)
+        self._with_largest.clear()
+        for each in self._batches:
+            self._add_largest(each)
         self._added_bytes = 0
         self._release_count = max(_MIN_RELEASE_COUNT, 2 * len(self._batches))
 
@@ -282,6 +324,7 @@ class FailedDeliveries:
             size = oldest.size_in_bytes
             dropped = oldest.drop(excess, self.dropped)
             self._size_in_bytes -= size - oldest.size_in_bytes
+            self._update_largest()
             if not oldest.deliveries:
                 self._batches.popleft()
             if not dropped:

@@ -6,10 +6,12 @@ import asyncio
 import logging
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kproto import Client, ConfigurationError, Delivery, DeliveryError, Producer
 from kproto.broker import Broker, ErrorCode, SilentConnection
@@ -19,10 +21,12 @@ from kproto.client.producer.settings import ProducerSettings
 from kproto.messages import ProduceRequest
 from kproto.protocol.error_codes import code_of, error_of_code
 from kproto.records import GrowingBatch
+from tests.support.examples import examples
 from tests.unit.client.producer.accumulators import accumulator
 from tests.unit.client.producer.test_encoded_batches import TWO
 
 DENIED = error_of_code(code_of("TOPIC_AUTHORIZATION_FAILED"), "denied")
+BATCH_HEADER_BYTES = 61
 FAULT = ErrorCode("TOPIC_AUTHORIZATION_FAILED", None)
 
 
@@ -225,6 +229,51 @@ def test_the_newest_record_is_kept_if_it_exceeds_the_limit(
     assert len(failed) == 1
     failed.add(failed_batch(loop, b"3" * 1_000, b"4" * 1_000))
     assert taken(failed) == [b"4" * 1_000]
+
+
+@pytest.mark.parametrize("is_in_a_batch", [True, False])
+def test_the_limit_is_exceeded_only_while_the_large_record_is_kept(
+    loop: asyncio.AbstractEventLoop, is_in_a_batch: bool
+) -> None:
+    failed = FailedDeliveries(5_000)
+    if is_in_a_batch:
+        failed.add(failed_batch(loop, bytes(100_000), b"1" * 1_000, b"2" * 500))
+    else:
+        failed.add(failed_batch(loop, bytes(100_000)))
+    assert len(failed) == (3 if is_in_a_batch else 1)
+    for _ in range(3):
+        failed.add(failed_batch(loop, b"3" * 1_000))
+    assert failed.size_in_bytes > 100_000
+    for _ in range(20):
+        failed.add(failed_batch(loop, b"4" * 1_000))
+    assert 5_000 < failed.size_in_bytes < 5_000 + 1_100
+    for _ in range(40):
+        failed.add(failed_batch(loop, b"5" * 100))
+    assert 5_000 < failed.size_in_bytes < 5_000 + 300
+    assert taken(failed) == [b"5" * 100] * 30
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 3_000), min_size=1, max_size=5), max_size=30),
+    st.sets(st.integers(0, 29)),
+)
+@settings(max_examples=examples(100))
+def test_the_limit_may_be_exceeded_by_the_largest_kept_record(
+    batches: list[list[int]], retrieved: set[int]
+) -> None:
+    failed = FailedDeliveries(4_000)
+    with closing(asyncio.new_event_loop()) as loop:
+        for at, sizes in enumerate(batches):
+            batch = failed_batch(loop, *map(bytes, sizes))
+            failed.add(batch)
+            for each in batch.deliveries:
+                each.is_retrieved = at in retrieved
+            kept = [
+                size
+                for each in failed._kept()
+                for size in each.batch.content.record_sizes()[each.deliveries[0].position :]
+            ]
+            assert failed.size_in_bytes <= 4_000 + max(kept, default=0) + BATCH_HEADER_BYTES
 
 
 def test_compact_records_need_less_memory(loop: asyncio.AbstractEventLoop) -> None:
