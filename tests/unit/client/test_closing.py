@@ -11,6 +11,7 @@ import pytest
 import kproto
 from kproto.broker import Broker, SilentConnection, Slow
 from kproto.messages import DescribeGroupsRequest, OffsetCommitRequest, ProduceRequest
+from tests.support.cancelling import run_until_cancelled
 
 SETTINGS = kproto.ClientSettings(error_flush_ms=200)
 
@@ -237,6 +238,36 @@ async def test_cancelled_close_delivers_what_it_can() -> None:
         closing.cancel()
         await asyncio.wait([closing])
         assert values(broker) == [b"v"]
+
+
+async def test_cancelled_client_closes_producers_after_consumers_that_exceed_the_limit() -> None:
+    """A callback takes the whole time, after it has enqueued a record."""
+    settings = kproto.ClientSettings(error_flush_ms=30, cancelled_close_ms=20)
+    async with Broker() as broker:
+        broker.create_topic("t")
+        producers: list[kproto.Producer] = []
+        ready = asyncio.Event()
+
+        async def on_revoked(tps: object) -> None:
+            await producers[0].enqueue("t", b"late")
+            await asyncio.Event().wait()
+
+        async def work() -> None:
+            async with kproto.Client(broker.bootstrap, settings) as client:
+                producers.append(client.producer(linger_ms=60_000))
+                await producers[0].enqueue("t", b"first")
+                consumer = client.consumer("t", group="g", on_revoked=on_revoked)
+                await consumer.poll(0)
+                while not consumer.assignment:
+                    await consumer.poll(10)
+                ready.set()
+                await asyncio.Event().wait()
+
+        await run_until_cancelled(work(), ready, "once")
+        assert producers[0].is_closed
+        assert b"first" in values(broker)
+        undelivered = producers[0].undelivered.get("t", ())
+        assert b"late" in [*values(broker), *(each.value for each in undelivered)]
 
 
 async def test_client_waits_for_a_producer_that_is_closing() -> None:

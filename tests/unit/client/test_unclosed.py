@@ -114,6 +114,27 @@ async def test_dropped_member_warns_and_leaves_its_group(broker: Broker, refers:
     await until(lambda: broker.connections == 0)
 
 
+async def test_iteration_dropped_with_its_member_calls_on_revoked(broker: Broker) -> None:
+    """The callback refers to both, so that garbage collection frees all of them at once."""
+    revoked: list[Any] = []
+
+    async def forget(client: kproto.Client) -> None:
+        parts: list[Any] = []
+
+        async def on_revoked(tps: Any) -> None:
+            assert parts
+            revoked.append(tps)
+
+        parts.append(await poll_two(client, on_revoked=on_revoked))
+        parts.append(aiter(parts[0]))
+        await anext(parts[1])
+
+    async with kproto.Client(broker.bootstrap, SETTINGS) as client:
+        with collected():
+            await forget(client)
+    assert revoked == [[("t", 0)]]
+
+
 @pytest.mark.parametrize("how", ["iteration", "polled", "error"])
 async def test_client_waits_until_a_dropped_member_has_left(broker: Broker, how: str) -> None:
     """The consumer is in a cycle, so that garbage collection clears weak references to it first."""
