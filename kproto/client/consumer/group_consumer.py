@@ -9,15 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, overload
 
 from ...records import Record
-from ...tasks import start_task
 from ...wire.checks import check_whole_number
-from ...wire.errors import ConfigurationError, KprotoError, RequestTimeoutError
+from ...wire.errors import ConfigurationError
 from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.commit_state import CommitState
 from ..commits.committed_offsets import CommittedOffsetFetcher
@@ -25,8 +23,6 @@ from ..commits.committer import Committer
 from ..commits.errors import CommitFailedError
 from ..commits.membership import GroupMembership
 from ..commits.offset_requests import CommittedOffset
-from ..core.retry import LAST_ATTEMPT_S
-from ..core.tasks import shielded
 from ..fetch.fetch_buffer import FetchBuffer
 from ..fetch.fetch_options import DEFAULT_FETCH_OPTIONS, FetchOptions
 from ..fetch.in_flight_fetches import InFlightFetches
@@ -49,6 +45,7 @@ from ..processing.handlers import BatchFailures, BatchHandler, record_handler
 from ..processing.run_summary import RunSummary
 from ..processing.settings import Order, Retries, RetryTopic, RunSettings
 from .auto_commit import AutoCommit
+from .group_closer import GroupConsumerCloser
 from .group_effects import GroupEffectHandler
 from .group_positions import PositionAndLagLookup
 from .group_topics import subscription_or_partitions, with_added_topics
@@ -67,9 +64,6 @@ T = TypeVar("T")
 logger = logging.getLogger("kproto.client")
 
 _NEVER: Final = float("inf")
-
-#: The least time in ms for the last two requests of a consumer: its commit, and to leave the group.
-_LAST_REQUESTS_MS: Final = round(2_000 * LAST_ATTEMPT_S)
 
 #: Creates the member of a group from its settings and the listener of its assignment.
 MemberFactory: TypeAlias = Callable[
@@ -117,12 +111,6 @@ class GroupConsumer(RecordStream):
         self._group_id = settings.group_id
         self._has_started = False
         self._is_in_block = False
-        self._has_left = False
-        self._is_limited = False  # a close was cancelled: later ones have a limit, too
-        self._last_requests_by = _NEVER  # set at the limit of a close, in seconds of the clock
-        self._close_task: asyncio.Task[None] | None = None  # after a garbage-collected iteration
-        self._on_background_close = on_background_close  # called with the task
-        self._close_lock = asyncio.Lock()
         is_shared = self._subscription is not None
         subscriptions = SubscriptionState(
             view.settings,
@@ -189,6 +177,21 @@ class GroupConsumer(RecordStream):
             group_id=settings.group_id,
             max_bytes=options.processing_limit,
         )
+        self._closer = GroupConsumerCloser(
+            view,
+            self,
+            subscriptions,
+            self._effects,
+            status,
+            self._listener,
+            self._processing,
+            self._auto_commit,
+            self._committer,
+            self._member,
+            group_id=settings.group_id,
+            leaves=settings.leaves,
+            on_background_close=on_background_close,
+        )
 
     # Joining and leaving
 
@@ -219,6 +222,7 @@ class GroupConsumer(RecordStream):
             await self._listener.assign(tps)
         if self._member is not None:
             self._member.start()
+            self._closer.must_leave = True
         self._auto_commit.start()
 
     async def _start_at_first_poll(self) -> None:
@@ -250,52 +254,10 @@ class GroupConsumer(RecordStream):
     ) -> None:
         """Closes the consumer within `error_flush_ms`; logs an exception of a callback.
 
-        Commits and leaves the group even if the call is cancelled, also repeatedly. Logs the
-        RequestTimeoutError of a close that exceeds its limit.
+        Commits and leaves the group even if the call is cancelled, also repeatedly.
         """
         self._check_may_close()
-        try:
-            await self._close_limited(self._close_unraised(leave), is_cancelled=is_cancelled)
-        except RequestTimeoutError as timeout:
-            logger.warning("not raised: %s", timeout)
-
-    async def _close_limited(
-        self, closing: Coroutine[Any, Any, None], *, is_cancelled: bool
-    ) -> None:
-        """Runs `closing`; after a cancellation, limits the time of callbacks and handlers.
-
-        They then have `max_cancelled_close_ms`. After this time they are cancelled; the consumer
-        still commits and leaves the group, within `error_flush_ms`. Raises RequestTimeoutError if
-        this takes longer.
-        """
-        self._is_limited = self._is_limited or is_cancelled
-        self._last_requests_by = _NEVER
-        settings = self._view.settings
-        try:
-            await shielded(
-                closing,
-                self._view.clock,
-                settings.max_cancelled_close_ms,
-                what=f"the close of {self._description()}",
-                is_cancelled=self._is_limited,
-                on_limit=self._on_close_limit,
-                rest_ms=settings.error_flush_ms + _LAST_REQUESTS_MS,
-            )
-        except asyncio.CancelledError:
-            self._is_limited = True
-            raise
-
-    def _on_close_limit(self) -> None:
-        """Ends the callbacks and handlers for which the cancelled close waits."""
-        clock, settings = self._view.clock, self._view.settings
-        self._last_requests_by = clock.monotonic() + settings.error_flush_ms / 1000
-        self._listener.end_callbacks()
-        self._processing.end_drain()
-
-    async def _close_unraised(self, leave: bool | None) -> None:
-        await self._close(leave, self._view.settings.error_flush_ms)
-        if self._status.pending_error is not None:
-            logger.warning("not raised: %s", self._status.pending_error)
+        await self._closer.close_after_error(leave, is_cancelled=is_cancelled)
 
     async def close(self, leave: bool | None = None) -> None:
         """Revokes all partitions, and ends the membership in the group.
@@ -315,73 +277,13 @@ class GroupConsumer(RecordStream):
         if leave is not None and not isinstance(leave, bool):
             raise ConfigurationError(f"leave is {leave!r:.80}; it is True, False or None")
         self._check_may_close()
-        closing = self._close(leave, self._view.settings.api_timeout_ms)
-        try:
-            if self._is_limited:  # an earlier close was cancelled
-                await self._close_limited(closing, is_cancelled=True)
-            else:
-                await closing
-        except asyncio.CancelledError:
-            if not self._close_lock.locked():  # otherwise another task closes the consumer
-                await self._close_after_error(leave, is_cancelled=True)
-            raise
-        fault = self._status.take_pending_error()
-        if fault is not None:
-            raise fault
+        await self._closer.close(leave)
 
     def _check_may_close(self) -> None:
         """Raises ConfigurationError if a handler or a callback of this consumer makes the call."""
         super()._check_may_close()
         self._check_no_callback("close")
         self._processing.check_no_handler()
-
-    async def _close(self, leave: bool | None, limit_ms: int) -> None:
-        """Closes the consumer; completes the steps of a close that was cancelled.
-
-        If another task closes the consumer, first waits for that close, up to `limit_ms`. If the
-        call is cancelled during this wait, the other close continues.
-        """
-        await self._processing.stop()
-        self._effects.close()
-        clock = self._view.clock
-        until = min(clock.monotonic() + limit_ms / 1000, self._last_requests_by)
-        is_alone = False
-        with suppress(TimeoutError):
-            async with clock.timeout(max(0.0, until - clock.monotonic())):
-                is_alone = await self._close_lock.acquire()
-        try:
-            await self._close_steps(leave, until)
-        finally:
-            if is_alone:
-                self._close_lock.release()
-
-    async def _close_steps(self, leave: bool | None, until: float) -> None:
-        try:
-            await self._auto_commit.stop()
-            await self._listener.close(until)
-            member = self._member
-            if member is not None and self._has_started and not self._has_left:
-                await self._leave(member, leave, until)
-                self._has_left = True
-        finally:
-            async with AsyncExitStack() as ends:  # runs all of them, even if one is cancelled
-                ends.push_async_callback(self._stop)
-                ends.callback(self._subscriptions.log_ends.clear)
-                ends.push_async_callback(self._committer.close)
-                if self._member is not None:
-                    ends.push_async_callback(self._member.close)
-
-    async def _leave(
-        self, member: GroupMembership[Subscription], leave: bool | None, until: float
-    ) -> None:
-        until = max(until, self._view.clock.monotonic() + LAST_ATTEMPT_S)
-        try:
-            sends_leave = self._settings.leaves if leave is None else leave
-            limit_ms = round((until - self._view.clock.monotonic()) * 1000)
-            leaving = member.leave(sends_leave, "the consumer is closed")
-            await self._view.with_deadline(until, leaving, limit_ms)
-        except KprotoError as error:
-            logger.warning("group %s could not be left: %s", self._group_id, error)
 
     async def _end_iteration(self) -> None:
         if self._has_started and not self._is_in_block and not self._status.is_closed:
@@ -391,34 +293,22 @@ class GroupConsumer(RecordStream):
 
     def _abort_iteration(self, poller: object) -> None:
         super()._abort_iteration(poller)
-        is_current = poller is self._poller and not self._status.is_closed
-        if is_current and self._has_started and not self._is_in_block and self._close_task is None:
-            self._start_background_close()
+        if poller is self._poller and self._is_left_open() and not self._is_in_block:
+            self._abandon()
 
     def _is_left_open(self) -> bool:
-        return self._has_started and not self._status.is_closed and self._close_task is None
+        is_closing = self._status.is_closed or self._closer.has_background_close
+        return self._has_started and not is_closing
 
     def _is_closed_with_iteration(self) -> bool:
         return super()._is_closed_with_iteration() and not self._is_in_block
 
     def _abandon(self) -> None:
-        self._start_background_close()
-
-    def _start_background_close(self) -> None:
-        """Starts a task that closes the consumer, which the program has dropped."""
         self._listener.hold(self._callbacks)  # the garbage collector may have freed both at once
-        self._close_task = start_task(self._close_in_background())
-        if self._on_background_close is not None:
-            self._on_background_close(self._close_task)
+        self._closer.start_background_close()
 
     def _description(self) -> str:
         return f"a consumer of the group {self._group_id!r}"
-
-    async def _close_in_background(self) -> None:
-        try:
-            await self.close()
-        except Exception as error:  # noqa: BLE001 - no caller is left
-            logger.warning("not raised: %s", error)
 
     # Polling
 
