@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Final, NamedTuple
 
-from kproto.records import CODECS
+from kproto.records import CODECS, Codec
 from kproto.records.record import decode_as_java
 from kproto.records.varints import encode_varint
 from tests.unit.records.batches import batch_bytes, record_bytes
@@ -30,7 +30,10 @@ _RESTS: Final = (
     b"\x1f\x8b\x08\x00" + bytes(6) + b"\xff" * 30,
     b"\x04\x22\x4d\x18\x64\x40\xa7",
     b"\x28\xb5\x2f\xfd",
+    b"\x50\x2a\x4d\x18\x03\0\0\0abc",
+    b"\x5f\x2a\x4d\x18\x09\0\0\0abc",
     b"\x82SNA" + b"x" * 12,
+    b"\x82SNAPPY\0" + bytes(8),
 )
 
 
@@ -57,7 +60,8 @@ def _odd_batch(source: random.Random) -> OddBatch:
         shapes.append("a byte after the records")
     data = codec.compress(payload, codec.default_level)
     if codec.id and source.random() < 0.4:
-        rest = source.choice((*_RESTS, data, data[: source.randrange(len(data))]))
+        other = _later_stream(source, codec)
+        rest = source.choice((*_RESTS, data, data[: source.randrange(len(data))], other, other))
         shapes.append(f"{rest[:12]!r} after {codec.name}")
         data += rest
     announced = count
@@ -68,6 +72,14 @@ def _odd_batch(source: random.Random) -> OddBatch:
         data, attributes=codec.id, record_count=announced, last_offset_delta=announced - 1
     )
     return OddBatch(f"{codec.name}: {', '.join(shapes) or 'nothing odd'}", built)
+
+
+def _later_stream(source: random.Random, codec: Codec) -> bytes:
+    """Returns a stream of up to 40 bytes, maybe empty; gzip with any flags in its header."""
+    data = codec.compress(source.randbytes(source.choice((0, 0, 1, 40))), codec.default_level)
+    if codec.name != "gzip":
+        return data
+    return data[:3] + bytes((source.choice((0, 1, 0x20, 0xE0)),)) + data[4:]
 
 
 def _record(source: random.Random, at: int, shapes: list[str]) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kproto.records import Header, NewRecord, encode_batch, encode_message_set
+from tests.kafka.odd_batches import odd_batches
 from tests.support.availability import not_available
 from tools.reference import KafkaJavaProgram, ReferenceUnavailableError
 from tools.reference.pairs import RELEASES
@@ -181,6 +182,7 @@ def test_mixed_magics_are_decoded_equally(kafka_classes: KafkaJavaProgram) -> No
 
 MUTATIONS = 3000
 SEED = 20_260_101
+ODD_BATCHES = 4000
 
 
 @pytest.mark.exhaustive
@@ -209,3 +211,16 @@ def test_java_and_kproto_agree_on_mutated_batches(
     assert counted[Verdict.SAME.value] > MUTATIONS / 10
     assert counted[Verdict.NEITHER.value] > MUTATIONS / 10
     assert set(counted) <= {*STRICTER.values(), Verdict.SAME.value, Verdict.NEITHER.value}
+
+
+def test_java_and_kproto_agree_on_odd_batches(kafka_classes: KafkaJavaProgram) -> None:
+    """Many have a later stream, or other bytes, behind their compressed data."""
+    batches = odd_batches(SEED, ODD_BATCHES)
+    found = read(kafka_classes, [batch.data for batch in batches])
+    disagreements = []
+    for batch, theirs in zip(batches, found, strict=True):
+        ours = describe(batch.data)
+        verdict, reason = judge(ours, theirs)
+        if verdict is Verdict.DISAGREEMENT or "do not decompress" in reason:
+            disagreements.append((batch.shape, ours.error, theirs.error))
+    assert disagreements == []

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from importlib import import_module
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ...wire.errors import MissingCodecError
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHUNK_BYTES",
+    "NextStream",
     "copy_into",
     "cramjam_for",
     "decompress_growing",
@@ -29,6 +30,11 @@ __all__ = [
     "too_large_error",
     "trusted_bytes",
 ]
+
+#: The position in the data from which the next stream is read, and a header in front of it.
+NextStream: TypeAlias = "tuple[int, bytes]"
+#: Returns the next stream of the data that begins at a position; None if none begins there.
+FindStream: TypeAlias = "Callable[[bytes, int], NextStream | None]"
 
 #: cramjam's error text (from Rust's standard library) if the buffer is too small for valid data.
 _BUFFER_IS_FULL: Final = "failed to write whole buffer"
@@ -97,8 +103,8 @@ def sized_output(size: int) -> BytesIO:
     return output
 
 
-def _always(data: bytes, pos: int) -> bool:
-    return True
+def _always(data: bytes, pos: int) -> NextStream:
+    return pos, b""
 
 
 def decompress_stream_into(
@@ -106,13 +112,13 @@ def decompress_stream_into(
     output: memoryview,
     begin: Callable[[], Any],
     broken: type[Exception],
-    begins_at: Callable[[bytes, int], bool] = _always,
+    next_stream: FindStream = _always,
 ) -> int | None:
     """Decompresses the streams that follow one another in `data` into `output`.
 
     `begin()` is called for each stream and returns a new decompressor; `broken` is the exception of
-    the decompressor. `begins_at(data, position)` is called with the end of each stream; if it
-    returns False, all later bytes are ignored. Returns the number of bytes written; None if the
+    the decompressor. `next_stream` is called with the data and the end of each stream; if it
+    returns None, all later bytes are ignored. Returns the number of bytes written; None if the
     data is broken or empty, or if `output` is too small.
     """
     if not data or not output:
@@ -124,7 +130,7 @@ def decompress_stream_into(
         if stream.eof and not stream.unused_data:
             return copy_into(chunk, output)
         written = 0
-        for found in _chunks(data, begin, begins_at, stream, chunk):
+        for found in _chunks(data, begin, next_stream, stream, chunk):
             start = written
             written += len(found)
             if written > size:
@@ -154,14 +160,14 @@ def decompress_streams(
     limit: int,
     begin: Callable[[], Any],
     broken: type[Exception],
-    begins_at: Callable[[bytes, int], bool] = _always,
+    next_stream: FindStream = _always,
 ) -> bytes:
     """Returns the decompressed content of the streams that follow one another in `data`.
 
     `begin()` is called for each stream and returns a new decompressor; `broken` is the exception
-    that the decompressor raises for broken data. If `begins_at(data, position)` is False for the
-    end of a stream, the bytes after the stream are ignored. Raises ValueError if the data is
-    broken, or decompresses to more than `limit` bytes.
+    that the decompressor raises for broken data. `next_stream` is called with the data and the end
+    of each stream; if it returns None, all later bytes are ignored. Raises ValueError if the data
+    is broken, or decompresses to more than `limit` bytes.
     """
     if not data:
         raise ValueError(f"{codec}: no data")
@@ -172,7 +178,7 @@ def decompress_streams(
         chunk = stream.decompress(data, min(limit, _TRUSTED_BYTES) + 1)
         if stream.eof and not stream.unused_data and len(chunk) <= limit:
             return bytes(chunk)  # usually the first call returns the whole result
-        return _all_chunks(data, limit, begin, begins_at, stream, chunk)
+        return _all_chunks(data, limit, begin, next_stream, stream, chunk)
     except broken as error:
         raise ValueError(f"{codec}: {error}") from None
     except _DataEndsError:
@@ -187,7 +193,7 @@ def _all_chunks(
     data: bytes,
     limit: int,
     begin: Callable[[], Any],
-    begins_at: Callable[[bytes, int], bool],
+    next_stream: FindStream,
     stream: Any,
     chunk: bytes,
 ) -> bytes:
@@ -200,7 +206,7 @@ def _all_chunks(
     trusted = trusted_bytes(len(data))
     size = 0
     output = BytesIO()
-    for found in _chunks(data, begin, begins_at, stream, chunk):
+    for found in _chunks(data, begin, next_stream, stream, chunk):
         size += len(found)
         if size > limit:
             raise too_large_error(limit)
@@ -212,7 +218,7 @@ def _all_chunks(
         output = sized_output(size)
         stream = begin()
         chunk = stream.decompress(data, _STREAM_CHUNK_BYTES)
-        for found in _chunks(data, begin, begins_at, stream, chunk):
+        for found in _chunks(data, begin, next_stream, stream, chunk):
             output.write(found)
     return output.getvalue()
 
@@ -220,7 +226,7 @@ def _all_chunks(
 def _chunks(
     data: bytes,
     begin: Callable[[], Any],
-    begins_at: Callable[[bytes, int], bool],
+    next_stream: FindStream,
     stream: Any,
     chunk: bytes,
 ) -> Iterator[bytes]:
@@ -242,9 +248,13 @@ def _chunks(
         left = len(stream.unused_data) + len(getattr(stream, "unconsumed_tail", b""))
         pos += len(given) - left
         if stream.eof:
-            if pos == len(data) or not begins_at(data, pos):
+            found = None if pos == len(data) else next_stream(data, pos)
+            if found is None:
                 return
+            pos, header = found
             stream = begin()
+            if header:
+                stream.decompress(header, 1)  # returns nothing
             step = _LEAST_GIVEN_BYTES
         elif pos == len(data) and not chunk:
             raise _DataEndsError

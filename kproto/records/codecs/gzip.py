@@ -8,9 +8,12 @@ from __future__ import annotations
 import zlib
 from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from .bounded import decompress_stream_into, decompress_streams
+
+if TYPE_CHECKING:
+    from .bounded import NextStream
 
 __all__ = ["compress", "decompress", "decompress_into"]
 
@@ -19,6 +22,7 @@ _WBITS: Final = zlib.MAX_WBITS | 16
 #: The header of a member (RFC 1952, 2.3): magic and compression method 8, flags, 6 more bytes.
 _MEMBER_MAGIC: Final = b"\x1f\x8b\x08"
 _MEMBER_HEADER_BYTES: Final = 10
+_PLAIN_HEADER: Final = _MEMBER_MAGIC + bytes(7)
 _HEADER_CHECKSUM_FLAG: Final = 0x02
 _EXTRA_FLAG: Final = 0x04
 _NAME_FLAG: Final = 0x08
@@ -50,14 +54,14 @@ def decompress(data: bytes, limit: int) -> bytes:
     data = _without_reserved_flags(data)
     # gzip data may consist of several members that follow one another.
     return decompress_streams(
-        "gzip", data, limit, lambda: library.decompressobj(_WBITS), library.error, _member_begins_at
+        "gzip", data, limit, lambda: library.decompressobj(_WBITS), library.error, _next_member
     )
 
 
 def decompress_into(data: bytes, output: memoryview) -> int | None:
     library = zlib_library()
     return decompress_stream_into(
-        data, output, lambda: library.decompressobj(_WBITS), library.error, _member_begins_at
+        data, output, lambda: library.decompressobj(_WBITS), library.error, _next_member
     )
 
 
@@ -70,16 +74,20 @@ def _without_reserved_flags(data: bytes) -> bytes:
     if len(data) < _MEMBER_HEADER_BYTES or not data[3] & _RESERVED_FLAGS:
         return data
     end = _header_end(data, 0)
-    return data if end is None else data[:3] + b"\0" + data[4:_MEMBER_HEADER_BYTES] + data[end:]
+    return data if end is None else _PLAIN_HEADER + data[end:]
 
 
-def _member_begins_at(data: bytes, pos: int) -> bool:
-    """Returns True if a header of a gzip member is at `pos`; called only after a member.
+def _next_member(data: bytes, pos: int) -> NextStream | None:
+    """Returns the end of the header of a member at `pos`, and a plain header in place of it.
 
-    Java's GZIPInputStream, with which Kafka reads, ignores other bytes after a member, and the last
-    bytes if they are too few for a member.
+    It is called only after a member. Returns None if no header is at `pos`: Java's GZIPInputStream,
+    with which Kafka reads, ignores other bytes after a member, and the last bytes if they are too
+    few for a member.
     """
-    return len(data) - pos >= _LEAST_MEMBER_BYTES and _header_end(data, pos) is not None
+    if len(data) - pos < _LEAST_MEMBER_BYTES:
+        return None
+    end = _header_end(data, pos)
+    return None if end is None else (end, _PLAIN_HEADER)
 
 
 def _header_end(data: bytes, pos: int) -> int | None:

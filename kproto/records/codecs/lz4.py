@@ -21,16 +21,14 @@ def compress(data: bytes, level: int) -> bytes:
 
 
 def decompress(data: bytes, limit: int) -> bytes:
+    frame = first_frame(data)
     # Each byte of lz4 data decompresses to at most 255 bytes.
-    try:
-        return decompress_growing(cramjam_for("lz4"), "lz4", data, limit, 255 * len(data))
-    except ValueError:
-        frame = first_frame(data)
-        if frame == data:
-            raise
-    # Kafka's reader ignores the content size and checksum, and all bytes after the first frame.
     return decompress_growing(cramjam_for("lz4"), "lz4", frame, limit, 255 * len(frame))
 
 
 def decompress_into(data: bytes, output: memoryview) -> int | None:
-    return decompress_whole_into(cramjam_for("lz4"), "lz4", data, output)
+    try:
+        frame = first_frame(data)
+    except ValueError:
+        return None
+    return decompress_whole_into(cramjam_for("lz4"), "lz4", frame, output)

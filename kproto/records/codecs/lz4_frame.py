@@ -20,7 +20,10 @@ _CONTENT_SIZE_BYTES: Final = 8
 _BLOCK_CHECKSUM_FLAG: Final = 0x10
 _CONTENT_CHECKSUM_FLAG: Final = 0x04
 _CHECKSUM_BYTES: Final = 4
+_INDEPENDENT_BLOCKS_FLAG: Final = 0x20
 _BLOCK_SIZE_BYTES: Final = 4
+#: A block size of 0, which ends a frame.
+_END_MARK: Final = bytes(4)
 #: The bit of a block size that marks an uncompressed block.
 _UNCOMPRESSED_BIT: Final = 0x80000000
 
@@ -48,28 +51,37 @@ def with_right_checksum(frame: bytes) -> bytes:
 def first_frame(data: bytes) -> bytes:
     """Returns the first frame in `data` without content size and content checksum.
 
-    Returns `data` if it has no complete frame, or a frame with a wrong header checksum.
+    Kafka's Lz4BlockInputStream ignores both, and all bytes after the first frame. As there, an
+    uncompressed block of 0 bytes ends the frame, too. Returns `data` if it has no complete frame.
+    Returns the frame unchanged if its header checksum is wrong.
+
+    Raises ValueError if the blocks of the frame are linked, because Kafka's reader refuses them.
     """
-    if len(data) < _SHORTEST or with_right_checksum(data) != data:
+    if len(data) < _SHORTEST or not data.startswith(_MAGIC):
         return data
     flags = data[_MAGIC_BYTES]
+    if not flags & _INDEPENDENT_BLOCKS_FLAG:
+        raise ValueError("lz4: the blocks of the frame are linked, and Kafka refuses such frames")
     begin = pos = _SHORTEST + (_CONTENT_SIZE_BYTES if flags & _CONTENT_SIZE_FLAG else 0)
     block_checksum = _CHECKSUM_BYTES if flags & _BLOCK_CHECKSUM_FLAG else 0
     while True:
-        size = int.from_bytes(data[pos : pos + _BLOCK_SIZE_BYTES], "little") & ~_UNCOMPRESSED_BIT
+        end = pos
+        size = int.from_bytes(data[pos : pos + _BLOCK_SIZE_BYTES], "little")
         pos += _BLOCK_SIZE_BYTES
         if pos > len(data):
             return data
-        if not size:
+        if not size & ~_UNCOMPRESSED_BIT:
             break
-        pos += size + block_checksum
-    if not flags & (_CONTENT_CHECKSUM_FLAG | _CONTENT_SIZE_FLAG):
+        pos += (size & ~_UNCOMPRESSED_BIT) + block_checksum
+    if not size and not flags & (_CONTENT_CHECKSUM_FLAG | _CONTENT_SIZE_FLAG):
         return data[:pos]
     if flags & _CONTENT_CHECKSUM_FLAG and pos + _CHECKSUM_BYTES > len(data):
         return data
+    if with_right_checksum(data) != data:
+        return data
     flags &= ~(_CONTENT_CHECKSUM_FLAG | _CONTENT_SIZE_FLAG)
     head = bytes((flags, data[_MAGIC_BYTES + 1], 0))  # FLG, BD and a checksum that is set below
-    return with_right_checksum(_MAGIC + head + data[begin:pos])
+    return with_right_checksum(_MAGIC + head + data[begin:end] + _END_MARK)
 
 
 def _with_checksum(frame: bytes, checked_from: int) -> bytes:

@@ -13,6 +13,7 @@ from .bounded import cramjam_for, sized_output, too_large_error
 __all__ = ["compress", "decompress", "decompress_into"]
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_VERSION_BYTES: Final = 4
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 #: Most decompressed bytes per byte: a copy element has three bytes and yields at most 64.
 _MOST_PER_BYTE: Final = 22
@@ -36,16 +37,14 @@ def decompress(data: bytes, limit: int) -> bytes:
     if not data.startswith(_XERIAL_MAGIC):
         return _decompress_block(data, limit, limit)
     pos = len(_XERIAL_HEADER)
-    if len(data) < pos:
-        raise ValueError("snappy: the data ends inside the header")
+    _check_header(data, 0)
     whole = b""
     output: BytesIO | None = None
     bytes_left = limit
     while pos < len(data):
         if data.startswith(_XERIAL_MAGIC, pos):  # streams may be joined; each has a header
+            _check_header(data, pos)
             pos += len(_XERIAL_HEADER)
-            if pos > len(data):
-                raise ValueError("snappy: the data ends inside the header")
             continue
         end = pos + 4 + int.from_bytes(data[pos : pos + 4], "big")
         if end > len(data) or end < pos + 5:
@@ -65,6 +64,16 @@ def decompress(data: bytes, limit: int) -> bytes:
             output.write(piece)
             whole = b""
     return whole if output is None else output.getvalue()
+
+
+def _check_header(data: bytes, pos: int) -> None:
+    """Raises ValueError if the header at `pos` is cut, or if its version is below 1."""
+    if pos + len(_XERIAL_HEADER) > len(data):
+        raise ValueError("snappy: the data ends inside the header")
+    begin = pos + len(_XERIAL_MAGIC)
+    version = int.from_bytes(data[begin : begin + _VERSION_BYTES], "big", signed=True)
+    if version < 1:
+        raise ValueError(f"snappy: the header has version {version}, and the lowest is 1")
 
 
 def _is_ignored(data: bytes, pos: int) -> bool:
@@ -108,7 +117,7 @@ def decompress_into(data: bytes, output: memoryview) -> int | None:
     small.
     """
     cramjam = cramjam_for("snappy")
-    if len(data) < len(_XERIAL_HEADER) or not data.startswith(_XERIAL_MAGIC):
+    if not data.startswith(_XERIAL_HEADER):
         return None
     pos = len(_XERIAL_HEADER)
     written = 0

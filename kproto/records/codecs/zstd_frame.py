@@ -50,7 +50,8 @@ None), and the most bytes that it can decompress to. A plain tuple is the fastes
 def frames_in(data: bytes) -> list[Frame]:
     """Returns the frames in `data`, without skippable frames (RFC 8878, section 3.1.2).
 
-    Leaves out the last frame if it follows another frame and is cut before its first content.
+    Leaves out the last frame if it follows another frame and is cut before its first content, or if
+    it is skippable and is cut.
     Kafka reads with zstd-jni, which does the same.
 
     Raises ValueError if `data` is empty, has bytes outside frames, or ends inside a frame; if a
@@ -71,13 +72,22 @@ def frames_in(data: bytes) -> list[Frame]:
         elif data[pos] & 0xF0 == _SKIPPABLE_FIRST and data.startswith(_SKIPPABLE_REST, pos + 1):
             size = int.from_bytes(data[pos + 4 : pos + 8], "little")
             pos += _SKIPPABLE_HEADER_BYTES + size
-        elif frames and _MAGIC.startswith(data[pos:]):
+            if frames and pos > len(data):
+                break
+        elif frames and _is_cut_magic(data[pos:]):
             break
         else:
             raise ValueError(f"zstd: no frame begins at byte {pos}")
         if pos > len(data):
             raise _ends_too_early()
     return frames
+
+
+def _is_cut_magic(rest: bytes) -> bool:
+    """Returns True if `rest` is the begin of the magic of a frame or of a skippable frame."""
+    if _MAGIC.startswith(rest):
+        return True
+    return rest[0] & 0xF0 == _SKIPPABLE_FIRST and _SKIPPABLE_REST.startswith(rest[1:])
 
 
 def _first_content_end(data: bytes, start: int) -> int:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from ...wire.errors import CorruptBatchError, MissingCodecError, UnreadableRecordError
 from .. import log_format
 from ..codecs.compression import MAX_DECOMPRESSED_BYTES, codec_for_id
-from ..codecs.lz4_frame import first_frame
 from ..record import decode_headers_of
 from ..varints import read_varint, read_varlong, zigzag
 from . import batch_header
@@ -34,7 +33,6 @@ __all__ = [
     "split_batch",
 ]
 
-_LZ4: Final = 3
 _MAGIC_OF_BATCHES: Final = 2
 
 #: At most this many offsets of an unreadable batch are compared with the wanted ones; no broker
@@ -233,7 +231,7 @@ def _is_filled_by_fields(batch: RecordBatch, deltas: list[int]) -> bool:
 
 
 def decompressed_records(batch: RecordBatch, max_decompressed_bytes: int) -> bytes:
-    """Returns the decompressed records of a batch of magic 2; of lz4 data the first frame.
+    """Returns the decompressed records of a batch of magic 2.
 
     Raises ValueError if they cannot be decompressed, or have more than `max_decompressed_bytes`;
     MissingCodecError if the codec is not installed.
@@ -241,8 +239,6 @@ def decompressed_records(batch: RecordBatch, max_decompressed_bytes: int) -> byt
     start = batch.position + batch_header.HEADER_BYTES
     data = batch._data[start : batch.position + batch.size_in_bytes]
     codec = codec_for_id(batch.attributes & log_format.COMPRESSION_CODEC_MASK)
-    if codec.id == _LZ4:
-        data = first_frame(data)
     if codec.id and (data or batch.record_count):
         data = codec.decompress(data, max_decompressed_bytes)
     return data
