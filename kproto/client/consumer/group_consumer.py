@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, overload
+from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, Unpack, overload
 
 from ...records import Record
 from ...wire.checks import check_whole_number
@@ -41,9 +41,9 @@ from ..groups.settings import GroupSettings
 from ..groups.subscription import Subscription, TopicPattern
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
-from ..processing.handlers import BatchFailures, BatchHandler, record_handler
+from ..processing.handlers import BatchFailures, BatchHandler, RecordHandler, record_handler
 from ..processing.run_summary import RunSummary
-from ..processing.settings import Order, Retries, RetryTopic, RunSettings
+from ..processing.settings import Order, Retries, RetryTopic, RunArguments, RunSettings
 from .auto_commit import AutoCommit
 from .group_closer import GroupConsumerCloser
 from .group_effects import GroupEffectHandler
@@ -443,27 +443,18 @@ class GroupConsumer(RecordStream):
             cancel_lost=cancel_lost,
             stop_on=stop_on,
         )
-        handle = record_handler(handler, decode)
-        self._check_run(settings)
-        return await self._processing.run(handle, settings)
+        return await self._run(record_handler(handler, decode), settings)
 
     async def run_batches(
         self,
         handler: Callable[[list[Record]], Awaitable[BatchFailures]],
         *,
         batch_size: int = 500,
-        workers: int = 16,
-        order: Order = "partition",
-        retries: int | Retries | None = None,
-        retry_topics: Sequence[str | RetryTopic] = (),
-        dead_letter_topic: str | None = None,
-        max_offset_gap: int = 10_000,
-        commit_interval_ms: int = 100,
-        drain_timeout_ms: int = 20_000,
-        cancel_lost: bool = True,
-        stop_on: Collection[int] | None = None,
+        **settings: Unpack[RunArguments],
     ) -> RunSummary:
         """Calls `handler` with batches of up to `batch_size` records; otherwise works as `run`.
+
+        `settings` are the other arguments of `run`, except `decode`, with the same defaults.
 
         A batch has records of one partition that are ready, in the order of their offsets; it never
         waits for more. With order "partition" one batch of a partition is handled at a time, with
@@ -479,29 +470,16 @@ class GroupConsumer(RecordStream):
         """
         self._view.loop_guard.check()
         check_whole_number("batch_size", batch_size, 1)
-        settings = RunSettings.of(
-            workers=workers,
-            order=order,
-            retries=retries,
-            retry_topics=retry_topics,
-            dead_letter_topic=dead_letter_topic,
-            max_offset_gap=max_offset_gap,
-            commit_interval_ms=commit_interval_ms,
-            drain_timeout_ms=drain_timeout_ms,
-            cancel_lost=cancel_lost,
-            stop_on=stop_on,
-        )
-        handle = BatchHandler(handler, batch_size)
-        self._check_run(settings)
-        return await self._processing.run(handle, settings)
+        return await self._run(BatchHandler(handler, batch_size), RunSettings.of(**settings))
 
-    def _check_run(self, settings: RunSettings) -> None:
-        """Raises ConfigurationError if `run` cannot start now."""
+    async def _run(self, handle: RecordHandler | BatchHandler, settings: RunSettings) -> RunSummary:
+        """Runs `handle` on polled records; raises ConfigurationError if it cannot start now."""
         self._check_started("run handlers on")
         self._check_may_poll("run handlers on")
         if self._processing.pool is not None or self._status.is_polling:
             raise ConfigurationError("run() or an iteration reads this consumer already")
         check_run_topics(settings, self._subscription, self._manual_assignment)
+        return await self._processing.run(handle, settings)
 
     # Subscribing
 

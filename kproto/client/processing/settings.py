@@ -7,12 +7,12 @@ import signal
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, TypedDict, get_args
 
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
 
-__all__ = ["Order", "Retries", "RetryTopic", "RunSettings"]
+__all__ = ["Order", "Retries", "RetryTopic", "RunArguments", "RunSettings"]
 
 #: The order of processing: one record at a time of each partition, of each key of a partition, or
 #: no order.
@@ -119,6 +119,21 @@ def _checked_topics(topics: Sequence[str | RetryTopic]) -> tuple[RetryTopic, ...
     return tuple(found)
 
 
+class RunArguments(TypedDict, total=False):
+    """The arguments that `run` and `run_batches` share; `RunSettings.of` has their defaults."""
+
+    workers: int
+    order: Order
+    retries: int | Retries | None
+    retry_topics: Sequence[str | RetryTopic]
+    dead_letter_topic: str | None
+    max_offset_gap: int
+    commit_interval_ms: int
+    drain_timeout_ms: int
+    cancel_lost: bool
+    stop_on: Collection[int] | None
+
+
 @dataclass(frozen=True, slots=True)
 class RunSettings:
     """The validated arguments of `run`; `of` validates them."""
@@ -140,18 +155,21 @@ class RunSettings:
     def of(
         cls,
         *,
-        workers: int,
-        order: Order,
-        retries: int | Retries | None,
-        retry_topics: Sequence[str | RetryTopic],
-        dead_letter_topic: str | None,
-        max_offset_gap: int,
-        commit_interval_ms: int,
-        drain_timeout_ms: int,
-        cancel_lost: bool,
-        stop_on: Collection[int] | None,
+        workers: int = 16,
+        order: Order = "partition",
+        retries: int | Retries | None = None,
+        retry_topics: Sequence[str | RetryTopic] = (),
+        dead_letter_topic: str | None = None,
+        max_offset_gap: int = 10_000,
+        commit_interval_ms: int = 100,
+        drain_timeout_ms: int = 20_000,
+        cancel_lost: bool = True,
+        stop_on: Collection[int] | None = None,
     ) -> RunSettings:
-        """Returns the validated settings. Raises ConfigurationError for an invalid argument."""
+        """Returns the validated settings; the defaults are those of `run`.
+
+        Raises ConfigurationError for an invalid argument.
+        """
         check_whole_number("workers", workers, 1)
         check_whole_number("max_offset_gap", max_offset_gap, 1)
         check_whole_number("commit_interval_ms", commit_interval_ms, 0)
