@@ -55,10 +55,13 @@ def first_frame(data: bytes) -> bytes:
     uncompressed block of 0 bytes ends the frame, too. Returns `data` if it has no complete frame.
     Returns the frame unchanged if its header checksum is wrong.
 
-    Raises ValueError if the blocks of the frame are linked, because Kafka's reader refuses them.
+    Raises ValueError, as Kafka's reader does, if `data` begins with another frame, such as a
+    skippable frame, or if the blocks of the frame are linked.
     """
-    if len(data) < _SHORTEST or not data.startswith(_MAGIC):
+    if len(data) < _SHORTEST:
         return data
+    if not data.startswith(_MAGIC):
+        raise ValueError("lz4: no frame begins at byte 0")
     flags = data[_MAGIC_BYTES]
     if not flags & _INDEPENDENT_BLOCKS_FLAG:
         raise ValueError("lz4: the blocks of the frame are linked, and Kafka refuses such frames")

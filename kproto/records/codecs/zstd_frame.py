@@ -19,6 +19,7 @@ _SKIPPABLE_REST: Final = b"\x2a\x4d\x18"
 _SKIPPABLE_HEADER_BYTES: Final = 8
 
 _SINGLE_SEGMENT_FLAG: Final = 0x20
+_RESERVED_FLAG: Final = 0x08
 _CHECKSUM_FLAG: Final = 0x04
 _CHECKSUM_BYTES: Final = 4
 _DESCRIPTOR_AT: Final = 4
@@ -39,6 +40,8 @@ _RAW: Final = 0
 _REPEATED_BYTE: Final = 1
 _COMPRESSED: Final = 2
 _MAX_BLOCK_BYTES: Final = 131_072
+#: The largest window with which zstd decompresses by default.
+_MAX_WINDOW_BYTES: Final = 1 << 27
 
 
 Frame: TypeAlias = "tuple[int, int, int | None, int]"
@@ -64,7 +67,7 @@ def frames_in(data: bytes) -> list[Frame]:
     pos = 0
     while pos < len(data):
         if data.startswith(_MAGIC, pos):
-            if frames and _first_content_end(data, pos) > len(data):
+            if frames and _is_cut_before_content(data, pos):
                 break
             frame = _frame_at(data, pos)
             frames.append(frame)
@@ -90,24 +93,49 @@ def _is_cut_magic(rest: bytes) -> bool:
     return rest[0] & 0xF0 == _SKIPPABLE_FIRST and _SKIPPABLE_REST.startswith(rest[1:])
 
 
-def _first_content_end(data: bytes, start: int) -> int:
-    """Returns how far a streaming decoder must read to output the first content of the frame.
+def _is_cut_before_content(data: bytes, start: int) -> bool:
+    """Returns True if a frame ends before a streaming decoder can output its first content.
 
-    The result is a position in `data`: the end of the first block if the block is compressed, or
-    its first content byte otherwise. It is after the end of `data` if the header of the frame is
-    cut.
+    That is the end of the first block if the block is compressed, or its first content byte
+    otherwise. Returns False if the decoder refuses what is left of the header and of the block.
     """
     pos = start + _MAGIC_BYTES
     if pos >= len(data):
-        return pos + 1
+        return True
     descriptor = data[pos]
+    if descriptor & _RESERVED_FLAG:
+        return False
     single = bool(descriptor & _SINGLE_SEGMENT_FLAG)
-    pos += 1 if single else 2
-    pos += _DICTIONARY_ID_BYTES[descriptor & 3]
-    pos += _CONTENT_SIZE_BYTES[descriptor >> 6] or single
+    window_at = pos + 1
+    dictionary_at = window_at if single else window_at + 1
+    size_at = dictionary_at + _DICTIONARY_ID_BYTES[descriptor & 3]
+    pos = size_at + (_CONTENT_SIZE_BYTES[descriptor >> 6] or single)
+    if pos > len(data):
+        return True
+    if single:
+        window = int.from_bytes(data[size_at:pos], "little")
+        if pos - size_at == 2:
+            window += _TWO_BYTES_FROM
+    else:
+        window = _window_bytes(data[window_at])
+    if any(data[dictionary_at:size_at]) or window > _MAX_WINDOW_BYTES:
+        return False
+    if pos + _BLOCK_HEADER_BYTES > len(data):
+        return True
     header = int.from_bytes(data[pos : pos + _BLOCK_HEADER_BYTES], "little")
-    is_compressed = header >> 1 & 3 == _COMPRESSED
-    return pos + _BLOCK_HEADER_BYTES + (header >> 3 if is_compressed else 1)
+    kind, size = header >> 1 & 3, header >> 3
+    pos += _BLOCK_HEADER_BYTES
+    if kind == _REPEATED_BYTE:
+        return pos + 1 > len(data)
+    if kind not in (_RAW, _COMPRESSED) or size > min(window, _MAX_BLOCK_BYTES):
+        return False
+    return pos + (size if kind == _COMPRESSED else 1) > len(data)
+
+
+def _window_bytes(descriptor: int) -> int:
+    """Returns the window in bytes of a window descriptor (RFC 8878, section 3.1.1.1.2)."""
+    base = 1 << (10 + (descriptor >> 3))
+    return base + base // 8 * (descriptor & 7)
 
 
 def _frame_at(data: bytes, start: int) -> Frame:

@@ -87,6 +87,11 @@ def test_lz4_frame_with_linked_blocks_is_refused() -> None:
     assert codec_for_name("lz4").decompress_into(lz4_frame(0x40, bytes(4)), output) is None
 
 
+def test_skippable_lz4_frame_is_refused() -> None:
+    with pytest.raises(ValueError, match="lz4: no frame begins at byte 0"):
+        decompressed("lz4", SKIPPABLE + codec_for_name("lz4").compress(FIRST, 1))
+
+
 SKIPPABLE = b"\x5a\x2a\x4d\x18\x03\0\0\0abc"
 
 
@@ -95,6 +100,38 @@ def test_cut_skippable_frame_behind_a_zstd_frame_is_ignored(rest: bytes) -> None
     first = codec_for_name("zstd").compress(FIRST, 3)
     assert decompressed("zstd", first + rest) == FIRST
     assert decompressed("zstd", SKIPPABLE + first + rest) == FIRST
+
+
+ZSTD = b"\x28\xb5\x2f\xfd"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        ZSTD + b"\x20\x09\x49\0\0",  # a raw block of 9 bytes, which lacks its content
+        ZSTD + b"\x00\x50\x4d\0\0" + bytes(8),  # a compressed block of 9 bytes, which lacks one
+        ZSTD + b"\x20\x09\x4b\0\0",
+        ZSTD + b"\x60\x01\x00",  # 257 bytes, without a block
+        ZSTD + b"\x00",
+    ],
+)
+def test_zstd_frame_without_content_behind_another_is_ignored(rest: bytes) -> None:
+    assert decompressed("zstd", codec_for_name("zstd").compress(FIRST, 3) + rest) == FIRST
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        ZSTD + b"\x20\x09\x51\0\0",  # a raw block of 10 bytes in a frame of 9
+        ZSTD + b"\x20\x09\x4f\0\0",  # a block of the reserved type
+        ZSTD + b"\x28\x09",  # a reserved flag
+        ZSTD + b"\x21\x05\x09",  # a dictionary
+        ZSTD + b"\x00\x90",  # a window of 256 MiB
+    ],
+)
+def test_invalid_header_of_a_cut_zstd_frame_is_refused(rest: bytes) -> None:
+    with pytest.raises(ValueError, match="zstd"):
+        decompressed("zstd", codec_for_name("zstd").compress(FIRST, 3) + rest)
 
 
 @pytest.mark.parametrize("rest", [b"\x60\x2a\x4d", b"\x5a\x2b", b"\x29", b"abcd"])
