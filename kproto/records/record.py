@@ -61,6 +61,10 @@ class BatchOrigin:
         self.position = position
         self.base_offset = base_offset
 
+    def __getstate__(self) -> object:
+        """Returns the slots; without this method, the pickle protocols 0 and 1 refuse slots."""
+        return super().__getstate__()
+
 
 _NOWHERE: Final = BatchOrigin()
 
@@ -195,6 +199,10 @@ class Record:
         )
 
     __hash__ = None  # type: ignore[assignment]  # a mutable class; mypy refuses this idiom
+
+    def __getstate__(self) -> object:
+        """Returns the slots; without this method, the pickle protocols 0 and 1 refuse slots."""
+        return super().__getstate__()
 
     def __repr__(self) -> str:
         block = self._headers

@@ -72,6 +72,10 @@ class Node:
     left_out: int = 0
     fault: Fault | None = None
 
+    def __getstate__(self) -> object:
+        """Returns the slots; without this method, the pickle protocols 0 and 1 refuse slots."""
+        return object.__getstate__(self)  # `super` fails in a dataclass with slots
+
     @property
     def end(self) -> int:
         """Returns the offset after the last byte of the node."""

@@ -186,8 +186,18 @@ class LazyEvent(UnreadEvent):
             raise self._version.missing_error(f"ce_{name}", ("Kafka binding 3.2.3",))
         return text
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickles and copies the record, from which the copy reads its attributes again."""
+        return _lazy, (self.key, self.value, self.headers, self._profile)
+
     def __repr__(self) -> str:
         return f"LazyEvent({self.record()!r})"
+
+
+def _lazy(
+    key: bytes | None, value: bytes | None, headers: Sequence[Header], profile: Profile
+) -> object:
+    return lazy_from_kafka(key, value, headers, profile=profile)
 
 
 def lazy_from_kafka(

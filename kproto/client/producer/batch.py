@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextvars import Context
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, SupportsIndex
 
 from ...records import GrowingBatch, Record
 from ...records.new_record import MAX_INT32
@@ -409,6 +409,10 @@ class Delivery(_FutureOfAck):
         Call it only once the delivery is `done()`.
         """
         return [] if self._batch.failure(self.position) is None else [self.position]
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Raises TypeError, because the delivery belongs to an event loop."""
+        raise TypeError("a delivery belongs to an event loop: await it, and pickle its ack instead")
 
     def __repr__(self) -> str:
         state = "done" if self.done() else "in flight"
