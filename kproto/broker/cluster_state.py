@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ..wire.errors import ConfigurationError
 from ..wire.uuid import Uuid
+from .api_error import api_error
 from .authorizer import Acl, Authorizer
 from .coordinators import CoordinatorType, InternalTopicCoordinators
 from .group_configs import GROUP_SETTINGS, GroupConfigManager
@@ -37,9 +38,15 @@ from .replica_placement import Replicas, place_replicas
 from .security.tokens import DelegationTokens
 from .security.users import Users
 from .settings import BrokerSettings
+from .storage.producer_state import TxnMarker
 from .storage.storage_limit import StorageLimit
 from .topic_configs import TopicConfig
 from .topics import Topic, Topics
+from .transactions.transaction_coordinator import (
+    TRANSACTION_TOPIC,
+    TRANSACTION_TOPIC_CONFIGS,
+    TransactionCoordinator,
+)
 
 __all__ = ["ClusterState"]
 
@@ -99,6 +106,14 @@ class ClusterState:
             self.groups,
             retention_ms=settings.offsets_retention_minutes * 60_000,
             check_interval_ms=settings.offsets_retention_check_interval_ms,
+        )
+        self.transaction_coordinator = TransactionCoordinator(
+            self.topics,
+            self.write_txn_marker,
+            self.new_producer_id,
+            transaction_version=settings.transaction_version_level,
+            max_timeout_ms=settings.transaction_max_timeout_ms,
+            expiration_ms=settings.transactional_id_expiration_ms,
         )
         self._coordinators = InternalTopicCoordinators(self._internal_leaders_and_isrs)
         self._next_producer_id = 0
@@ -238,15 +253,39 @@ class ClusterState:
         """Returns the node id of the coordinator of `key`; NO_LEADER if there is none.
 
         `kind` determines whether `key` is a group id, a transactional id or a share partition. The
-        first lookup of a group creates `__consumer_offsets`.
+        first lookup of a group creates `__consumer_offsets`, and that of a transactional id
+        `__transaction_state`.
         """
         if not self.alive:
             return NO_LEADER
-        if kind is not CoordinatorType.GROUP:
+        if kind is CoordinatorType.SHARE:
             return self._coordinators.of(kind, key)
-        if self.group_coordinator.topic is None:
-            self.topics.add(self.plan_automatic_topic(OFFSETS_TOPIC))
-        return self.group_coordinator.coordinator(key)
+        coordinator: GroupCoordinator | TransactionCoordinator = self.group_coordinator
+        name = OFFSETS_TOPIC
+        if kind is CoordinatorType.TRANSACTION:
+            coordinator, name = self.transaction_coordinator, TRANSACTION_TOPIC
+        if coordinator.topic is None:
+            self.topics.add(self.plan_automatic_topic(name))
+        return coordinator.coordinator(key)
+
+    def write_txn_marker(
+        self, topic: Topic, index: int, marker: TxnMarker, now: ClockReading
+    ) -> None:
+        """Appends a commit or abort marker to a partition (KIP-98).
+
+        In `__consumer_offsets`, the pending offsets of the transaction take effect or are dropped.
+        Raises NOT_LEADER_OR_FOLLOWER if the partition has no leader, NOT_ENOUGH_REPLICAS, and the
+        errors of `Partition.end_transaction`.
+        """
+        partition = topic.partition(index)
+        if partition.leader_and_isr.leader == NO_LEADER:
+            raise api_error("NOT_LEADER_OR_FOLLOWER", f"{topic.name}-{index} has no leader")
+        topic.check_in_sync(index)
+        partition.end_transaction(marker, now.timestamp_ms)
+        if topic.name == OFFSETS_TOPIC:
+            self.group_coordinator.end_transaction(
+                partition, marker.producer_id, is_commit=marker.is_commit
+            )
 
     def _internal_leaders_and_isrs(self, partitions: int) -> list[LeaderAndIsr]:
         return [
@@ -315,14 +354,22 @@ class ClusterState:
     def plan_automatic_topic(self, name: str) -> Topic:
         """Returns a topic for auto-creation, as `plan_topic` does, and raises the same errors.
 
-        `__consumer_offsets` gets the configs of Kafka's internal topic, and
-        `offsets_topic_num_partitions` partitions.
+        `__consumer_offsets` and `__transaction_state` get the configs of Kafka's internal topics,
+        and the numbers of partitions in `settings`.
         """
-        if name != OFFSETS_TOPIC:
+        settings = self._settings
+        internal = {
+            OFFSETS_TOPIC: (settings.offsets_topic_num_partitions, OFFSETS_TOPIC_CONFIGS),
+            TRANSACTION_TOPIC: (
+                settings.transaction_state_log_num_partitions,
+                TRANSACTION_TOPIC_CONFIGS,
+            ),
+        }
+        if name not in internal:
             return self.plan_topic(name)
         self.topics.check_new_name(name)
-        replicas = self._internal_replicas(self._settings.offsets_topic_num_partitions)
-        return self._new_topic(name, replicas, OFFSETS_TOPIC_CONFIGS)
+        partitions, configs = internal[name]
+        return self._new_topic(name, self._internal_replicas(partitions), configs)
 
     def _new_topic(
         self, name: str, replicas: list[Replicas], configs: Mapping[str, str | None]

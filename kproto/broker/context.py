@@ -15,6 +15,7 @@ from .groups.group_coordinator import GroupCoordinator
 from .listeners import PLAINTEXT, Endpoint
 from .principals import ANONYMOUS, Principal
 from .settings import BrokerSettings
+from .transactions.transaction_coordinator import TransactionCoordinator
 
 __all__ = ["ANONYMOUS", "Context", "Principal", "read_clock"]
 
@@ -52,6 +53,11 @@ class Context:
     def group_coordinator(self) -> GroupCoordinator:
         """Returns the group coordinator of the cluster."""
         return self.cluster.group_coordinator
+
+    @property
+    def transaction_coordinator(self) -> TransactionCoordinator:
+        """Returns the transaction coordinator of the cluster."""
+        return self.cluster.transaction_coordinator
 
     @property
     def now(self) -> ClockReading:

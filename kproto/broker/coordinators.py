@@ -1,10 +1,11 @@
 """Maps keys to partitions of internal topics, and finds their coordinators.
 
 As in Kafka, a key hashes to a partition of an internal topic, and the leader of that partition
-coordinates the key (KIP-98, KIP-932). `__consumer_offsets` is a real topic
-(`groups.group_coordinator`). `__transaction_state` and `__share_group_state` exist only here:
-their partitions have replicas, ISRs and leaders, but no log, because nothing is stored in them yet.
-Metadata does not list them.
+coordinates the key (KIP-98, KIP-932). `__consumer_offsets` and
+`__transaction_state` are real topics (`groups.group_coordinator`,
+`transactions.transaction_coordinator`). `__share_group_state` exists only here: its partitions have
+replicas, ISRs and leaders, but no log, because nothing is stored in it yet. Metadata does not list
+it.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ __all__ = [
     "partition_of",
 ]
 
-#: Partition count of the topics without a log: Kafka's default
-#: (transaction.state.log.num.partitions, share.coordinator.state.topic.num.partitions).
+#: Partition count of the topic without a log: Kafka's default
+#: (share.coordinator.state.topic.num.partitions).
 INTERNAL_PARTITIONS: Final = 50
 
 _PARTS_OF_SHARE_KEY: Final = 3
@@ -44,9 +45,9 @@ class CoordinatorType(IntEnum):
 
 
 class InternalTopicCoordinators:
-    """Holds leader and ISR of each partition of `__transaction_state` and `__share_group_state`.
+    """Holds leader and ISR of each partition of `__share_group_state`.
 
-    The cluster keeps no log of these internal topics.
+    The cluster keeps no log of this internal topic.
 
     `leaders_and_isrs` takes the partition count of an internal topic, and returns leader and ISR of
     each of its partitions. It is called when a key is first looked up in the topic.

@@ -14,7 +14,7 @@ from .authorizer import Acl
 from .consumer_group_settings import ASSIGNORS, check_consumer_groups, rebalance_protocols
 from .listeners import Listener, check_names
 from .log_escaping import is_encodable
-from .releases import Release, check_release
+from .releases import Release, check_release, is_before
 from .replica_selector import check_selector
 from .security.users import check_users
 
@@ -47,6 +47,9 @@ _LEAST: Final = {
     "offsets_retention_minutes": 1,
     "offsets_retention_check_interval_ms": 1,
     "offset_metadata_max_bytes": 0,
+    "transaction_max_timeout_ms": 1,
+    "transactional_id_expiration_ms": 1,
+    "transaction_state_log_num_partitions": 1,
     "idle_timeout_ms": 1,
     "quota_window_num": 2,
     "quota_window_size_seconds": 1,
@@ -72,6 +75,11 @@ _LEAST: Final = {
     "group_consumer_assignment_interval_ms": 0,
     "group_consumer_regex_refresh_interval_ms": 10_000,
 }
+
+
+_TRANSACTION_VERSIONS: Final = (0, 1, 2)
+#: The first release that finalizes transaction.version 2 in new clusters.
+_FIRST_RELEASE_OF_TRANSACTION_VERSION: Final = "4.0.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +188,17 @@ class BrokerSettings:
     #: Maximum length of a commit's metadata (offset.metadata.max.bytes): as in Kafka, in UTF-16
     #: units, not bytes.
     offset_metadata_max_bytes: int = 4096
+    #: The finalized level of the feature transaction.version, 0 to 2; None for that of `release`: 2
+    #: since 4.0, else 0. With 2, clients bump the epoch at the end of each transaction (KIP-890).
+    transaction_version: int | None = None
+    #: Maximum transaction timeout that a producer may request (transaction.max.timeout.ms): a
+    #: quarter of an hour, because an open transaction blocks read_committed consumers.
+    transaction_max_timeout_ms: int = 900_000
+    #: How long a transactional id is kept without being used (transactional.id.expiration.ms).
+    transactional_id_expiration_ms: int = 604_800_000
+    #: Partitions of `__transaction_state`, whose leaders coordinate transactional ids
+    #: (transaction.state.log.num.partitions).
+    transaction_state_log_num_partitions: int = 50
     #: How long the rebalance of an Empty group waits for more members; it waits again if a member
     #: joined meanwhile (group.initial.rebalance.delay.ms). Kafka's default is 3000, for services
     #: whose instances start one after the other; a test would wait that long for each group.
@@ -262,6 +281,11 @@ class BrokerSettings:
                 "could join"
             )
         check_consumer_groups(self)
+        version: object = self.transaction_version
+        if version is not None and version not in _TRANSACTION_VERSIONS:
+            raise ConfigurationError(
+                f"transaction_version is {version!r}: take 0, 1 or 2, or None for that of release"
+            )
         check_users(self.users)
         check_selector(self.replica_selector)
         check_release(self.release)
@@ -318,6 +342,16 @@ class BrokerSettings:
     def has_consumer_protocol(self) -> bool:
         """Returns True if the consumer group protocol (KIP-848) is enabled."""
         return "consumer" in self.rebalance_protocols
+
+    @property
+    def transaction_version_level(self) -> int:
+        """Returns the finalized level of transaction.version: the configured, or that of `release`.
+
+        It is 0 if the feature is not finalized.
+        """
+        if self.transaction_version is not None:
+            return self.transaction_version
+        return 0 if is_before(self.release, _FIRST_RELEASE_OF_TRANSACTION_VERSION) else 2
 
     @property
     def all_listeners(self) -> tuple[Listener, ...]:

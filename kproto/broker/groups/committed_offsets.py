@@ -1,4 +1,6 @@
-"""Holds the committed offsets of a group, and finds expired offsets (KIP-211).
+"""Holds the committed offsets of a group, those of open transactions too (KIP-98, KIP-447).
+
+Also finds expired offsets (KIP-211).
 
 Times are parameters, in ms since 1970.
 """
@@ -54,11 +56,27 @@ class CommittedOffset(NamedTuple):
         return ZERO_UUID in (self.topic_id, topic_id) or self.topic_id == topic_id
 
 
+class _PendingOffset(NamedTuple):
+    """Holds an offset that takes effect when its transaction commits; `position` orders commits."""
+
+    position: int
+    committed: CommittedOffset
+
+
 class CommittedOffsets:
-    """Holds the committed offsets of one group by topic and partition."""
+    """Holds the committed offsets of one group by topic and partition.
+
+    Offsets of an open transaction are pending: they take effect when the transaction commits,
+    unless the partition has a later commit by then.
+    """
 
     def __init__(self) -> None:
         self._by_topic: dict[str, dict[int, CommittedOffset]] = {}
+        # Pending offsets by producer id. Commits have ascending positions; `_positions` has those
+        # of the offsets in `_by_topic`.
+        self._pending: dict[int, dict[TopicPartition, _PendingOffset]] = {}
+        self._positions: dict[TopicPartition, int] = {}
+        self._next_position = 0
 
     def __len__(self) -> int:
         return sum(map(len, self._by_topic.values()))
@@ -84,11 +102,46 @@ class CommittedOffsets:
 
     def put(self, topic: str, partition: int, committed: CommittedOffset) -> None:
         """Stores the committed offset of a partition, in place of an older one."""
-        self._by_topic.setdefault(topic, {})[partition] = committed
+        self._put(TopicPartition(topic, partition), committed, self._new_position())
+
+    def _put(self, tp: TopicPartition, committed: CommittedOffset, position: int) -> None:
+        self._by_topic.setdefault(tp.topic, {})[tp.partition] = committed
+        self._positions[tp] = position
+
+    def _new_position(self) -> int:
+        self._next_position += 1
+        return self._next_position
+
+    @property
+    def has_pending(self) -> bool:
+        """Returns True if an open transaction has offsets of this group."""
+        return bool(self._pending)
+
+    def is_pending(self, topic: str, partition: int) -> bool:
+        """Returns True if an open transaction has an offset of the partition (KIP-447)."""
+        tp = TopicPartition(topic, partition)
+        return any(tp in offsets for offsets in self._pending.values())
+
+    def put_pending(
+        self, producer_id: int, topic: str, partition: int, committed: CommittedOffset
+    ) -> None:
+        """Stores an offset that takes effect when the producer's transaction commits."""
+        pending = _PendingOffset(self._new_position(), committed)
+        self._pending.setdefault(producer_id, {})[TopicPartition(topic, partition)] = pending
+
+    def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """Commits or drops the pending offsets of a producer.
+
+        As in Kafka, a pending offset is dropped if the partition has a later commit.
+        """
+        for tp, pending in self._pending.pop(producer_id, {}).items():
+            if is_commit and pending.position > self._positions.get(tp, 0):
+                self._put(tp, pending.committed, pending.position)
 
     def remove(self, topic: str, partition: int) -> bool:
         """Removes the offset of a partition; returns True if there was one."""
         offsets = self._by_topic.get(topic, {})
+        self._positions.pop(TopicPartition(topic, partition), None)
         if offsets.pop(partition, None) is None:
             return False
         if not offsets:
@@ -143,8 +196,9 @@ def expired_offsets(group: ExpirableGroup, now_ms: int, retention_ms: int) -> li
     | classic and stable, with the protocol type `consumer` | the commit |
     | any other | offsets do not expire |
 
-    Offsets of topics to which a member subscribes do not expire. A commit with an expiration time
-    of its own (OffsetCommit v2 to v4) expires at that time instead.
+    Offsets of topics to which a member subscribes do not expire, and neither do offsets that an
+    open transaction may change. A commit with an expiration time of its own (OffsetCommit v2 to v4)
+    expires at that time instead.
     """
     if group.protocol_type is None or group.type == "consumer":
         since: int | None = None
@@ -157,7 +211,9 @@ def expired_offsets(group: ExpirableGroup, now_ms: int, retention_ms: int) -> li
     return [
         tp
         for tp, committed in group.offsets
-        if not group.is_subscribed_to(tp.topic) and _end(committed, since, retention_ms) <= now_ms
+        if not group.is_subscribed_to(tp.topic)
+        and _end(committed, since, retention_ms) <= now_ms
+        and not group.offsets.is_pending(*tp)
     ]
 
 

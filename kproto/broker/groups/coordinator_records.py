@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from ...messages.group_metadata_key import GroupMetadataKey
@@ -35,6 +35,8 @@ from .group_metadata import GroupMetadata, MemberMetadata
 __all__ = [
     "OFFSETS_TOPIC",
     "StoredGroup",
+    "TransactionEnd",
+    "TransactionalRecord",
     "batch_of",
     "group_record",
     "group_tombstone",
@@ -67,6 +69,20 @@ class StoredGroup:
     metadata: GroupMetadata | None = None
     consumer: PersistedState | None = None
     offsets: CommittedOffsets = field(default_factory=CommittedOffsets)
+
+
+class TransactionalRecord(NamedTuple):
+    """Holds a record of a transaction, with the producer id of the transaction."""
+
+    record: Record
+    producer_id: int
+
+
+class TransactionEnd(NamedTuple):
+    """Describes the commit or abort marker of a producer's transaction."""
+
+    producer_id: int
+    is_commit: bool
 
 
 def offset_record(
@@ -123,26 +139,64 @@ def group_tombstone(group_id: str) -> CoordinatorRecord:
     return CoordinatorRecord(GroupMetadataKey(group=group_id))
 
 
-def batch_of(records: Sequence[CoordinatorRecord], now_ms: int) -> bytes:
-    """Returns the records as one encoded batch, with timestamp `now_ms`."""
-    return encode_batch((*encode_coordinator_record(record), (), now_ms) for record in records)
+def batch_of(
+    records: Sequence[CoordinatorRecord],
+    now_ms: int,
+    producer: tuple[int, int] | None = None,
+) -> bytes:
+    """Returns the records as one encoded batch, with timestamp `now_ms`.
+
+    `producer` is the producer id and epoch of a transaction that the records belong to.
+    """
+    encoded = ((*encode_coordinator_record(record), (), now_ms) for record in records)
+    if producer is None:
+        return encode_batch(encoded)
+    producer_id, epoch = producer
+    return encode_batch(
+        encoded, producer_id=producer_id, producer_epoch=epoch, is_transactional=True
+    )
 
 
-def load(records: Iterable[Record]) -> dict[str, StoredGroup]:
-    """Replays the records of a partition of `__consumer_offsets`; returns the groups by group id.
+def load(
+    records: Iterable[Record | TransactionalRecord | TransactionEnd],
+) -> dict[str, StoredGroup]:
+    """Replays the log of a partition of `__consumer_offsets`; returns the groups by group id.
 
     Skips records of other group types. Skips records that cannot be decoded, and logs a warning.
     """
     groups: dict[str, StoredGroup] = {}
-    for record in records:
+    for entry in records:
+        if isinstance(entry, TransactionEnd):
+            for group in groups.values():
+                group.offsets.end_transaction(entry.producer_id, is_commit=entry.is_commit)
+            continue
+        producer_id = None
+        record = entry
+        if isinstance(entry, TransactionalRecord):
+            record, producer_id = entry
+        assert isinstance(record, Record)
         try:
             found = decode_coordinator_record(record, topic=OFFSETS_TOPIC)
         except DecodeError as error:
             logger.warning("%s: offset %d is skipped: %s", OFFSETS_TOPIC, record.offset, error)
             continue
-        if not isinstance(found, UnknownCoordinatorRecord):
+        if isinstance(found, UnknownCoordinatorRecord):
+            continue
+        if producer_id is None:
             _replay(groups, found)
+        else:
+            _replay_pending(groups, found, producer_id)
     return groups
+
+
+def _replay_pending(
+    groups: dict[str, StoredGroup], record: CoordinatorRecord, producer_id: int
+) -> None:
+    """Replays a record of a transaction. Kafka writes no other records than offsets in it."""
+    key, value = record.key, record.value
+    if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue):
+        group = groups.setdefault(key.group, StoredGroup())
+        group.offsets.put_pending(producer_id, key.topic, key.partition, _committed(value))
 
 
 def _replay(groups: dict[str, StoredGroup], record: CoordinatorRecord) -> None:

@@ -23,6 +23,7 @@ from ..coordinators import partition_of
 from ..leader_and_isr import NO_LEADER
 from ..log_escaping import log_safe
 from ..storage.partition import Partition
+from ..storage.producer_state import marker_of
 from ..topics import Topic, Topics
 from .classic_group import ClassicGroup
 from .classic_group_state import ClassicGroupState
@@ -34,6 +35,8 @@ from .consumer.persisted_state import PersistedState
 from .coordinator_records import (
     OFFSETS_TOPIC,
     StoredGroup,
+    TransactionalRecord,
+    TransactionEnd,
     batch_of,
     group_record,
     group_tombstone,
@@ -205,9 +208,15 @@ class GroupCoordinator:
     # Records
 
     def append(
-        self, group_id: str, records: Sequence[CoordinatorRecord], now: ClockReading
+        self,
+        group_id: str,
+        records: Sequence[CoordinatorRecord],
+        now: ClockReading,
+        producer: tuple[int, int] | None = None,
     ) -> None:
         """Appends the records of a change to a group as one batch; appends none if it is empty.
+
+        `producer` is the producer id and epoch of a transaction that the records belong to.
 
         Callers append before the change takes effect, so that a change that cannot be stored has no
         effect. The only exception is a classic group without members: it becomes Empty even if the
@@ -222,7 +231,7 @@ class GroupCoordinator:
             raise api_error("NOT_COORDINATOR", f"there is no {OFFSETS_TOPIC}")
         if not records:
             return
-        batch = RecordBatch(batch_of(records, now.timestamp_ms))
+        batch = RecordBatch(batch_of(records, now.timestamp_ms, producer))
         try:
             topic.check_in_sync(partition.index)
             if batch.size_in_bytes > topic.config.max_message_bytes:
@@ -231,7 +240,7 @@ class GroupCoordinator:
                     f"the batch has {batch.size_in_bytes} bytes, and {OFFSETS_TOPIC} accepts "
                     f"{topic.config.max_message_bytes}",
                 )
-            partition.log.append(batch, now.timestamp_ms)
+            partition.append_of_coordinator(batch, now.timestamp_ms)
         except BrokerResponseError as error:
             raise api_error(_ERRORS_OF_WRITING.get(error.name, error.name), error.detail) from None
 
@@ -248,6 +257,18 @@ class GroupCoordinator:
             if self.coordinator(group.group_id) != NO_LEADER:
                 partitions = group.offsets.of_deleted_topic(deleted.name, deleted.topic_id)
                 self._remove_offsets(group, partitions, now)
+
+    def end_transaction(self, partition: Partition, producer_id: int, *, is_commit: bool) -> None:
+        """Commits or drops the pending offsets of a producer, in the groups of a partition.
+
+        The caller has appended the marker to the partition. Unloaded groups read it from the log.
+        """
+        loaded = self._loaded.get(partition.index)
+        if loaded is None:
+            return
+        for group_id in self._groups.ids:
+            if partition_of(group_id, loaded.partitions) == partition.index:
+                self._groups.end_transaction(group_id, producer_id, is_commit=is_commit)
 
     def delete(self, group: AnyGroup, now: ClockReading) -> None:
         """Deletes a group and its offsets. Raises the errors of `append`."""
@@ -268,7 +289,11 @@ class GroupCoordinator:
         empty is unknown.
         """
         partitions = expired_offsets(group, now.timestamp_ms, self._retention_ms)
-        if group.state == ClassicGroupState.EMPTY and len(partitions) == len(group.offsets):
+        if (
+            group.state == ClassicGroupState.EMPTY
+            and len(partitions) == len(group.offsets)
+            and not group.offsets.has_pending
+        ):
             since = group.last_empty_at
             if partitions or since is None or now.timestamp_ms - since >= self._check_interval_ms:
                 return self._delete_expired_group(group, partitions, now)
@@ -350,21 +375,29 @@ class GroupCoordinator:
                 self._groups.unload(group_id)
 
 
-def _records(partition: Partition) -> Iterator[Record]:
-    """Yields the records of a partition's log, except control records.
+def _records(
+    partition: Partition,
+) -> Iterator[Record | TransactionalRecord | TransactionEnd]:
+    """Yields the records of a partition's log, and the ends of transactions.
 
     Skips batches that cannot be decoded, and logs a warning: an admin client may have written
     invalid batches.
     """
     for batch in partition.log:
-        if batch.is_control:
-            continue
         try:
+            if batch.is_control:
+                marker = marker_of(batch)
+                if marker is not None:
+                    yield TransactionEnd(marker.producer_id, marker.is_commit)
+                continue
             records = list(batch.records(from_offset=partition.log.start_offset))
         except KprotoError as error:
             logger.warning("%s-%d: skipped a batch: %s", OFFSETS_TOPIC, partition.index, error)
             continue
-        yield from records
+        if batch.is_transactional:
+            yield from (TransactionalRecord(record, batch.producer_id) for record in records)
+        else:
+            yield from records
 
 
 AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
@@ -498,6 +531,10 @@ class GroupMetadataManager:
     def unload(self, group_id: str) -> None:
         """Removes a group from memory; the next coordinator loads it from the log."""
         self._groups.pop(group_id).unload()
+
+    def end_transaction(self, group_id: str, producer_id: int, *, is_commit: bool) -> None:
+        """Commits or drops the pending offsets of a producer in one loaded group."""
+        self._groups[group_id].offsets.end_transaction(producer_id, is_commit=is_commit)
 
     def on_config_changed(self, group_id: str) -> None:
         """Applies changed dynamic configs to a group, if it is loaded."""

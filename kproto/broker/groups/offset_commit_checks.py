@@ -17,6 +17,7 @@ __all__ = [
     "resets_session",
     "validate_offset_commit",
     "validate_offset_delete",
+    "validate_transactional_commit",
 ]
 
 #: The first version of OffsetCommit with GROUP_ID_NOT_FOUND.
@@ -92,6 +93,35 @@ def validate_offset_commit(
     if group.state is ClassicGroupState.COMPLETING_REBALANCE:
         raise api_error(
             "REBALANCE_IN_PROGRESS", f"group {group.group_id!r} waits for its assignment"
+        )
+
+
+def validate_transactional_commit(
+    group: SupportsOffsetCommit | None, member_id: str, generation: int, instance_id: str | None
+) -> None:
+    """Checks whether a TxnOffsetCommit is allowed; `group` is None if the group does not exist.
+
+    A producer without the metadata of a consumer group sends a generation below 0 and no member:
+    it may always commit. Otherwise the member and generation must be current (KIP-447). Raises
+    ILLEGAL_GENERATION, COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID and FENCED_INSTANCE_ID.
+    """
+    if group is None:
+        if generation < 0:
+            return
+        raise api_error(
+            "ILLEGAL_GENERATION", f"there is no group for generation {generation} to commit to"
+        )
+    if group.state is ClassicGroupState.DEAD:
+        raise api_error("COORDINATOR_NOT_AVAILABLE", f"group {group.group_id!r} is being deleted")
+    if generation < 0 and group.state is ClassicGroupState.EMPTY:
+        return
+    if generation < 0 and not member_id and instance_id is None:
+        return
+    group.check_member(member_id, instance_id)
+    if generation != group.generation:
+        raise api_error(
+            "ILLEGAL_GENERATION",
+            f"group {group.group_id!r} is at generation {group.generation}, not {generation}",
         )
 
 

@@ -30,6 +30,11 @@ from .api_20_delete_topics import delete_topics
 from .api_21_delete_records import delete_records
 from .api_22_init_producer_id import init_producer_id
 from .api_23_offset_for_leader_epoch import offset_for_leader_epoch
+from .api_24_add_partitions_to_txn import add_partitions_to_txn
+from .api_25_add_offsets_to_txn import add_offsets_to_txn
+from .api_26_end_txn import end_txn
+from .api_27_write_txn_markers import write_txn_markers
+from .api_28_txn_offset_commit import txn_offset_commit
 from .api_29_describe_acls import describe_acls
 from .api_30_create_acls import create_acls
 from .api_31_delete_acls import delete_acls
@@ -47,6 +52,9 @@ from .api_49_alter_client_quotas import alter_client_quotas
 from .api_50_describe_user_scram_credentials import describe_user_scram_credentials
 from .api_51_alter_user_scram_credentials import alter_user_scram_credentials
 from .api_60_describe_cluster import describe_cluster
+from .api_61_describe_producers import describe_producers
+from .api_65_describe_transactions import describe_transactions
+from .api_66_list_transactions import list_transactions
 from .api_68_consumer_group_heartbeat import consumer_group_heartbeat
 from .api_69_consumer_group_describe import consumer_group_describe
 
@@ -74,6 +82,11 @@ KAFKA_APIS: Final[tuple[Api, ...]] = (
     delete_records,
     init_producer_id,
     offset_for_leader_epoch,
+    add_partitions_to_txn,
+    add_offsets_to_txn,
+    end_txn,
+    write_txn_markers,
+    txn_offset_commit,
     describe_acls,
     create_acls,
     delete_acls,
@@ -91,6 +104,9 @@ KAFKA_APIS: Final[tuple[Api, ...]] = (
     describe_user_scram_credentials,
     alter_user_scram_credentials,
     describe_cluster,
+    describe_producers,
+    describe_transactions,
+    list_transactions,
     consumer_group_heartbeat,
     consumer_group_describe,
 )

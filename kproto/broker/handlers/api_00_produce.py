@@ -9,7 +9,8 @@ v7      zstd (KIP-110)
 v8      record errors and an error message in the response (KIP-467)
 v9      flexible
 v10     the current leader in the response, for NOT_LEADER_OR_FOLLOWER (KIP-951)
-v11-12  TRANSACTION_ABORTABLE; a Produce adds its partitions to the transaction (KIP-890)
+v11     TRANSACTION_ABORTABLE; older versions get INVALID_TXN_STATE in its place (KIP-890)
+v12     a Produce adds its partitions to the transaction (KIP-890)
 v13     topics by id (KIP-516)
 
 Message sets are converted to record batches with the same codec, as in Kafka up to 3.9; Kafka 4.0
@@ -23,10 +24,16 @@ Internal topics are read-only (INVALID_TOPIC_EXCEPTION), except for the client i
 `record_errors` has each record without a key in a batch for a compacted topic, and each record
 with a timestamp too far in the future.
 
-Left out: transactions. A transactional batch gets INVALID_TXN_STATE.
+The partition of a transactional batch must belong to the ongoing transaction of its producer. Since
+v12 the leader adds it; before, the client adds it by AddPartitionsToTxn, and the leader verifies
+that (KIP-890). A batch without a transactional id gets TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
+
+Left out: nothing.
 """
 
 from __future__ import annotations
+
+from struct import Struct
 
 from ...messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from ...messages.produce_response import (
@@ -45,8 +52,13 @@ from ..api_error import api_error
 from ..authorization import allows, authorized_topic
 from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
+from ..groups.committed_offsets import TopicPartition
 from ..registry import CloseConnection, handles
 from ..storage.log_append import InvalidRecordsError, append_records
+from ..storage.partition import Partition
+from ..topics import Topic
+from ..transactions.transaction_decisions import ProducerIdAndEpoch
+from ..transactions.transaction_errors import error_of_produce
 
 _NO_OFFSET = -1
 _FIRST_VERSION_BY_ID = 13
@@ -58,6 +70,14 @@ _MAGIC_AT = 16
 _MAGIC_OF_BATCHES = 2
 _ATTRIBUTES_AT = 22
 _TRANSACTIONAL = 0x10
+#: Producer id and epoch in a record batch.
+_PRODUCER = Struct(">qh")
+_PRODUCER_AT = 43
+_PRODUCER_END = _PRODUCER_AT + _PRODUCER.size
+_FIRST_VERSION_OF_ABORTABLE = 11
+_FIRST_VERSION_THAT_ADDS = 12
+#: The transaction version of clients that leave adding partitions to the leader.
+_EPOCH_BUMP_VERSION = 2
 _STORAGE_ERROR = code_of("KAFKA_STORAGE_ERROR")
 _ALL_IN_SYNC = -1
 #: The client id of Kafka's admin client, which may write to internal topics.
@@ -136,7 +156,15 @@ def _partition(
         now_ms = context.clock.now_ms()
         if not context.cluster.storage_limit.has(len(data.records or b"")):
             context.cluster.topics.apply_retention(now_ms)
-        appended = append_records(partition, found.config, data.records, version, now_ms)
+        begins = _check_transaction(context, request, found, partition, data.records, version)
+        appended = append_records(
+            partition,
+            found.config,
+            data.records,
+            version,
+            now_ms,
+            starts_at_zero=begins and version >= _FIRST_VERSION_THAT_ADDS,
+        )
         start_offset = found.after_retention(data.index, now_ms).log.start_offset
     except BrokerResponseError as error:
         return PartitionProduceResponse(
@@ -185,10 +213,10 @@ def _name_leaders(context: Context, response: ProduceResponse) -> None:
 def _may_use_id(context: Context, request: ProduceRequest) -> bool:
     """Returns True if the client may write with the transactional id of the request.
 
-    Also returns True if no batch is transactional, or if the cluster has no authorizer, because the
-    client then needs no permission. Returns False for a transactional batch without an id.
+    Also returns True if no batch is transactional, because the client then needs no permission.
+    Returns False for a transactional batch without an id.
     """
-    if context.cluster.authorizer is None or not any(
+    if not any(
         _is_transactional(data.records)
         for topic in request.topic_data
         for data in topic.partition_data
@@ -208,6 +236,41 @@ def _is_transactional(records: bytes | None) -> bool:
         and records[_MAGIC_AT] == _MAGIC_OF_BATCHES
         and bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL)
     )
+
+
+def _check_transaction(
+    context: Context,
+    request: ProduceRequest,
+    topic: Topic,
+    partition: Partition,
+    records: bytes | None,
+    version: int,
+) -> bool:
+    """Adds the partition of a transactional batch to the transaction, or checks that it was added.
+
+    Returns True if the batch is the first of its transaction in the partition. Raises the errors of
+    the transaction coordinator that Produce has.
+    """
+    if records is None or not _is_transactional(records) or len(records) < _PRODUCER_END:
+        return False
+    producer = ProducerIdAndEpoch(*_PRODUCER.unpack_from(records, _PRODUCER_AT))
+    if partition.producer_states.has_ongoing_transaction(*producer):
+        return False
+    transactional_id = request.transactional_id or ""
+    tp = TopicPartition(topic.name, partition.index)
+    coordinator = context.transaction_coordinator
+    try:
+        if version >= _FIRST_VERSION_THAT_ADDS:
+            coordinator.add_partitions(
+                transactional_id, producer, frozenset({tp}), context.now, _EPOCH_BUMP_VERSION
+            )
+        else:
+            coordinator.verify_partition(transactional_id, producer, tp, context.now)
+    except BrokerResponseError as error:
+        raise error_of_produce(
+            error, knows_abortable=version >= _FIRST_VERSION_OF_ABORTABLE
+        ) from None
+    return True
 
 
 def _code_known_to(version: int, code: int) -> int:

@@ -29,7 +29,11 @@ to v9 return zstd batches unchanged, as in Kafka 4. Before Kafka 4.0, each Fetch
 with compression.type=zstd gets UNSUPPORTED_COMPRESSION_TYPE, even without records (KIP-110); here
 only if `BrokerSettings.release` is such a release.
 
-Left out: replication by followers, because replicas share one log; aborted transactions. Kafka cuts
+With read_committed, a partition ends at its last stable offset, and the response lists the aborted
+transactions of the records that it has. Kafka may list more: those up to the next entry of an
+offset index.
+
+Left out: replication by followers, because replicas share one log. Kafka cuts
 the last batch at the size limit; here it is omitted. Kafka fills up a response that down-conversion
 has made shorter; here it stays short.
 """
@@ -42,6 +46,7 @@ from typing import Final
 
 from ...messages.fetch_request import FetchRequest
 from ...messages.fetch_response import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchResponse,
@@ -125,6 +130,7 @@ class FetchOperation:
         self.refuses_zstd = version < _FIRST_VERSION_OF_ZSTD and is_before(
             context.settings.release, _FIRST_RELEASE_WITHOUT_CONVERSION
         )
+        self.is_read_committed = request.isolation_level == _READ_COMMITTED
         self.topics: list[tuple[CachedPartition, Topic]] = []
         self.refused: list[PartitionRead] = []
         #: How many bytes of records Kafka would have returned for the latest read.
@@ -161,6 +167,7 @@ class FetchOperation:
 
     def read(self) -> list[PartitionRead]:
         """Reads all partitions in `topics`, within the size limits of request, broker and quota."""
+        self.context.transaction_coordinator.advance(self.context.now)
         limit = FetchLimit(
             self._max_bytes(), at_least_one=self.version >= _FIRST_VERSION_OF_WHOLE_BATCHES
         )
@@ -199,7 +206,10 @@ class FetchOperation:
                 )
             if part.preferred is None and part.diverged is None:
                 part.log_slice = limit.read(
-                    partition.log, requested.fetch_offset, requested.partition_max_bytes
+                    partition.log,
+                    requested.fetch_offset,
+                    requested.partition_max_bytes,
+                    partition.last_stable_offset if self.is_read_committed else None,
                 )
         except BrokerResponseError as error:
             part.error = error
@@ -298,7 +308,7 @@ def _is_from_follower(request: FetchRequest) -> bool:
 
 def _response(operation: FetchOperation, read: list[PartitionRead]) -> FetchResponse:
     context, version = operation.context, operation.version
-    committed = operation.request.isolation_level == _READ_COMMITTED
+    committed = operation.is_read_committed
     response = FetchResponse()
     parts = []
     for part in (*read, *operation.refused):
@@ -374,8 +384,22 @@ def _partition(part: PartitionRead, committed: bool, version: int) -> PartitionD
             data.records = _records(part, version)
         except BrokerResponseError as error:
             return _failed(part, error)
-        data.aborted_transactions = [] if committed else None
+        data.aborted_transactions = _aborted(part, partition) if committed else None
     return data
+
+
+def _aborted(part: PartitionRead, partition: Partition) -> list[AbortedTransaction]:
+    """Returns the aborted transactions that the batches of a read belong to."""
+    if not part.log_slice.batches:
+        return []
+    producer_states = partition.producer_states
+    producer_states.remove_aborted_before(partition.log.start_offset)
+    return [
+        AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+        for aborted in producer_states.aborted_transactions(
+            part.cached.requested.fetch_offset, part.log_slice.batches[-1].next_offset
+        )
+    ]
 
 
 def _records(part: PartitionRead, version: int) -> bytes:

@@ -2,7 +2,8 @@
 
 v0      a list of offsets: the log end, and the starts of segments, newest first
 v1      one offset and its timestamp (KIP-79)
-v2      isolation level (KIP-98), throttle time
+v2      isolation level (KIP-98), throttle time; for read_committed, the log ends at the last stable
+        offset
 v4      leader epoch (KIP-320)
 v6      flexible
 v7      timestamp -3, the record with the largest timestamp (KIP-734)
@@ -50,6 +51,8 @@ from ..topics import Topic
 #: The replica id of debugging consumers, to which followers respond, too.
 _DEBUGGING: Final = -2
 
+_READ_COMMITTED: Final = 1
+
 #: The first version that supports each special timestamp.
 _FIRST_VERSION: Final = {
     LATEST: 0,
@@ -71,6 +74,7 @@ def list_offsets(
     all partitions of a topic are in one element of the response. v0, which Kafka 4 lacks, has a
     response for each partition of the request, as in Kafka 3.9.
     """
+    context.transaction_coordinator.advance(context.now)
     times = Counter(
         (topic.name, requested.partition_index)
         for topic in request.topics
@@ -90,18 +94,18 @@ def list_offsets(
                 continue
             seen.add(tp)
             response.partitions.append(
-                _partition(context, *tp, requested, version, request.replica_id, times[tp])
+                _partition(context, request, *tp, requested, version, times[tp])
             )
     return ListOffsetsResponse(topics=answered)
 
 
 def _partition(
     context: Context,
+    request: ListOffsetsRequest,
     topic: str,
     index: int,
     requested: ListOffsetsPartition,
     version: int,
-    replica_id: int,
     times: int,
 ) -> ListOffsetsPartitionResponse:
     timestamp = requested.timestamp
@@ -113,14 +117,18 @@ def _partition(
         if version > 0:
             _check_timestamp(timestamp, version)
         found_topic = context.cluster.topics.named(topic)
-        log = found_topic.after_retention(index, context.clock.now_ms()).log
-        _check_replica(context, found_topic, requested, replica_id)
+        partition = found_topic.after_retention(index, context.clock.now_ms())
+        log = partition.log
+        _check_replica(context, found_topic, requested, request.replica_id)
         if version == 0:
             response.old_style_offsets = legacy_offsets_before(
                 log, timestamp, requested.max_num_offsets, context.clock.now_ms()
             )
         else:
-            found = fetch_offset_by_timestamp(log, timestamp)
+            end_offset = log.end_offset
+            if request.isolation_level == _READ_COMMITTED:
+                end_offset = partition.last_stable_offset
+            found = fetch_offset_by_timestamp(log, timestamp, end_offset)
             response.offset, response.timestamp = found.offset, found.timestamp
             if version >= 4:
                 response.leader_epoch = found.leader_epoch

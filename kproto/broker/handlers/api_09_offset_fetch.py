@@ -21,7 +21,10 @@ epoch; the errors are STALE_MEMBER_EPOCH (ILLEGAL_GENERATION for a member of the
 and UNKNOWN_MEMBER_ID. A request with neither member id nor epoch is not checked. As in Kafka,
 classic groups do not check the epoch.
 
-Left out: UNSTABLE_OFFSET_COMMIT, because there are no transactions.
+With `require_stable`, a partition with an offset of an open transaction gets
+UNSTABLE_OFFSET_COMMIT.
+
+Left out: nothing.
 """
 
 from __future__ import annotations
@@ -56,6 +59,7 @@ _FIRST_VERSION_WITH_GROUP_ERROR: Final = 2
 _FIRST_VERSION_OF_MANY: Final = 8
 _FIRST_VERSION_BY_ID: Final = 10
 _NONE: Final = code_of("NONE")
+_UNSTABLE: Final = code_of("UNSTABLE_OFFSET_COMMIT")
 
 #: The values of a partition without a committed offset.
 _NO_OFFSET: Final = CommittedOffset(-1)
@@ -82,9 +86,14 @@ def offset_fetch(
     context: Context, request: OffsetFetchRequest, version: int
 ) -> OffsetFetchResponse:
     """Returns the committed offsets of each group."""
+    if request.require_stable:
+        context.transaction_coordinator.advance(context.now)
     if version >= _FIRST_VERSION_OF_MANY:
         return OffsetFetchResponse(
-            groups=[_group(context, each, version) for each in request.groups]
+            groups=[
+                _group(context, each, version, require_stable=request.require_stable)
+                for each in request.groups
+            ]
         )
     topics = None
     if request.topics is not None:
@@ -92,7 +101,9 @@ def offset_fetch(
             _RequestedTopic(each.name, ZERO_UUID, each.partition_indexes) for each in request.topics
         ]
     requested = OffsetFetchRequestGroup(group_id=request.group_id)
-    code, found = _fetch_group(context, requested, topics, version)
+    code, found = _fetch_group(
+        context, requested, topics, version, require_stable=request.require_stable
+    )
     return OffsetFetchResponse(
         error_code=code,
         topics=[
@@ -105,7 +116,7 @@ def offset_fetch(
 
 
 def _group(
-    context: Context, requested: OffsetFetchRequestGroup, version: int
+    context: Context, requested: OffsetFetchRequestGroup, version: int, *, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     topics = None
     if requested.topics is not None:
@@ -113,7 +124,7 @@ def _group(
             _RequestedTopic(each.name, each.topic_id, each.partition_indexes)
             for each in requested.topics
         ]
-    code, found = _fetch_group(context, requested, topics, version)
+    code, found = _fetch_group(context, requested, topics, version, require_stable=require_stable)
     return OffsetFetchResponseGroup(
         group_id=requested.group_id,
         error_code=code,
@@ -146,10 +157,13 @@ def _fetch_group(
     requested: OffsetFetchRequestGroup,
     topics: list[_RequestedTopic] | None,
     version: int,
+    *,
+    require_stable: bool,
 ) -> tuple[int, list[_TopicResult]]:
     """Returns the error code of a group, and the results of `topics`.
 
-    If `topics` is None, returns the results of all topics with committed offsets.
+    If `topics` is None, returns the results of all topics with committed offsets. With
+    `require_stable`, a partition with a pending offset gets UNSTABLE_OFFSET_COMMIT (KIP-447).
     """
     try:
         check(context, Operation.DESCRIBE, ResourceType.GROUP, requested.group_id)
@@ -160,15 +174,29 @@ def _fetch_group(
         if version >= _FIRST_VERSION_WITH_GROUP_ERROR:
             return error.code, []
         return _NONE, [_error_result(topic, error.code) for topic in topics or ()]
-    if topics is None:
-        return _NONE, [] if group is None else _fetch_all_topics(context, group, version)
     found, refused = [], []
-    for topic in topics:
+    if topics is None:
+        found = [] if group is None else _fetch_all_topics(context, group, version)
+    for topic in topics or ():
         try:
             found.append(_fetch_topic(context, group, topic, version))
         except BrokerResponseError as error:
             refused.append(_error_result(topic, error.code))
+    if require_stable and group is not None and group.offsets.has_pending:
+        found = [_without_unstable(group, topic) for topic in found]
     return _NONE, found + refused
+
+
+def _without_unstable(group: AnyGroup, topic: _TopicResult) -> _TopicResult:
+    """Returns the result of a topic, with an error for each partition with a pending offset."""
+    return topic._replace(
+        partitions=[
+            (index, _UNSTABLE, _NO_OFFSET)
+            if group.offsets.is_pending(topic.name, index)
+            else (index, code, committed)
+            for index, code, committed in topic.partitions
+        ]
+    )
 
 
 def _fetch_all_topics(context: Context, group: AnyGroup, version: int) -> list[_TopicResult]:

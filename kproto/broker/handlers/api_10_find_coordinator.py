@@ -11,11 +11,11 @@ A key hashes to a partition of __consumer_offsets, __transaction_state or __shar
 the leader of that partition is the coordinator of the key. If there is no leader, the error is
 COORDINATOR_NOT_AVAILABLE.
 
-The first lookup of a group creates __consumer_offsets.
+The first lookup of a group creates __consumer_offsets, that of a transactional id
+__transaction_state.
 
 Left out: COORDINATOR_NOT_AVAILABLE at the first lookup, which Kafka returns while it creates the
-topic; the transaction and share coordinators themselves: their topics have leaders, but no log (see
-`coordinators`).
+topic; the share coordinator itself: its topic has leaders, but no log (see `coordinators`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ A later version gets UNSUPPORTED_VERSION in a response that is encoded as v0. Th
 versions of ApiVersions, so that the client can retry with one of them (KIP-511). A broker of a
 release without v3 lists no API in it.
 
-Left out: features; the broker has none.
+Left out: features other than transaction.version.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ from operator import itemgetter
 from typing import Final
 
 from ...messages.api_versions_request import ApiVersionsRequest
-from ...messages.api_versions_response import ApiVersion, ApiVersionsResponse
+from ...messages.api_versions_response import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    FinalizedFeatureKeyCollection,
+    SupportedFeatureKey,
+    SupportedFeatureKeyCollection,
+)
 from ...protocol.error_codes import code_of
 from ..context import Context
 from ..registry import handles
@@ -28,6 +35,11 @@ from ..registry import handles
 _LEGAL_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _FIRST_VERSION_OF_SOFTWARE: Final = 3
 _UNKNOWN_NODE: Final = -1
+_FIRST_VERSION_OF_LEVEL_0: Final = 4
+_TRANSACTION_VERSION: Final = "transaction.version"
+_HIGHEST_LEVEL: Final = 2
+#: The finalized features never change while the cluster runs.
+_FEATURES_EPOCH: Final = 1
 
 
 def unsupported_api_versions(context: Context) -> ApiVersionsResponse:
@@ -49,10 +61,34 @@ def api_versions(
     error = _error(context, request, version)
     if error:
         return ApiVersionsResponse(error_code=code_of(error))
-    return ApiVersionsResponse(
+    response = ApiVersionsResponse(
         api_keys=[
             _range(key, versions)
             for key, versions in sorted(context.versions.items(), key=itemgetter(0))
+        ]
+    )
+    _add_features(response, context.settings.transaction_version_level, version)
+    return response
+
+
+def _add_features(response: ApiVersionsResponse, level: int, version: int) -> None:
+    """Adds the feature transaction.version (KIP-890), if it is finalized.
+
+    Clients of v3 take a lowest supported level of 0 as an error, so that v3 has no supported
+    features.
+    """
+    if level == 0:
+        return
+    if version >= _FIRST_VERSION_OF_LEVEL_0:
+        response.supported_features = SupportedFeatureKeyCollection(
+            [SupportedFeatureKey(name=_TRANSACTION_VERSION, max_version=_HIGHEST_LEVEL)]
+        )
+    response.finalized_features_epoch = _FEATURES_EPOCH
+    response.finalized_features = FinalizedFeatureKeyCollection(
+        [
+            FinalizedFeatureKey(
+                name=_TRANSACTION_VERSION, max_version_level=level, min_version_level=level
+            )
         ]
     )
 

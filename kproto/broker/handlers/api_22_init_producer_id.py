@@ -3,65 +3,102 @@
 v0      a producer id for an idempotent or transactional producer (KIP-98)
 v2      flexible
 v3      the request of a producer that recovers from an error has its id and epoch (KIP-360)
-v4      PRODUCER_FENCED
+v4      PRODUCER_FENCED; older versions get INVALID_PRODUCER_EPOCH in its place
 v5      TRANSACTION_ABORTABLE (KIP-890)
 v6      two-phase commit (KIP-939); unstable
 
 A producer without a transactional id gets a new producer id with epoch 0, even if the request has
 the producer's current id and epoch. A request with only one of the two gets INVALID_REQUEST.
 
-Left out: transactions; a transactional id gets INVALID_REQUEST.
+A transactional id gets its producer id with a bumped epoch, which fences its former producer. If a
+transaction is ongoing, it is aborted, and the response is CONCURRENT_TRANSACTIONS: the client
+repeats the request.
+
+Left out: two-phase commit. As a broker without transaction.two.phase.commit.enable, this one
+returns TRANSACTIONAL_ID_AUTHORIZATION_FAILED if it is requested.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from ...messages.init_producer_id_request import InitProducerIdRequest
 from ...messages.init_producer_id_response import InitProducerIdResponse
 from ...protocol.error_codes import code_of
-from ..authorization import allows, allows_any, allows_cluster
+from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import allows_any, allows_cluster, check
 from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
 from ..registry import handles
+from ..transactions.transaction_decisions import ProducerIdAndEpoch
+from ..transactions.transaction_errors import code_known_to
 
-_NONE = -1
+_NONE: Final = -1
+_FIRST_VERSION_OF_FENCED: Final = 4
 
 
 @handles(InitProducerIdRequest, versions=range(7))
 def init_producer_id(
     context: Context, request: InitProducerIdRequest, version: int
 ) -> InitProducerIdResponse:
-    """Returns a new producer id with epoch 0, or an error code."""
-    denied = _missing_right(context, request)
-    if denied is not None:
+    """Returns the producer id and epoch of a producer, or an error code."""
+    try:
+        producer = _producer(context, request)
+    except BrokerResponseError as error:
         return InitProducerIdResponse(
-            error_code=code_of(AUTHORIZATION_ERRORS[denied]),
+            error_code=code_known_to(error, version, _FIRST_VERSION_OF_FENCED),
             producer_id=_NONE,
             producer_epoch=_NONE,
         )
-    half_known = (request.producer_id == _NONE) != (request.producer_epoch == _NONE)
-    if request.transactional_id is not None or half_known:
-        return InitProducerIdResponse(
-            error_code=code_of("INVALID_REQUEST"), producer_id=_NONE, producer_epoch=_NONE
+    return InitProducerIdResponse(
+        error_code=code_of("NONE"),
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+    )
+
+
+def _producer(context: Context, request: InitProducerIdRequest) -> ProducerIdAndEpoch:
+    transactional_id = request.transactional_id
+    _check_rights(context, request)
+    if (request.producer_id == _NONE) != (request.producer_epoch == _NONE):
+        raise api_error("INVALID_REQUEST", "the request has only one of producer id and epoch")
+    if transactional_id is None:
+        return ProducerIdAndEpoch(context.cluster.new_producer_id(), 0)
+    if not transactional_id:
+        raise api_error("INVALID_REQUEST", "the transactional id is empty")
+    if request.enable_2pc:
+        raise api_error(
+            AUTHORIZATION_ERRORS[ResourceType.TRANSACTIONAL_ID],
+            "two-phase commit is not enabled on the broker",
         )
-    return InitProducerIdResponse(producer_id=context.cluster.new_producer_id(), producer_epoch=0)
+    if request.keep_prepared_txn:
+        raise api_error("UNSUPPORTED_VERSION", "the broker cannot keep prepared transactions")
+    coordinator = context.transaction_coordinator
+    coordinator.check_coordinator(context.node_id, transactional_id)
+    current = None
+    if request.producer_id != _NONE:
+        current = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+    return coordinator.init_producer_id(
+        transactional_id, request.transaction_timeout_ms, current, context.now
+    )
 
 
-def _missing_right(context: Context, request: InitProducerIdRequest) -> ResourceType | None:
-    """Returns the resource type on which an operation is denied; None if the request is allowed.
+def _check_rights(context: Context, request: InitProducerIdRequest) -> None:
+    """Raises TRANSACTIONAL_ID_AUTHORIZATION_FAILED or CLUSTER_AUTHORIZATION_FAILED.
 
     Without a transactional id, IDEMPOTENT_WRITE on the cluster or WRITE on at least one topic is
     enough (KIP-679).
     """
     name = request.transactional_id
     if name is None:
-        may = allows_cluster(context, Operation.IDEMPOTENT_WRITE) or allows_any(
+        if not allows_cluster(context, Operation.IDEMPOTENT_WRITE) and not allows_any(
             context, Operation.WRITE, ResourceType.TOPIC
-        )
-        return None if may else ResourceType.CLUSTER
-    requested = [Operation.WRITE]
+        ):
+            raise api_error(
+                AUTHORIZATION_ERRORS[ResourceType.CLUSTER], "the client may write to no topic"
+            )
+        return
+    check(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
     if request.enable_2pc:
-        requested.append(Operation.TWO_PHASE_COMMIT)
-    may = all(
-        allows(context, operation, ResourceType.TRANSACTIONAL_ID, name) for operation in requested
-    )
-    return None if may else ResourceType.TRANSACTIONAL_ID
+        check(context, Operation.TWO_PHASE_COMMIT, ResourceType.TRANSACTIONAL_ID, name)

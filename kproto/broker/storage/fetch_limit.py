@@ -26,15 +26,24 @@ class FetchLimit:
         self.readable = 0
         self.at_least_one = at_least_one
 
-    def read(self, log: PartitionLog, offset: int, max_bytes: int) -> LogSlice:
+    def read(
+        self, log: PartitionLog, offset: int, max_bytes: int, end_offset: int | None = None
+    ) -> LogSlice:
         """Reads batches from `offset` on: at most `max_bytes`, and at most `remaining` bytes.
 
-        If `at_least_one` is set, the first batch of the response is read even if it exceeds both
-        limits. Subtracts the size of the batches from `remaining`. Adds to `readable` the number of
-        bytes that Kafka would return. Raises OFFSET_OUT_OF_RANGE if `offset` is outside of the log.
+        Reads no batch from `end_offset` on; None stands for the log end offset.
+
+        With `at_least_one`, only the first batch of the response may be larger. Subtracts the size
+        of the batches from `remaining`. Adds to `readable` the number of bytes that Kafka would
+        return. Raises OFFSET_OUT_OF_RANGE if `offset` is outside of the log.
         """
-        found = log.read(offset, min(max_bytes, self.remaining), at_least_one=self.at_least_one)
-        cut = min(log.size_from(offset), max_bytes, self.max_bytes - self.readable)
+        found = log.read(
+            offset,
+            min(max_bytes, self.remaining),
+            at_least_one=self.at_least_one,
+            end_offset=end_offset,
+        )
+        cut = min(log.size_from(offset, end_offset), max_bytes, self.max_bytes - self.readable)
         self.readable += max(found.size, cut)
         if found.size:
             self.remaining = max(0, self.remaining - found.size)

@@ -113,24 +113,38 @@ class PartitionLog(Watchable, ABC):
         """Yields the `RetentionBatchInfo` of each batch, oldest first."""
 
     @abstractmethod
-    def append(self, batch: RecordBatch, now_ms: int, *, stamp_time: bool = False) -> int:
+    def append(
+        self, batch: RecordBatch, now_ms: int, *, stamp_time: bool = False, notifies: bool = True
+    ) -> int:
         """Appends `batch` and notifies the watchers; returns its base offset.
 
         Changes only the header of the batch. With `stamp_time` the records get the timestamp
-        `now_ms` (LogAppendTime). Raises KAFKA_STORAGE_ERROR if the storage is full.
+        `now_ms` (LogAppendTime). If `notifies` is False, the caller notifies the watchers. Raises
+        KAFKA_STORAGE_ERROR if the storage is full.
         """
 
     @abstractmethod
-    def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> LogSlice:
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        at_least_one: bool,
+        end_offset: int | None = None,
+    ) -> LogSlice:
         """Returns at most `max_bytes` of batches, beginning with the batch that contains `offset`.
 
-        With `at_least_one` the first batch is included even if it is larger. Raises
+        With `at_least_one` the first batch is included even if it is larger. Batches from
+        `end_offset` on are not included; None stands for the log end offset. Raises
         OFFSET_OUT_OF_RANGE if `offset` is before the log start offset or after the log end offset.
         """
 
     @abstractmethod
-    def size_from(self, offset: int) -> int:
-        """Returns the size in bytes of the batch that contains `offset` and all later batches."""
+    def size_from(self, offset: int, end_offset: int | None = None) -> int:
+        """Returns the bytes of the batch that contains `offset` and of all later batches.
+
+        Batches from `end_offset` on do not count; None stands for the log end offset.
+        """
 
     @abstractmethod
     def offset_for_time(self, timestamp: int) -> TimestampedOffset | None:

@@ -76,11 +76,18 @@ class LogAppendInfo(NamedTuple):
 
 
 def append_records(
-    partition: Partition, config: TopicConfig, records: bytes | None, version: int, now_ms: int
+    partition: Partition,
+    config: TopicConfig,
+    records: bytes | None,
+    version: int,
+    now_ms: int,
+    *,
+    starts_at_zero: bool = False,
 ) -> LogAppendInfo:
     """Appends `records`: one record batch; before v3 a message set is allowed, too.
 
-    `version` is the version of the Produce request. A batch that duplicates one of the producer's
+    `version` is the version of the Produce request. `starts_at_zero` is True if a producer without
+    state must send the sequence 0 (KIP-890). A batch that duplicates one of the producer's
     last five batches is not stored again; as in Kafka, the result has the base offset and the
     largest timestamp of the stored batch. A message set without a complete message is not stored
     either. Raises BrokerResponseError with the error code of the response.
@@ -114,12 +121,15 @@ def append_records(
         if known is not None:
             # Kafka returns the largest timestamp here, even with the producer's timestamps.
             return LogAppendInfo(known.base_offset, known.timestamp, log.start_offset)
-        partition.producer_states.check(batch)
-    base_offset = log.append(batch, now_ms, stamp_time=config.log_append_time)
+        partition.producer_states.check(batch, starts_at_zero=starts_at_zero)
+    base_offset = log.append(
+        batch, now_ms, stamp_time=config.log_append_time, notifies=not idempotent
+    )
     log_append_time = now_ms if config.log_append_time else NO_TIMESTAMP
     if idempotent:
         largest = now_ms if config.log_append_time else batch.max_timestamp
         partition.producer_states.update(batch, base_offset, largest, now_ms)
+        log.notify()
     return LogAppendInfo(base_offset, log_append_time, log.start_offset)
 
 
@@ -297,8 +307,6 @@ def _check_batch(batch: RecordBatch, config: TopicConfig, version: int) -> None:
         raise api_error("INVALID_RECORD", "clients may not write control records")
     if batch.producer_id >= 0 and batch.base_sequence < 0:
         raise api_error("INVALID_RECORD", f"the base sequence is {batch.base_sequence}")
-    if batch.is_transactional:
-        raise api_error("INVALID_TXN_STATE", "this broker has no transaction coordinator")
     _check_timestamp_type(batch, config)
 
 

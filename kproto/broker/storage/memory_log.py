@@ -63,7 +63,9 @@ class MemoryLog(PartitionLog):
                 appended_ms,
             )
 
-    def append(self, batch: RecordBatch, now_ms: int, *, stamp_time: bool = False) -> int:
+    def append(
+        self, batch: RecordBatch, now_ms: int, *, stamp_time: bool = False, notifies: bool = True
+    ) -> int:
         base_offset = self.end_offset
         stored = RecordBatch(
             restamp(
@@ -82,23 +84,38 @@ class MemoryLog(PartitionLog):
         self._appended_ms.append(now_ms)
         self.end_offset = stored.next_offset
         self.last_append_time = now_ms
-        self.notify()
+        if notifies:
+            self.notify()
         return base_offset
 
-    def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> LogSlice:
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        at_least_one: bool,
+        end_offset: int | None = None,
+    ) -> LogSlice:
         self._check_within(offset)
         first = bisect_left(self._last_offsets, offset)
         start = self._end_of(first)
         stop = bisect_right(self._ends, start + max_bytes)
         if stop <= first and at_least_one:
-            stop = min(first + 1, len(self._batches))
+            stop = first + 1
+        stop = min(stop, self._count_before(end_offset))
         if stop <= first:
             return LogSlice([], 0)
         return LogSlice(self._batches[first:stop], self._end_of(stop) - start)
 
-    def size_from(self, offset: int) -> int:
+    def size_from(self, offset: int, end_offset: int | None = None) -> int:
         first = max(self._first, bisect_left(self._last_offsets, offset))
-        return self._end_of(len(self._batches)) - self._end_of(first)
+        return max(0, self._end_of(self._count_before(end_offset)) - self._end_of(first))
+
+    def _count_before(self, end_offset: int | None) -> int:
+        """Returns how many of `_batches` end before `end_offset`; all if it is None."""
+        if end_offset is None or end_offset >= self.end_offset:
+            return len(self._batches)
+        return bisect_left(self._last_offsets, end_offset)
 
     def offset_for_time(self, timestamp: int) -> TimestampedOffset | None:
         first = max(self._first, bisect_left(self._max_timestamps, timestamp))

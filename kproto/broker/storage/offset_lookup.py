@@ -43,23 +43,28 @@ class FoundOffset(NamedTuple):
 NOT_FOUND: Final = FoundOffset(_NONE, NO_TIMESTAMP, _NONE)
 
 
-def fetch_offset_by_timestamp(log: PartitionLog, timestamp: int) -> FoundOffset:
+def fetch_offset_by_timestamp(
+    log: PartitionLog, timestamp: int, end_offset: int | None = None
+) -> FoundOffset:
     """Returns the offset for a special (negative) timestamp such as LATEST.
 
     For any other timestamp, returns the offset of the first record whose timestamp is at least
     `timestamp` (ms). Returns NOT_FOUND if there is no such record. There is no remote storage:
     EARLIEST_LOCAL is the log start offset, and for the timestamps of remote storage the result is
-    NOT_FOUND. Raises CORRUPT_MESSAGE and UNSUPPORTED_COMPRESSION_TYPE if the batch with the record
-    cannot be decoded.
+    NOT_FOUND. `end_offset` is the end of the log for the client, None for the log end offset.
+    LATEST returns it, and a later record is not found. Raises CORRUPT_MESSAGE and
+    UNSUPPORTED_COMPRESSION_TYPE if the batch with the record cannot be decoded.
     """
     if timestamp == LATEST:
-        return FoundOffset(log.end_offset, NO_TIMESTAMP, log.epochs.current)
+        if end_offset is None or end_offset == log.end_offset:
+            return FoundOffset(log.end_offset, NO_TIMESTAMP, log.epochs.current)
+        return FoundOffset(end_offset, NO_TIMESTAMP, log.epochs.at(end_offset))
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return FoundOffset(log.start_offset, NO_TIMESTAMP, log.epochs.at(log.start_offset))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOT_FOUND
     record = _record_at(log, timestamp)
-    if record is None:
+    if record is None or (end_offset is not None and record.offset >= end_offset):
         return NOT_FOUND
     return FoundOffset(record.offset, record.timestamp, log.epochs.at(record.offset))
 

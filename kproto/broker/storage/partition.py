@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from ...messages.end_txn_marker import EndTxnMarker
+from ...records import RecordBatch, encode_batch
+from ...stored.control_records import ControlRecord, ControlRecordType, encode_control_record
 from ..leader_and_isr import LeaderAndIsr
 from ..watchable import Watchable
 from .log import PartitionLog
 from .memory_log import MemoryLog
-from .producer_state import ProducerStateManager
+from .producer_state import ProducerStateManager, TxnMarker
 from .storage_limit import StorageLimit
 
 __all__ = ["Partition"]
 
 
 class Partition:
-    """Holds the log of a partition, the state of its idempotent producers, its leader and ISR.
+    """Holds the log of a partition, the state of its producers, its leader and ISR.
 
-    All replicas share the log, and there are no transactions. So high watermark and last stable
-    offset are always the log end offset.
+    All replicas share the log, so the high watermark is always the log end offset.
     """
 
     def __init__(
@@ -42,8 +44,40 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Returns the offset up to which read_committed consumers may read."""
-        return self.log.end_offset
+        """Returns the offset up to which read_committed consumers may read (KIP-98).
+
+        That is the first offset of all ongoing transactions, or the high watermark if there are
+        none. As in Kafka, it is at least the log start offset.
+        """
+        first = self.producer_states.first_unstable_offset
+        return self.high_watermark if first is None else max(first, self.log.start_offset)
+
+    def append_of_coordinator(self, batch: RecordBatch, now_ms: int) -> None:
+        """Appends a batch of a group coordinator, which has no sequence numbers.
+
+        Raises the errors of `ProducerStateManager.check`, and KAFKA_STORAGE_ERROR if the storage is
+        full.
+        """
+        if batch.producer_id < 0:
+            self.log.append(batch, now_ms)
+            return
+        self.producer_states.check(batch, checks_sequence=False)
+        offset = self.log.append(batch, now_ms, notifies=False)
+        self.producer_states.update(batch, offset, batch.max_timestamp, now_ms)
+        self.log.notify()
+
+    def end_transaction(self, marker: TxnMarker, now_ms: int) -> int:
+        """Appends a commit or abort marker (KIP-98), and returns its offset.
+
+        `now_ms` is the timestamp of the marker. Raises the errors of
+        `ProducerStateManager.check_marker`, and KAFKA_STORAGE_ERROR if the storage is full.
+        """
+        self.producer_states.check_marker(marker)
+        batch = RecordBatch(_marker_batch(marker, now_ms))
+        offset = self.log.append(batch, now_ms, notifies=False)
+        self.producer_states.on_marker(marker, offset, now_ms, now_ms)
+        self.log.notify()
+        return offset
 
     def update_leader_and_isr(self, leader_and_isr: LeaderAndIsr) -> bool:
         """Sets leader and ISR. If the leader changes, bumps the leader epoch and returns True.
@@ -68,7 +102,7 @@ class Partition:
         self.log.truncate(offset)
         if self.log.end_offset == end_offset:
             return end_offset
-        self.producer_states.truncate(self.log.end_offset, self.log)
+        self.producer_states.truncate(self.log.end_offset, list(self.log))
         self._assign_epoch()
         return self.log.end_offset
 
@@ -77,3 +111,18 @@ class Partition:
         epochs.assign(epochs.current + 1, self.log.end_offset)
         self.log.notify()
         self.moved.notify()
+
+
+def _marker_batch(marker: TxnMarker, now_ms: int) -> bytes:
+    control = ControlRecord(
+        ControlRecordType.COMMIT if marker.is_commit else ControlRecordType.ABORT,
+        EndTxnMarker(coordinator_epoch=marker.coordinator_epoch),
+        0,
+    )
+    return encode_batch(
+        [(*encode_control_record(control), (), now_ms)],
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        is_transactional=True,
+        is_control=True,
+    )

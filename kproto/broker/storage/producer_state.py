@@ -1,21 +1,31 @@
-"""Tracks the idempotent producers of one partition, to detect duplicates and sequence gaps.
+"""Tracks the producers of one partition: duplicates, sequence gaps and transactions.
 
-Source: KIP-98 (sequence numbers), KIP-185 and Kafka's five cached batches per producer; the checks
-are those of Kafka's ProducerAppendInfo. As in Kafka, the state of a producer is kept after its
-batches are deleted (KIP-360), and expires when the producer is idle.
+Source: KIP-98 (sequence numbers, transactions), KIP-185 and Kafka's five cached batches per
+producer, KIP-890 (epochs of markers); the checks are those of Kafka's ProducerAppendInfo. As in
+Kafka, the state of a producer is kept after its batches are deleted (KIP-360), and expires when the
+producer is idle and has no ongoing transaction.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from ...messages.end_txn_marker import EndTxnMarker
 from ...records import RecordBatch
+from ...stored.control_records import ControlRecordType, decode_control_record
 from ..api_error import api_error
 
-__all__ = ["BatchMetadata", "ProducerStateManager"]
+__all__ = [
+    "AbortedTxn",
+    "BatchMetadata",
+    "ProducerState",
+    "ProducerStateManager",
+    "TxnMarker",
+    "marker_of",
+]
 
 #: How many batches are cached for each producer. An idempotent producer has at most five requests
 #: in flight, and so retries at most five batches.
@@ -23,6 +33,11 @@ CACHED_BATCHES: Final = 5
 
 #: How many sequence numbers there are: they count up to the largest int32, and start again at 0.
 _SEQUENCES: Final = 0x8000_0000
+
+#: The first transaction version whose markers have a bumped producer epoch (KIP-890).
+_FIRST_VERSION_OF_EPOCH_BUMP: Final = 2
+
+_NO_EPOCH: Final = -1
 
 
 class BatchMetadata(NamedTuple):
@@ -37,28 +52,114 @@ class BatchMetadata(NamedTuple):
     timestamp: int
 
 
+class AbortedTxn(NamedTuple):
+    """Holds an aborted transaction of the log, as Kafka's transaction index does.
+
+    `first_offset` is that of the first record, `last_offset` that of the abort marker.
+    `last_stable_offset` is that of the partition after the marker was appended.
+    """
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TxnMarker(NamedTuple):
+    """Describes a commit or abort marker, as WriteTxnMarkers does.
+
+    `transaction_version` is that of the client that ended the transaction: from 2 on, the producer
+    epoch of the marker is above that of the records (KIP-890).
+    """
+
+    producer_id: int
+    producer_epoch: int
+    is_commit: bool
+    coordinator_epoch: int
+    transaction_version: int = 0
+
+
 @dataclass(slots=True)
-class _Producer:
-    """Holds the epoch, the last append time (ms) and the cached batches of one producer."""
+class ProducerState:
+    """Holds the state of one producer: its epoch, cached batches and ongoing transaction.
+
+    `last_offset` is the base offset of its last batch or marker, `last_timestamp` (ms) its largest
+    timestamp, and `last_append_ms` the time of the append. `coordinator_epoch` is that of its last
+    marker, -1 before the first. `txn_first_offset` is the first offset of its ongoing transaction;
+    None if no transaction is ongoing.
+    """
 
     epoch: int
+    last_offset: int = -1
+    last_timestamp: int = -1
     last_append_ms: int = 0
     batches: deque[BatchMetadata] = field(default_factory=lambda: deque(maxlen=CACHED_BATCHES))
+    coordinator_epoch: int = _NO_EPOCH
+    txn_first_offset: int | None = None
+
+    @property
+    def next_sequence(self) -> int:
+        """Returns the sequence number that the next batch of this epoch must have."""
+        return (self.batches[-1].last_sequence + 1) % _SEQUENCES if self.batches else 0
 
 
 class ProducerStateManager:
     """Holds the state of the producers that have written to one partition."""
 
     def __init__(self) -> None:
-        self._producers: OrderedDict[int, _Producer] = OrderedDict()
+        self._producers: OrderedDict[int, ProducerState] = OrderedDict()
+        # The first offsets of the ongoing transactions by producer id, in ascending order.
+        self._ongoing: dict[int, int] = {}
+        self._aborted: list[AbortedTxn] = []
+
+    @property
+    def producers(self) -> Mapping[int, ProducerState]:
+        """Returns the state of each producer by producer id, the least recently active first."""
+        return self._producers
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Returns the first offset of all ongoing transactions; None if there are none."""
+        return next(iter(self._ongoing.values()), None)
+
+    def has_ongoing_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Returns True if the producer has an ongoing transaction with this epoch."""
+        producer = self._producers.get(producer_id)
+        return (
+            producer is not None
+            and producer.txn_first_offset is not None
+            and producer.epoch == epoch
+        )
+
+    def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTxn]:
+        """Returns the aborted transactions with records or a marker from `offset` to `end_offset`.
+
+        `end_offset` is exclusive. The order is that of their markers.
+        """
+        return [
+            aborted
+            for aborted in self._aborted
+            if aborted.last_offset >= offset and aborted.first_offset < end_offset
+        ]
+
+    def remove_aborted_before(self, offset: int) -> None:
+        """Removes the aborted transactions whose markers are before `offset`."""
+        if self._aborted and self._aborted[0].last_offset < offset:
+            self._aborted = [each for each in self._aborted if each.last_offset >= offset]
 
     def expire(self, before_ms: int) -> None:
-        """Removes the producers whose last append was at `before_ms` or earlier."""
-        while self._producers:
-            least_recent = next(iter(self._producers.values()))
-            if least_recent.last_append_ms > before_ms:
-                return
-            self._producers.popitem(last=False)
+        """Removes the producers whose last append was at `before_ms` or earlier.
+
+        Keeps the producers with an ongoing transaction.
+        """
+        expired = []
+        for producer_id, producer in self._producers.items():
+            if producer.last_append_ms > before_ms:
+                break
+            if producer.txn_first_offset is None:
+                expired.append(producer_id)
+        for producer_id in expired:
+            del self._producers[producer_id]
 
     def duplicate_of(self, batch: RecordBatch) -> BatchMetadata | None:
         """Returns the metadata of the stored batch that `batch` duplicates.
@@ -75,67 +176,193 @@ class ProducerStateManager:
                 return known
         return None
 
-    def check(self, batch: RecordBatch) -> None:
+    def check(
+        self,
+        batch: RecordBatch,
+        *,
+        checks_sequence: bool = True,
+        starts_at_zero: bool = False,
+    ) -> None:
         """Checks that `batch` follows the last batch of its producer.
 
-        The base sequence must be the next one, or 0 in a new epoch; otherwise raises
-        OUT_OF_ORDER_SEQUENCE_NUMBER. Raises INVALID_PRODUCER_EPOCH for an older epoch. Accepts any
-        batch of a producer without state.
+        Raises INVALID_PRODUCER_EPOCH for an older epoch, and OUT_OF_ORDER_SEQUENCE_NUMBER unless
+        the base sequence is the next, or 0 in a new epoch. Raises INVALID_TXN_STATE if the batch is
+        not transactional while the producer has an ongoing transaction. Accepts any batch of a
+        producer without state, but with `starts_at_zero` only the sequence 0 (KIP-890). Batches of
+        a group coordinator have no sequence numbers, and are passed with `checks_sequence` False.
         """
         producer = self._producers.get(batch.producer_id)
-        if producer is None:
-            return  # new, or its state has expired
+        if producer is None:  # new, or its state has expired
+            if starts_at_zero and batch.base_sequence != 0:
+                raise api_error(
+                    "OUT_OF_ORDER_SEQUENCE_NUMBER",
+                    f"producer {batch.producer_id} sent sequence {batch.base_sequence}, and has no "
+                    "state: 0 comes first",
+                )
+            return
         if batch.producer_epoch < producer.epoch:
             raise api_error(
                 "INVALID_PRODUCER_EPOCH",
                 f"producer {batch.producer_id} has epoch {batch.producer_epoch}, "
                 f"and {producer.epoch} was seen already",
             )
-        expected = 0
-        if batch.producer_epoch == producer.epoch:
-            expected = (producer.batches[-1].last_sequence + 1) % _SEQUENCES
-        if batch.base_sequence != expected:
+        if checks_sequence:
+            expected = producer.next_sequence if batch.producer_epoch == producer.epoch else 0
+            if batch.base_sequence != expected:
+                raise api_error(
+                    "OUT_OF_ORDER_SEQUENCE_NUMBER",
+                    f"producer {batch.producer_id} sent sequence {batch.base_sequence}, "
+                    f"and {expected} comes next",
+                )
+        if producer.txn_first_offset is not None and not batch.is_transactional:
             raise api_error(
-                "OUT_OF_ORDER_SEQUENCE_NUMBER",
-                f"producer {batch.producer_id} sent sequence {batch.base_sequence}, "
-                f"and {expected} comes next",
+                "INVALID_TXN_STATE",
+                f"producer {batch.producer_id} has an ongoing transaction, and the batch is not "
+                "transactional",
             )
 
-    def truncate(self, end_offset: int, remaining: Iterable[RecordBatch]) -> None:
+    def check_marker(self, marker: TxnMarker) -> None:
+        """Checks the epochs of a marker.
+
+        Raises INVALID_PRODUCER_EPOCH if the producer epoch is older than that of the producer. With
+        transaction version 2, it must be newer while a transaction is ongoing; the same epoch
+        without an ongoing transaction is a retry (KIP-890). Raises TRANSACTION_COORDINATOR_FENCED
+        if the coordinator epoch is older than that of the producer's last marker.
+        """
+        producer = self._producers.get(marker.producer_id)
+        if producer is None:
+            return
+        bumps = marker.transaction_version >= _FIRST_VERSION_OF_EPOCH_BUMP
+        is_old = marker.producer_epoch < producer.epoch
+        is_late = (
+            bumps
+            and marker.producer_epoch == producer.epoch
+            and producer.txn_first_offset is not None
+        )
+        if is_old or is_late:
+            raise api_error(
+                "INVALID_PRODUCER_EPOCH",
+                f"the marker for producer {marker.producer_id} has epoch {marker.producer_epoch}, "
+                f"and {producer.epoch} was seen already",
+            )
+        if marker.coordinator_epoch < producer.coordinator_epoch:
+            raise api_error(
+                "TRANSACTION_COORDINATOR_FENCED",
+                f"the marker for producer {marker.producer_id} has coordinator epoch "
+                f"{marker.coordinator_epoch}, and {producer.coordinator_epoch} was seen already",
+            )
+
+    def truncate(self, end_offset: int, remaining: Sequence[RecordBatch]) -> None:
         """Updates the state after the log was truncated to the batches `remaining`.
 
-        If a producer has lost batches, its state is rebuilt from its remaining batches. If no batch
-        remains, the producer has no state, and `check` accepts any sequence.
+        If a producer has lost batches or markers, its state is rebuilt from the remaining ones. If
+        none remains, the producer has no state, and `check` accepts any sequence. The transactions
+        of all producers are rebuilt from `remaining`.
         """
         lost = {
             producer_id: producer
             for producer_id, producer in self._producers.items()
-            if producer.batches and producer.batches[-1].base_offset >= end_offset
+            if producer.last_offset >= end_offset
         }
-        if not lost:
-            return
         for producer_id in lost:
             del self._producers[producer_id]
+        for producer in self._producers.values():
+            producer.txn_first_offset = None
+        self._ongoing, self._aborted = {}, []
         for batch in remaining:
-            if batch.producer_id in lost:
-                last_append_ms = lost[batch.producer_id].last_append_ms
-                self.update(batch, batch.base_offset, batch.max_timestamp, last_append_ms)
+            marker = marker_of(batch) if batch.is_control else None
+            former = lost.get(batch.producer_id)
+            known = self._producers.get(batch.producer_id)
+            if former is not None and marker is not None:
+                self.on_marker(
+                    marker, batch.base_offset, batch.max_timestamp, former.last_append_ms
+                )
+            elif former is not None:
+                self.update(batch, batch.base_offset, batch.max_timestamp, former.last_append_ms)
+            elif known is not None and marker is not None:
+                self._end(known, marker, batch.base_offset)
+            elif known is not None and batch.is_transactional:
+                self._begin(batch.producer_id, batch.base_offset)
         by_age = sorted(self._producers.items(), key=lambda item: item[1].last_append_ms)
         self._producers = OrderedDict(by_age)
 
     def update(self, batch: RecordBatch, base_offset: int, timestamp: int, now_ms: int) -> None:
         """Caches the metadata of a batch that was appended at `now_ms`.
 
-        `timestamp` (ms) is the largest timestamp of the batch.
+        `timestamp` (ms) is the largest timestamp of the batch. The first transactional batch of a
+        producer begins a transaction.
         """
-        producer = self._producers.get(batch.producer_id)
-        if producer is None or producer.epoch != batch.producer_epoch:
-            producer = self._producers[batch.producer_id] = _Producer(batch.producer_epoch)
-        appended = BatchMetadata(batch.base_sequence, _last_sequence(batch), base_offset, timestamp)
-        producer.batches.append(appended)
+        producer = self._at_epoch(batch.producer_id, batch.producer_epoch)
+        if batch.base_sequence >= 0:
+            appended = BatchMetadata(
+                batch.base_sequence, _last_sequence(batch), base_offset, timestamp
+            )
+            producer.batches.append(appended)
+        producer.last_offset = base_offset
+        producer.last_timestamp = timestamp
         producer.last_append_ms = now_ms
         self._producers.move_to_end(batch.producer_id)
+        if batch.is_transactional:
+            self._begin(batch.producer_id, base_offset)
+
+    def _at_epoch(self, producer_id: int, epoch: int) -> ProducerState:
+        """Returns the state of a producer; a new epoch drops its cached batches."""
+        producer = self._producers.get(producer_id)
+        if producer is None:
+            producer = self._producers[producer_id] = ProducerState(epoch)
+        elif producer.epoch != epoch:
+            producer.epoch = epoch
+            producer.batches.clear()
+        return producer
+
+    def _begin(self, producer_id: int, first_offset: int) -> None:
+        producer = self._producers[producer_id]
+        if producer.txn_first_offset is None:
+            producer.txn_first_offset = self._ongoing[producer_id] = first_offset
+
+    def on_marker(self, marker: TxnMarker, offset: int, timestamp: int, now_ms: int) -> None:
+        """Ends the producer's transaction by a marker that was appended at `offset`.
+
+        `timestamp` (ms) is that of the marker.
+        """
+        producer = self._at_epoch(marker.producer_id, marker.producer_epoch)
+        producer.coordinator_epoch = marker.coordinator_epoch
+        producer.last_offset = offset
+        producer.last_timestamp = timestamp
+        producer.last_append_ms = now_ms
+        self._producers.move_to_end(marker.producer_id)
+        self._end(producer, marker, offset)
+
+    def _end(self, producer: ProducerState, marker: TxnMarker, offset: int) -> None:
+        first_offset, producer.txn_first_offset = producer.txn_first_offset, None
+        if first_offset is None:
+            return
+        del self._ongoing[marker.producer_id]
+        if not marker.is_commit:
+            stable = self.first_unstable_offset
+            self._aborted.append(
+                AbortedTxn(
+                    marker.producer_id,
+                    first_offset,
+                    offset,
+                    offset + 1 if stable is None else stable,
+                )
+            )
 
 
 def _last_sequence(batch: RecordBatch) -> int:
     return (batch.base_sequence + batch.last_offset_delta) % _SEQUENCES
+
+
+def marker_of(batch: RecordBatch) -> TxnMarker | None:
+    """Returns the commit or abort marker of a control batch; None for any other control batch."""
+    for record in batch.records():
+        control = decode_control_record(record)
+        if isinstance(control.message, EndTxnMarker):
+            return TxnMarker(
+                batch.producer_id,
+                batch.producer_epoch,
+                control.type == ControlRecordType.COMMIT,
+                control.message.coordinator_epoch,
+            )
+    return None

@@ -14,7 +14,7 @@ from ...api_error import api_error
 from .consumer_group import ConsumerGroup
 from .consumer_group_member import ConsumerGroupMember
 
-__all__ = ["validate_offset_commit", "validate_offset_fetch"]
+__all__ = ["validate_offset_commit", "validate_offset_fetch", "validate_transactional_commit"]
 
 #: The first version of OffsetCommit in which a member can send its epoch.
 _FIRST_VERSION_OF_EPOCHS: Final = 9
@@ -45,6 +45,32 @@ def validate_offset_commit(
             "OffsetCommit version 9 or above must be used by members using the consumer group "
             "protocol",
         )
+    _check_epoch(member, epoch, partitions)
+
+
+def validate_transactional_commit(
+    group: ConsumerGroup,
+    member_id: str,
+    epoch: int,
+    instance_id: str | None,
+    partitions: Iterable[tuple[Uuid, int]],
+) -> None:
+    """Checks whether a TxnOffsetCommit is allowed (KIP-447).
+
+    A producer without the metadata of a consumer group sends an epoch below 0 and no member: it may
+    always commit. Otherwise raises the errors of `validate_offset_commit`, except
+    UNSUPPORTED_VERSION.
+    """
+    if epoch < 0 and not group.members:
+        return
+    if epoch < 0 and not member_id and instance_id is None:
+        return
+    _check_epoch(group.check_member(member_id, None), epoch, partitions)
+
+
+def _check_epoch(
+    member: ConsumerGroupMember, epoch: int, partitions: Iterable[tuple[Uuid, int]]
+) -> None:
     if epoch == member.epoch:
         return
     if epoch > member.epoch:

@@ -1,0 +1,236 @@
+"""Decides the outcome of a request to the transaction coordinator, from metadata alone.
+
+Each function returns the metadata after the request, which the caller stores. It returns the same
+metadata if the request has no effect, and raises BrokerResponseError with the error of the
+response. Source: KIP-98, KIP-360, KIP-588, KIP-890; the order of checks is that of Kafka's
+TransactionCoordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from ..api_error import api_error
+from ..groups.committed_offsets import TopicPartition
+from .transaction_metadata import (
+    EPOCH_BUMP_VERSION,
+    NO_EPOCH,
+    NO_PRODUCER_ID,
+    TransactionMetadata,
+    is_epoch_exhausted,
+)
+from .transaction_state import TransactionState
+
+__all__ = [
+    "ProducerIdAndEpoch",
+    "decide_add_partitions",
+    "decide_end",
+    "decide_init_producer_id",
+    "is_in_transaction",
+]
+
+_S = TransactionState
+_MAX_EPOCH: Final = 0x7FFF
+
+
+class ProducerIdAndEpoch(NamedTuple):
+    """Names a producer by its id and epoch."""
+
+    producer_id: int
+    epoch: int
+
+
+def decide_init_producer_id(
+    metadata: TransactionMetadata,
+    timeout_ms: int,
+    current: ProducerIdAndEpoch | None,
+    now_ms: int,
+    new_producer_id: Callable[[], int],
+) -> TransactionMetadata:
+    """Returns the metadata with the producer id and epoch in the response to InitProducerId.
+
+    `current` is the producer id and epoch in the request, None if the producer has none. If a
+    transaction is ongoing, returns the metadata with an epoch that fences its producer, and the
+    state stays ONGOING: the caller aborts the transaction, and responds CONCURRENT_TRANSACTIONS.
+
+    Raises CONCURRENT_TRANSACTIONS if a transaction is prepared, and PRODUCER_FENCED if `current` is
+    not the present or previous producer.
+    """
+    if current is not None and not _may_continue(metadata, current):
+        raise _fenced(metadata, current.epoch)
+    if metadata.state.is_prepared:
+        raise _concurrent(metadata)
+    if metadata.state is _S.ONGOING:
+        return metadata.fenced()
+    if metadata.is_exhausted and (current is None or current.epoch == metadata.epoch):
+        return metadata.with_new_producer_id(
+            new_producer_id(), timeout_ms, now_ms, keeps_last_epoch=current is not None
+        )
+    epoch, last_epoch = metadata.epoch + 1, metadata.epoch
+    if current is None:
+        last_epoch = NO_EPOCH
+    elif metadata.epoch not in (NO_EPOCH, current.epoch):
+        if current.epoch != metadata.last_epoch:
+            raise _fenced(metadata, current.epoch)
+        # The producer repeats a request whose response it did not receive.
+        epoch, last_epoch = metadata.epoch, metadata.last_epoch
+    return metadata.with_bumped_epoch(timeout_ms, epoch, last_epoch, now_ms)
+
+
+def _may_continue(metadata: TransactionMetadata, current: ProducerIdAndEpoch) -> bool:
+    """Returns True if the producer id in the request is the present one.
+
+    The previous one is accepted if its epoch is exhausted: then the request may be repeated. Any id
+    is accepted if the coordinator has just created the metadata.
+    """
+    return (
+        metadata.epoch == NO_EPOCH
+        or current.producer_id == metadata.producer_id
+        or (
+            current.producer_id == metadata.previous_producer_id
+            and is_epoch_exhausted(current.epoch)
+        )
+    )
+
+
+def decide_add_partitions(
+    metadata: TransactionMetadata | None,
+    producer: ProducerIdAndEpoch,
+    partitions: frozenset[TopicPartition],
+    now_ms: int,
+    client_version: int,
+) -> TransactionMetadata:
+    """Returns the metadata with `partitions` in the transaction.
+
+    Raises INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED and CONCURRENT_TRANSACTIONS.
+    """
+    metadata = _check_producer(metadata, producer)
+    if metadata.state is _S.ONGOING and partitions <= metadata.partitions:
+        return metadata
+    return metadata.with_partitions(partitions, now_ms, client_version)
+
+
+def is_in_transaction(
+    metadata: TransactionMetadata | None, producer: ProducerIdAndEpoch, partition: TopicPartition
+) -> bool:
+    """Returns True if a partition was added to the producer's transaction (KIP-890).
+
+    Raises INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED and CONCURRENT_TRANSACTIONS.
+    """
+    return partition in _check_producer(metadata, producer).partitions
+
+
+def _check_producer(
+    metadata: TransactionMetadata | None, producer: ProducerIdAndEpoch
+) -> TransactionMetadata:
+    if metadata is None or metadata.producer_id != producer.producer_id:
+        raise _unknown_mapping(producer)
+    if metadata.epoch != producer.epoch:
+        raise _fenced(metadata, producer.epoch)
+    if metadata.state.is_prepared:
+        raise _concurrent(metadata)
+    return metadata
+
+
+def decide_end(
+    metadata: TransactionMetadata | None,
+    producer: ProducerIdAndEpoch,
+    *,
+    is_commit: bool,
+    client_version: int,
+    now_ms: int,
+    new_producer_id: Callable[[], int],
+) -> TransactionMetadata:
+    """Returns the metadata after EndTxn: prepared, or unchanged for a repeated request.
+
+    `client_version` is 2 for clients that bump the epoch at the end of a transaction (EndTxn v5,
+    KIP-890). Raises INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS and
+    INVALID_TXN_STATE.
+    """
+    bumps = client_version >= EPOCH_BUMP_VERSION
+    is_retry = metadata is not None and _is_retry(metadata, producer)
+    if metadata is None or not (is_retry or metadata.producer_id == producer.producer_id):
+        raise _unknown_mapping(producer)
+    if not (is_retry or metadata.epoch == producer.epoch):
+        raise _fenced(metadata, producer.epoch)
+    outcome = _outcome(metadata.state, is_commit=is_commit, bumps=bumps, is_retry=is_retry)
+    if outcome == "NONE":
+        return metadata
+    if outcome == "CONCURRENT_TRANSACTIONS":
+        raise _concurrent(metadata)
+    if outcome != "PREPARE":
+        raise api_error(
+            outcome,
+            f"transactional id {metadata.transactional_id!r} is in state {metadata.state.label} "
+            f"and cannot {'commit' if is_commit else 'abort'}",
+        )
+    next_producer_id = new_producer_id() if bumps and metadata.is_exhausted else NO_PRODUCER_ID
+    return metadata.prepared(
+        is_commit=is_commit,
+        client_version=client_version,
+        next_producer_id=next_producer_id,
+        now_ms=now_ms,
+    )
+
+
+def _is_retry(metadata: TransactionMetadata, producer: ProducerIdAndEpoch) -> bool:
+    """Returns True if EndTxn was carried out, and the producer did not receive the response.
+
+    Then the producer has the epoch before the bump, or the producer id before the present one.
+    """
+    if metadata.client_version < EPOCH_BUMP_VERSION:
+        return False
+    if producer.producer_id == metadata.producer_id:
+        return producer.epoch + 1 == metadata.epoch
+    return (
+        producer.producer_id == metadata.previous_producer_id
+        and producer.epoch == _MAX_EPOCH - 1
+        and metadata.epoch == 0
+    )
+
+
+#: The outcome of EndTxn by state: for a commit, and for an abort.
+_OUTCOMES: Final = {
+    _S.ONGOING: ("PREPARE", "PREPARE"),
+    _S.PREPARE_COMMIT: ("CONCURRENT_TRANSACTIONS", "INVALID_TXN_STATE"),
+    _S.PREPARE_ABORT: ("INVALID_TXN_STATE", "CONCURRENT_TRANSACTIONS"),
+    _S.COMPLETE_COMMIT: ("NONE", "INVALID_TXN_STATE"),
+    _S.COMPLETE_ABORT: ("INVALID_TXN_STATE", "NONE"),
+    _S.EMPTY: ("INVALID_TXN_STATE", "INVALID_TXN_STATE"),
+}
+
+#: The same for clients that bump the epoch (KIP-890), if the request is not repeated. Such a client
+#: may abort a transaction without partitions.
+_OUTCOMES_WITH_BUMP: Final = {
+    **_OUTCOMES,
+    _S.COMPLETE_COMMIT: ("INVALID_TXN_STATE", "PREPARE"),
+    _S.COMPLETE_ABORT: ("INVALID_TXN_STATE", "PREPARE"),
+    _S.EMPTY: ("INVALID_TXN_STATE", "PREPARE"),
+}
+
+
+def _outcome(state: TransactionState, *, is_commit: bool, bumps: bool, is_retry: bool) -> str:
+    table = _OUTCOMES_WITH_BUMP if bumps and not is_retry else _OUTCOMES
+    return table[state][0 if is_commit else 1]
+
+
+def _unknown_mapping(producer: ProducerIdAndEpoch) -> Exception:
+    return api_error(
+        "INVALID_PRODUCER_ID_MAPPING",
+        f"the transactional id does not have producer id {producer.producer_id}",
+    )
+
+
+def _fenced(metadata: TransactionMetadata, epoch: int) -> Exception:
+    return api_error(
+        "PRODUCER_FENCED",
+        f"transactional id {metadata.transactional_id!r} has epoch {metadata.epoch}, not {epoch}",
+    )
+
+
+def _concurrent(metadata: TransactionMetadata) -> Exception:
+    return api_error(
+        "CONCURRENT_TRANSACTIONS",
+        f"transactional id {metadata.transactional_id!r} is in state {metadata.state.label}",
+    )

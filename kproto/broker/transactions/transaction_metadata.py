@@ -1,0 +1,187 @@
+"""Holds the metadata of a transactional id, and derives the metadata after each transition.
+
+Source: KIP-98, KIP-360 (epoch bump by the producer), KIP-588 (fencing), KIP-890 (epoch bump at the
+end of each transaction). The rules are those of Kafka's TransactionMetadata.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ..groups.committed_offsets import TopicPartition
+from .transaction_state import PREVIOUS_STATES, TransactionState
+
+__all__ = [
+    "EPOCH_BUMP_VERSION",
+    "NO_EPOCH",
+    "NO_PRODUCER_ID",
+    "TransactionMetadata",
+    "is_epoch_exhausted",
+]
+
+NO_PRODUCER_ID: Final = -1
+NO_EPOCH: Final = -1
+_NO_TIME: Final = -1
+_MAX_EPOCH: Final = 0x7FFF
+
+#: The first transaction version (feature level of transaction.version) that bumps the epoch at the
+#: end of each transaction.
+EPOCH_BUMP_VERSION: Final = 2
+
+
+def is_epoch_exhausted(epoch: int) -> bool:
+    """Returns True if a producer may not get a higher epoch; then it gets a new producer id.
+
+    The highest epoch (32,767) is reserved for fencing.
+    """
+    return epoch >= _MAX_EPOCH - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionMetadata:
+    """Holds the metadata of one transactional id. Times are in ms since 1970, -1 for none.
+
+    - `previous_producer_id`: the producer id before the last transition, -1 for none.
+    - `next_producer_id`: the producer id after the transaction if the epoch is exhausted, else -1.
+    - `last_epoch`: the epoch before the last bump, -1 if no producer may still use it.
+    - `timeout_ms`: the transaction timeout (transaction.timeout.ms).
+    - `partitions`: the partitions of the ongoing or prepared transaction.
+    - `client_version`: the transaction version of the client at the last transition.
+    - `has_failed_fence`: whether a fence bumped the epoch, but could not be stored.
+    """
+
+    transactional_id: str
+    producer_id: int
+    timeout_ms: int
+    previous_producer_id: int = NO_PRODUCER_ID
+    next_producer_id: int = NO_PRODUCER_ID
+    epoch: int = NO_EPOCH
+    last_epoch: int = NO_EPOCH
+    state: TransactionState = TransactionState.EMPTY
+    partitions: frozenset[TopicPartition] = frozenset()
+    start_ms: int = _NO_TIME
+    update_ms: int = _NO_TIME
+    client_version: int = 0
+    has_failed_fence: bool = False
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Returns True if the producer may not get a higher epoch."""
+        return is_epoch_exhausted(self.epoch)
+
+    def _to(self, state: TransactionState, **changes: Any) -> TransactionMetadata:
+        assert self.state in PREVIOUS_STATES[state], (
+            f"{self.transactional_id!r} cannot become {state.name} from {self.state.name}"
+        )
+        return replace(self, state=state, previous_producer_id=self.producer_id, **changes)
+
+    def with_bumped_epoch(
+        self, timeout_ms: int, epoch: int, last_epoch: int, now_ms: int
+    ) -> TransactionMetadata:
+        """Returns the metadata after InitProducerId, with the given epochs."""
+        return self._to(
+            TransactionState.EMPTY,
+            epoch=epoch,
+            last_epoch=last_epoch,
+            timeout_ms=timeout_ms,
+            partitions=frozenset(),
+            start_ms=_NO_TIME,
+            update_ms=now_ms,
+        )
+
+    def with_new_producer_id(
+        self, producer_id: int, timeout_ms: int, now_ms: int, *, keeps_last_epoch: bool
+    ) -> TransactionMetadata:
+        """Returns the metadata after InitProducerId with an exhausted epoch.
+
+        `keeps_last_epoch` is True if the producer named its epoch, and so may repeat the request.
+        """
+        return self._to(
+            TransactionState.EMPTY,
+            producer_id=producer_id,
+            epoch=0,
+            last_epoch=self.epoch if keeps_last_epoch else NO_EPOCH,
+            timeout_ms=timeout_ms,
+            partitions=frozenset(),
+            start_ms=_NO_TIME,
+            update_ms=now_ms,
+        )
+
+    def fenced(self) -> TransactionMetadata:
+        """Returns the metadata with an epoch that fences the current producer.
+
+        The state stays ONGOING; the caller aborts the transaction next. The epoch of a fence that
+        could not be stored is used again.
+        """
+        keeps = self.has_failed_fence or self.epoch == _MAX_EPOCH
+        return replace(self, epoch=self.epoch if keeps else self.epoch + 1, last_epoch=NO_EPOCH)
+
+    def with_partitions(
+        self, partitions: frozenset[TopicPartition], now_ms: int, client_version: int
+    ) -> TransactionMetadata:
+        """Returns the metadata after `partitions` are added to the transaction.
+
+        The first partitions begin a transaction.
+        """
+        is_ongoing = self.state is TransactionState.ONGOING
+        return self._to(
+            TransactionState.ONGOING,
+            partitions=self.partitions | partitions,
+            start_ms=self.start_ms if is_ongoing else now_ms,
+            update_ms=now_ms,
+            client_version=client_version,
+        )
+
+    def prepared(
+        self, *, is_commit: bool, client_version: int, next_producer_id: int, now_ms: int
+    ) -> TransactionMetadata:
+        """Returns the metadata after the outcome of the transaction is decided.
+
+        With transaction version 2, the epoch is bumped. If no partition was added, the transaction
+        starts at `now_ms`.
+        """
+        state = TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT
+        epoch, last_epoch = self.epoch, self.last_epoch
+        if client_version >= EPOCH_BUMP_VERSION:
+            epoch, last_epoch = min(self.epoch + 1, _MAX_EPOCH), self.epoch
+        return self._to(
+            state,
+            epoch=epoch,
+            last_epoch=last_epoch,
+            start_ms=self.start_ms if self.state is TransactionState.ONGOING else now_ms,
+            next_producer_id=next_producer_id,
+            update_ms=now_ms,
+            client_version=client_version,
+        )
+
+    def completed(self, now_ms: int) -> TransactionMetadata:
+        """Returns the metadata after all markers are written.
+
+        If the epoch was exhausted, the next producer id takes effect, with epoch 0.
+        """
+        is_commit = self.state is TransactionState.PREPARE_COMMIT
+        producer_id, epoch = self.producer_id, self.epoch
+        if self.client_version >= EPOCH_BUMP_VERSION and self.next_producer_id != NO_PRODUCER_ID:
+            producer_id, epoch = self.next_producer_id, 0
+        return self._to(
+            TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT,
+            producer_id=producer_id,
+            epoch=epoch,
+            next_producer_id=NO_PRODUCER_ID,
+            partitions=frozenset(),
+            update_ms=now_ms,
+            has_failed_fence=False,
+        )
+
+    def is_timed_out(self, now_ms: int) -> bool:
+        """Returns True if the transaction has been ongoing for longer than its timeout."""
+        return self.state is TransactionState.ONGOING and self.start_ms + self.timeout_ms < now_ms
+
+    def is_expired(self, now_ms: int, expiration_ms: int) -> bool:
+        """Returns True if the id was not used for `expiration_ms` (transactional.id.expiration.ms).
+
+        An id with an ongoing or prepared transaction does not expire.
+        """
+        is_idle = self.state is TransactionState.EMPTY or self.state.is_complete
+        return is_idle and self.update_ms <= now_ms - expiration_ms
