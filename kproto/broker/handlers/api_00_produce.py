@@ -58,7 +58,7 @@ from ..storage.log_append import InvalidRecordsError, append_records
 from ..storage.partition import Partition
 from ..topics import Topic
 from ..transactions.transaction_decisions import ProducerIdAndEpoch
-from ..transactions.transaction_errors import error_of_produce
+from ..transactions.transaction_errors import checks_epoch_first, error_of_produce
 
 _NO_OFFSET = -1
 _FIRST_VERSION_BY_ID = 13
@@ -70,8 +70,8 @@ _MAGIC_AT = 16
 _MAGIC_OF_BATCHES = 2
 _ATTRIBUTES_AT = 22
 _TRANSACTIONAL = 0x10
-#: Producer id and epoch in a record batch.
-_PRODUCER = Struct(">qh")
+#: Producer id, epoch and base sequence in a record batch.
+_PRODUCER = Struct(">qhi")
 _PRODUCER_AT = 43
 _PRODUCER_END = _PRODUCER_AT + _PRODUCER.size
 _FIRST_VERSION_OF_ABORTABLE = 11
@@ -156,15 +156,8 @@ def _partition(
         now_ms = context.clock.now_ms()
         if not context.cluster.storage_limit.has(len(data.records or b"")):
             context.cluster.topics.apply_retention(now_ms)
-        begins = _check_transaction(context, request, found, partition, data.records, version)
-        appended = append_records(
-            partition,
-            found.config,
-            data.records,
-            version,
-            now_ms,
-            starts_at_zero=begins and version >= _FIRST_VERSION_THAT_ADDS,
-        )
+        _check_transaction(context, request, found, partition, data.records, version)
+        appended = append_records(partition, found.config, data.records, version, now_ms)
         start_offset = found.after_retention(data.index, now_ms).log.start_offset
     except BrokerResponseError as error:
         return PartitionProduceResponse(
@@ -245,32 +238,36 @@ def _check_transaction(
     partition: Partition,
     records: bytes | None,
     version: int,
-) -> bool:
+) -> None:
     """Adds the partition of a transactional batch to the transaction, or checks that it was added.
 
-    Returns True if the batch is the first of its transaction in the partition. Raises the errors of
-    the transaction coordinator that Produce has.
+    Raises the errors of the transaction coordinator that Produce has.
     """
     if records is None or not _is_transactional(records) or len(records) < _PRODUCER_END:
-        return False
-    producer = ProducerIdAndEpoch(*_PRODUCER.unpack_from(records, _PRODUCER_AT))
-    if partition.producer_states.has_ongoing_transaction(*producer):
-        return False
+        return
+    producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
+    if partition.producer_states.has_ongoing_transaction(producer_id, epoch):
+        return
+    if checks_epoch_first(context.settings):
+        partition.producer_states.check_epoch(producer_id, epoch)
+    adds = version >= _FIRST_VERSION_THAT_ADDS
+    partition.producer_states.start_verification(producer_id, epoch, sequence, starts_at_zero=adds)
     transactional_id = request.transactional_id or ""
+    producer = ProducerIdAndEpoch(producer_id, epoch)
     tp = TopicPartition(topic.name, partition.index)
-    coordinator = context.transaction_coordinator
+    coordinator, now = context.transaction_coordinator, context.now
     try:
-        if version >= _FIRST_VERSION_THAT_ADDS:
+        if adds:
+            partitions = frozenset({tp})
             coordinator.add_partitions(
-                transactional_id, producer, frozenset({tp}), context.now, _EPOCH_BUMP_VERSION
+                transactional_id, producer, partitions, now, _EPOCH_BUMP_VERSION
             )
         else:
-            coordinator.verify_partition(transactional_id, producer, tp, context.now)
+            coordinator.verify_partition(transactional_id, producer, tp, now)
     except BrokerResponseError as error:
         raise error_of_produce(
             error, knows_abortable=version >= _FIRST_VERSION_OF_ABORTABLE
         ) from None
-    return True
 
 
 def _code_known_to(version: int, code: int) -> int:

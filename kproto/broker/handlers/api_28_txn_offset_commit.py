@@ -42,7 +42,7 @@ from ..groups.offset_commit_checks import validate_transactional_commit
 from ..registry import handles
 from ..topics import Topic
 from ..transactions.transaction_decisions import ProducerIdAndEpoch
-from ..transactions.transaction_errors import error_of_txn_offset_commit
+from ..transactions.transaction_errors import checks_epoch_first, error_of_txn_offset_commit
 
 _FIRST_VERSION_OF_ABORTABLE: Final = 4
 _FIRST_VERSION_THAT_ADDS: Final = 5
@@ -111,6 +111,8 @@ def _commit(
     partition = coordinator.check_coordinator(context.node_id, group_id)
     producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     if not partition.producer_states.has_ongoing_transaction(*producer):
+        if checks_epoch_first(context.settings):
+            partition.producer_states.check_epoch(*producer)
         _check_transaction(context, request, producer, partition.index, version)
     group = coordinator.find(context.node_id, group_id, now)
     member = request.member_id, request.generation_id_or_member_epoch, request.group_instance_id

@@ -81,13 +81,10 @@ def append_records(
     records: bytes | None,
     version: int,
     now_ms: int,
-    *,
-    starts_at_zero: bool = False,
 ) -> LogAppendInfo:
     """Appends `records`: one record batch; before v3 a message set is allowed, too.
 
-    `version` is the version of the Produce request. `starts_at_zero` is True if a producer without
-    state must send the sequence 0 (KIP-890). A batch that duplicates one of the producer's
+    `version` is the version of the Produce request. A batch that duplicates one of the producer's
     last five batches is not stored again; as in Kafka, the result has the base offset and the
     largest timestamp of the stored batch. A message set without a complete message is not stored
     either. Raises BrokerResponseError with the error code of the response.
@@ -121,7 +118,7 @@ def append_records(
         if known is not None:
             # Kafka returns the largest timestamp here, even with the producer's timestamps.
             return LogAppendInfo(known.base_offset, known.timestamp, log.start_offset)
-        partition.producer_states.check(batch, starts_at_zero=starts_at_zero)
+        partition.producer_states.check(batch)
     base_offset = log.append(
         batch, now_ms, stamp_time=config.log_append_time, notifies=not idempotent
     )

@@ -103,10 +103,25 @@ class ProducerState:
         return (self.batches[-1].last_sequence + 1) % _SEQUENCES if self.batches else 0
 
 
+@dataclass(slots=True)
+class _Verification:
+    """Tracks a producer that was to begin a transaction in the partition (KIP-890).
+
+    `lowest_sequence` is the lowest base sequence that it has sent with `epoch`. `starts_at_zero` is
+    True if a producer without state must send the sequence 0: since transaction version 2.
+    """
+
+    epoch: int
+    lowest_sequence: int
+    starts_at_zero: bool
+
+
 class ProducerStateManager:
     """Holds the state of the producers that have written to one partition."""
 
     def __init__(self) -> None:
+        # The producers whose transactional batch awaits its first append in the partition.
+        self._verifications: dict[int, _Verification] = {}
         self._producers: OrderedDict[int, ProducerState] = OrderedDict()
         # The first offsets of the ongoing transactions by producer id, in ascending order.
         self._ongoing: dict[int, int] = {}
@@ -130,6 +145,22 @@ class ProducerStateManager:
             and producer.txn_first_offset is not None
             and producer.epoch == epoch
         )
+
+    def start_verification(
+        self, producer_id: int, epoch: int, sequence: int, *, starts_at_zero: bool
+    ) -> None:
+        """Notes that a producer sent a batch that begins a transaction in the partition (KIP-890).
+
+        Until such a batch is appended, `check` refuses batches of the producer with a sequence
+        above the lowest one that it has sent: the earlier batches must be appended first.
+        """
+        found = self._verifications.get(producer_id)
+        if found is None:
+            self._verifications[producer_id] = _Verification(epoch, sequence, starts_at_zero)
+        elif epoch > found.epoch:
+            found.epoch, found.lowest_sequence = epoch, sequence
+        elif epoch == found.epoch:
+            found.lowest_sequence = min(found.lowest_sequence, sequence)
 
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTxn]:
         """Returns the aborted transactions with records or a marker from `offset` to `end_offset`.
@@ -176,50 +207,53 @@ class ProducerStateManager:
                 return known
         return None
 
-    def check(
-        self,
-        batch: RecordBatch,
-        *,
-        checks_sequence: bool = True,
-        starts_at_zero: bool = False,
-    ) -> None:
+    def check(self, batch: RecordBatch, *, checks_sequence: bool = True) -> None:
         """Checks that `batch` follows the last batch of its producer.
 
         Raises INVALID_PRODUCER_EPOCH for an older epoch, and OUT_OF_ORDER_SEQUENCE_NUMBER unless
         the base sequence is the next, or 0 in a new epoch. Raises INVALID_TXN_STATE if the batch is
         not transactional while the producer has an ongoing transaction. Accepts any batch of a
-        producer without state, but with `starts_at_zero` only the sequence 0 (KIP-890). Batches of
-        a group coordinator have no sequence numbers, and are passed with `checks_sequence` False.
+        producer without state, except in the cases of `start_verification`. Batches of a group
+        coordinator have no sequence numbers, and are passed with `checks_sequence` False.
         """
+        self.check_epoch(batch.producer_id, batch.producer_epoch)
         producer = self._producers.get(batch.producer_id)
-        if producer is None:  # new, or its state has expired
-            if starts_at_zero and batch.base_sequence != 0:
-                raise api_error(
-                    "OUT_OF_ORDER_SEQUENCE_NUMBER",
-                    f"producer {batch.producer_id} sent sequence {batch.base_sequence}, and has no "
-                    "state: 0 comes first",
-                )
-            return
-        if batch.producer_epoch < producer.epoch:
-            raise api_error(
-                "INVALID_PRODUCER_EPOCH",
-                f"producer {batch.producer_id} has epoch {batch.producer_epoch}, "
-                f"and {producer.epoch} was seen already",
-            )
         if checks_sequence:
-            expected = producer.next_sequence if batch.producer_epoch == producer.epoch else 0
-            if batch.base_sequence != expected:
+            expected = self._expected_sequence(batch, producer)
+            if expected is not None and batch.base_sequence != expected:
                 raise api_error(
                     "OUT_OF_ORDER_SEQUENCE_NUMBER",
                     f"producer {batch.producer_id} sent sequence {batch.base_sequence}, "
                     f"and {expected} comes next",
                 )
-        if producer.txn_first_offset is not None and not batch.is_transactional:
+        if producer is None or producer.txn_first_offset is None or batch.is_transactional:
+            return
+        raise api_error(
+            "INVALID_TXN_STATE",
+            f"producer {batch.producer_id} has an ongoing transaction, and the batch is not "
+            "transactional",
+        )
+
+    def check_epoch(self, producer_id: int, epoch: int) -> None:
+        """Raises INVALID_PRODUCER_EPOCH if the producer has a newer epoch than `epoch`."""
+        producer = self._producers.get(producer_id)
+        if producer is not None and epoch < producer.epoch:
             raise api_error(
-                "INVALID_TXN_STATE",
-                f"producer {batch.producer_id} has an ongoing transaction, and the batch is not "
-                "transactional",
+                "INVALID_PRODUCER_EPOCH",
+                f"producer {producer_id} has epoch {epoch}, and {producer.epoch} was seen already",
             )
+
+    def _expected_sequence(self, batch: RecordBatch, producer: ProducerState | None) -> int | None:
+        """Returns the base sequence that `batch` must have; None if any is accepted."""
+        verification = self._verifications.get(batch.producer_id)
+        if verification is not None:
+            if producer is None and verification.starts_at_zero:
+                return 0
+            if batch.base_sequence > verification.lowest_sequence:
+                return verification.lowest_sequence
+        if producer is None:  # new, or its state has expired
+            return None
+        return producer.next_sequence if batch.producer_epoch == producer.epoch else 0
 
     def check_marker(self, marker: TxnMarker) -> None:
         """Checks the epochs of a marker.
@@ -303,6 +337,7 @@ class ProducerStateManager:
         producer.last_append_ms = now_ms
         self._producers.move_to_end(batch.producer_id)
         if batch.is_transactional:
+            self._verifications.pop(batch.producer_id, None)
             self._begin(batch.producer_id, base_offset)
 
     def _at_epoch(self, producer_id: int, epoch: int) -> ProducerState:

@@ -34,10 +34,11 @@ from .transaction_decisions import (
     ProducerIdAndEpoch,
     decide_add_partitions,
     decide_end,
+    decide_forced_abort,
     decide_init_producer_id,
     is_in_transaction,
 )
-from .transaction_metadata import NO_PRODUCER_ID, TransactionMetadata
+from .transaction_metadata import EPOCH_BUMP_VERSION, NO_PRODUCER_ID, TransactionMetadata
 from .transaction_records import (
     TRANSACTION_TOPIC,
     batch_of,
@@ -169,10 +170,14 @@ class TransactionCoordinator:
         if metadata is None:
             metadata = TransactionMetadata(transactional_id, self._new_producer_id(), timeout_ms)
         decided = decide_init_producer_id(
-            metadata, timeout_ms, current, now.timestamp_ms, self._new_producer_id
+            metadata,
+            timeout_ms,
+            current,
+            now.timestamp_ms,
+            self._new_producer_id,
         )
         if decided.state is TransactionState.ONGOING:
-            self._abort_fenced(decided, now)
+            self._force_abort(decided, now)
             raise api_error(
                 "CONCURRENT_TRANSACTIONS",
                 f"the ongoing transaction of {transactional_id!r} was aborted; try again",
@@ -310,28 +315,26 @@ class TransactionCoordinator:
                     log_safe(transactional_id),
                     metadata.timeout_ms,
                 )
-                self._abort_fenced(metadata.fenced(), now)
+                self._force_abort(metadata, now)
             elif metadata.is_expired(now.timestamp_ms, self._expiration_ms):
                 self._append(transactional_id, transaction_tombstone(transactional_id), now)
                 del found[transactional_id]
         except BrokerResponseError as error:
             logger.warning("transactional id %s: %s", log_safe(transactional_id), error)
 
-    def _abort_fenced(self, fenced: TransactionMetadata, now: ClockReading) -> None:
-        """Aborts the ongoing transaction of an id whose epoch was bumped by `fenced`.
+    def _force_abort(self, metadata: TransactionMetadata, now: ClockReading) -> None:
+        """Aborts the ongoing transaction of an id, and fences its producer.
 
-        Raises the errors of `_store`; then the epoch stays bumped, as in Kafka.
+        Raises the errors of `_store`; then a fence keeps the bumped epoch, as in Kafka.
         """
-        prepared = fenced.prepared(
-            is_commit=False,
-            client_version=0,
-            next_producer_id=NO_PRODUCER_ID,
-            now_ms=now.timestamp_ms,
+        prepared = decide_forced_abort(
+            metadata, now.timestamp_ms, self._new_producer_id, self.transaction_version
         )
         try:
             self._store(prepared, now)
         except BrokerResponseError:
-            self._keep(replace(fenced, has_failed_fence=True))
+            if self.transaction_version < EPOCH_BUMP_VERSION:
+                self._keep(replace(metadata.fenced(), has_failed_fence=True))
             raise
         self._complete(prepared, now)
 

@@ -26,6 +26,7 @@ __all__ = [
     "ProducerIdAndEpoch",
     "decide_add_partitions",
     "decide_end",
+    "decide_forced_abort",
     "decide_init_producer_id",
     "is_in_transaction",
 ]
@@ -51,8 +52,8 @@ def decide_init_producer_id(
     """Returns the metadata with the producer id and epoch in the response to InitProducerId.
 
     `current` is the producer id and epoch in the request, None if the producer has none. If a
-    transaction is ongoing, returns the metadata with an epoch that fences its producer, and the
-    state stays ONGOING: the caller aborts the transaction, and responds CONCURRENT_TRANSACTIONS.
+    transaction is ongoing, returns the metadata unchanged: the caller aborts the transaction by
+    `decide_forced_abort`, and responds CONCURRENT_TRANSACTIONS.
 
     Raises CONCURRENT_TRANSACTIONS if a transaction is prepared, and PRODUCER_FENCED if `current` is
     not the present or previous producer.
@@ -62,7 +63,7 @@ def decide_init_producer_id(
     if metadata.state.is_prepared:
         raise _concurrent(metadata)
     if metadata.state is _S.ONGOING:
-        return metadata.fenced()
+        return metadata
     if metadata.is_exhausted and (current is None or current.epoch == metadata.epoch):
         return metadata.with_new_producer_id(
             new_producer_id(), timeout_ms, now_ms, keeps_last_epoch=current is not None
@@ -76,6 +77,27 @@ def decide_init_producer_id(
         # The producer repeats a request whose response it did not receive.
         epoch, last_epoch = metadata.epoch, metadata.last_epoch
     return metadata.with_bumped_epoch(timeout_ms, epoch, last_epoch, now_ms)
+
+
+def decide_forced_abort(
+    metadata: TransactionMetadata,
+    now_ms: int,
+    new_producer_id: Callable[[], int],
+    transaction_version: int,
+) -> TransactionMetadata:
+    """Returns the metadata after an abort by the coordinator, which fences the current producer.
+
+    The coordinator aborts for InitProducerId and when the transaction has timed out.
+    `transaction_version` is the finalized level of transaction.version: with 2, the epoch is bumped
+    as for an abort by the producer; before, a fence bumps it (KIP-588).
+    """
+    bumps = transaction_version >= EPOCH_BUMP_VERSION
+    return (metadata if bumps else metadata.fenced()).prepared(
+        is_commit=False,
+        client_version=transaction_version if bumps else 0,
+        next_producer_id=new_producer_id() if bumps and metadata.is_exhausted else NO_PRODUCER_ID,
+        now_ms=now_ms,
+    )
 
 
 def _may_continue(metadata: TransactionMetadata, current: ProducerIdAndEpoch) -> bool:
@@ -149,7 +171,7 @@ def decide_end(
     INVALID_TXN_STATE.
     """
     bumps = client_version >= EPOCH_BUMP_VERSION
-    is_retry = metadata is not None and _is_retry(metadata, producer)
+    is_retry = bumps and metadata is not None and _is_retry(metadata, producer)
     if metadata is None or not (is_retry or metadata.producer_id == producer.producer_id):
         raise _unknown_mapping(producer)
     if not (is_retry or metadata.epoch == producer.epoch):
@@ -179,8 +201,6 @@ def _is_retry(metadata: TransactionMetadata, producer: ProducerIdAndEpoch) -> bo
 
     Then the producer has the epoch before the bump, or the producer id before the present one.
     """
-    if metadata.client_version < EPOCH_BUMP_VERSION:
-        return False
     if producer.producer_id == metadata.producer_id:
         return producer.epoch + 1 == metadata.epoch
     return (
@@ -200,8 +220,16 @@ _OUTCOMES: Final = {
     _S.EMPTY: ("INVALID_TXN_STATE", "INVALID_TXN_STATE"),
 }
 
-#: The same for clients that bump the epoch (KIP-890), if the request is not repeated. Such a client
-#: may abort a transaction without partitions.
+#: The same for a repeated request of a client that bumps the epoch (KIP-890): its epoch is old, and
+#: only the outcome of the transaction that it has ended is repeated.
+_OUTCOMES_OF_RETRY: Final = {
+    **_OUTCOMES,
+    _S.ONGOING: ("PRODUCER_FENCED", "PRODUCER_FENCED"),
+    _S.EMPTY: ("PRODUCER_FENCED", "PRODUCER_FENCED"),
+}
+
+#: The same for clients that bump the epoch, if the request is not repeated. Such a client may abort
+#: a transaction without partitions.
 _OUTCOMES_WITH_BUMP: Final = {
     **_OUTCOMES,
     _S.COMPLETE_COMMIT: ("INVALID_TXN_STATE", "PREPARE"),
@@ -211,7 +239,9 @@ _OUTCOMES_WITH_BUMP: Final = {
 
 
 def _outcome(state: TransactionState, *, is_commit: bool, bumps: bool, is_retry: bool) -> str:
-    table = _OUTCOMES_WITH_BUMP if bumps and not is_retry else _OUTCOMES
+    table = _OUTCOMES
+    if bumps:
+        table = _OUTCOMES_OF_RETRY if is_retry else _OUTCOMES_WITH_BUMP
     return table[state][0 if is_commit else 1]
 
 

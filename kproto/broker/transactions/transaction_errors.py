@@ -13,8 +13,20 @@ from typing import Final
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ..api_error import api_error
+from ..releases import is_before
+from ..settings import BrokerSettings
 
-__all__ = ["code_known_to", "error_of_produce", "error_of_txn_offset_commit"]
+__all__ = ["checks_epoch_first", "code_known_to", "error_of_produce", "error_of_txn_offset_commit"]
+
+
+#: The first release in which a partition's leader compares the producer epoch with the partition's
+#: before it asks the transaction coordinator.
+_FIRST_RELEASE_WITH_EPOCH_CHECK: Final = "4.0.0"
+
+
+def checks_epoch_first(settings: BrokerSettings) -> bool:
+    """Returns True if a partition's leader checks the epoch before it asks the coordinator."""
+    return not is_before(settings.release, _FIRST_RELEASE_WITH_EPOCH_CHECK)
 
 
 def code_known_to(error: BrokerResponseError, version: int, first_version_of_fenced: int) -> int:

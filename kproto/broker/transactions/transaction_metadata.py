@@ -109,7 +109,7 @@ class TransactionMetadata:
         )
 
     def fenced(self) -> TransactionMetadata:
-        """Returns the metadata with an epoch that fences the current producer.
+        """Returns the metadata with an epoch that fences the current producer (KIP-588).
 
         The state stays ONGOING; the caller aborts the transaction next. The epoch of a fence that
         could not be stored is used again.

@@ -34,6 +34,9 @@ logger = logging.getLogger("kproto.broker")
 
 TRANSACTION_TOPIC: Final = "__transaction_state"
 
+#: The first level of transaction.version at which records have tagged fields.
+_FIRST_VERSION_OF_TAGS: Final = 1
+
 
 def transaction_record(
     metadata: TransactionMetadata, transaction_version: int
@@ -57,12 +60,14 @@ def transaction_record(
         transaction_partitions=None if metadata.state is TransactionState.EMPTY else partitions,
         transaction_last_update_timestamp_ms=metadata.update_ms,
         transaction_start_timestamp_ms=metadata.start_ms,
-        previous_producer_id=metadata.previous_producer_id,
-        next_producer_id=metadata.next_producer_id,
-        client_transaction_version=metadata.client_version,
     )
     key = TransactionLogKey(transactional_id=metadata.transactional_id)
-    return CoordinatorRecord(key, value, 1 if transaction_version >= 1 else 0)
+    if transaction_version < _FIRST_VERSION_OF_TAGS:
+        return CoordinatorRecord(key, value, 0)
+    value.previous_producer_id = metadata.previous_producer_id
+    value.next_producer_id = metadata.next_producer_id
+    value.client_transaction_version = metadata.client_version
+    return CoordinatorRecord(key, value, 1)
 
 
 def transaction_tombstone(transactional_id: str) -> CoordinatorRecord:
