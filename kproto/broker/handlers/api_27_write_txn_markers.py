@@ -1,6 +1,7 @@
-"""WriteTxnMarkers (27), v1 and v2.
+"""WriteTxnMarkers (27), v0 to v2.
 
-v1      commit and abort markers from a transaction coordinator (KIP-98); flexible
+v0      commit and abort markers from a transaction coordinator (KIP-98)
+v1      flexible
 v2      the transaction version, by which the epoch of a marker is checked (KIP-1228)
 
 The client needs CLUSTER_ACTION, or ALTER on the cluster (KIP-664: an admin client aborts a hanging
@@ -27,7 +28,7 @@ from ..registry import handles
 from ..storage.producer_state import TxnMarker
 
 
-@handles(WriteTxnMarkersRequest, versions=range(1, 3))
+@handles(WriteTxnMarkersRequest, versions=range(3))
 def write_txn_markers(
     context: Context, request: WriteTxnMarkersRequest, _version: int
 ) -> WriteTxnMarkersResponse:

@@ -1,4 +1,4 @@
-"""DescribeProducers (61), v0.
+"""DescribeProducers (61), v0 to v0.
 
 v0      the active producers of partitions, with their epochs, sequences and transactions (KIP-664)
 

@@ -1,4 +1,4 @@
-"""DescribeTransactions (65), v0.
+"""DescribeTransactions (65), v0 to v0.
 
 v0      the state of transactional ids (KIP-664)
 
