@@ -146,6 +146,13 @@ _ERROR_CODE_PATHS: Final[Mapping[int, tuple[_ErrorCodePath, ...]]] = {
             "topics > topics OffsetForLeaderTopicResult", "partitions > partitions EpochEndOffset"
         ),
     ),
+    24: (  # AddPartitionsToTxn
+        _path(
+            "v3_and_below_topics > results_by_topic_v3_and_below AddPartitionsToTxnTopicResult",
+            "partitions > results_by_partition AddPartitionsToTxnPartitionResult partition_index",
+            versions=range(4),
+        ),
+    ),
     28: (  # TxnOffsetCommit
         _path(
             "topics > topics TxnOffsetCommitResponseTopic",
@@ -461,7 +468,8 @@ def _set_error(struct: Any, refuse: Refuse, has_message: bool = True) -> None:
     for name, value in _UNKNOWN.items():
         if name in names:
             setattr(struct, name, value)
-    struct.error_code = refuse.code
+    field = "error_code" if "error_code" in names else "partition_error_code"
+    setattr(struct, field, refuse.code)
     if has_message and "error_message" in names:
         struct.error_message = "a fault of the test"
 
