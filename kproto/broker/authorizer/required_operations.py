@@ -229,7 +229,10 @@ REQUIRED_OPERATIONS: Final[Mapping[int, tuple[RequiredOperation, ...]]] = {
     63: _CLUSTER_ACTION,
     64: _ALTER_CLUSTER,
     # DescribeTransactions, ListTransactions, AllocateProducerIds
-    65: (_required("DESCRIBE TRANSACTIONAL_ID"),),
+    65: (
+        _required("DESCRIBE TRANSACTIONAL_ID"),
+        _required("DESCRIBE TOPIC", "topics of the transaction", error=""),
+    ),
     66: (_required("DESCRIBE TRANSACTIONAL_ID", error=""),),
     67: _CLUSTER_ACTION,
     # ConsumerGroupHeartbeat, ConsumerGroupDescribe
