@@ -5,7 +5,7 @@ v2      leader epoch (KIP-320)
 v3      flexible; generation, member id and group instance id of the consumer (KIP-447)
 v4      TRANSACTION_ABORTABLE (KIP-890)
 v5      adds the group's partition to the transaction, without AddOffsetsToTxn (KIP-890)
-v6      topics by id (KIP-848, KIP-1191); unstable
+v6      topics by id (KIP-848, KIP-1191)
 
 The offsets are records of one transactional batch of `__consumer_offsets`. Until v4, the partition
 must have been added to the transaction.
