@@ -66,7 +66,7 @@ def test_unknown_version_of_api_versions_is_answered_in_v0(
 
 
 @pytest.mark.parametrize(
-    ("api_key", "version"), [(UNKNOWN_API, 0), (-5, 0), (3, 14), (3, -1), (22, 6), (24, 0)]
+    ("api_key", "version"), [(UNKNOWN_API, 0), (-5, 0), (3, 14), (3, -1), (22, 6), (27, 3)]
 )
 def test_other_unsupported_versions_close_the_connection(
     broker: ThreadedBroker, connection: RawConnection, api_key: int, version: int

@@ -63,8 +63,23 @@ from tests.unit.broker.authorizer.authorized_requests import (
     token_for_bob,
     tokens,
     topics_of_offset_fetch,
-    transactional_records,
     with_cluster_operations,
+)
+from tests.unit.broker.authorizer.transactional_requests import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+    describe_producers,
+    describe_transactions,
+    end_txn,
+    error_of_added_partition,
+    error_of_first_transaction,
+    error_of_marker,
+    list_transactions,
+    shown_topics_of_transaction,
+    shown_transactions,
+    transactional_produce,
+    txn_offset_commit,
+    write_txn_markers,
 )
 
 __all__ = ["APIS", "SCENES", "Scene"]
@@ -116,11 +131,10 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
         Scene(
             AlterOp.WRITE,
             Of.TRANSACTIONAL_ID,
-            produce(transactional_records(), "tx"),
+            transactional_produce,
             error_of_first_partition,
             when="transactional records",
             versions=range(3, 14),
-            fine="INVALID_TXN_STATE",
         ),
         Scene(AlterOp.WRITE, Of.TOPIC, produce(), error_of_first_partition),
     ),
@@ -315,7 +329,6 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             init_producer_id("tx"),
             error,
             when="with a transactional id",
-            fine="INVALID_REQUEST",
         ),
         Scene(
             AlterOp.TWO_PHASE_COMMIT,
@@ -344,6 +357,44 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
     23: (
         Scene(AlterOp.CLUSTER_ACTION, Of.CLUSTER, end_of_epoch, error_of_first_partition),
         Scene(AlterOp.DESCRIBE, Of.TOPIC, end_of_epoch, error_of_first_partition),
+    ),
+    24: (
+        Scene(
+            AlterOp.CLUSTER_ACTION,
+            Of.CLUSTER,
+            add_partitions_to_txn,
+            error_of_added_partition,
+            when="from a broker",
+            versions=range(4, 6),
+        ),
+        *(
+            Scene(
+                AlterOp.WRITE,
+                of,
+                add_partitions_to_txn,
+                error_of_added_partition,
+                when="from a producer",
+                versions=range(4),
+            )
+            for of in (Of.TRANSACTIONAL_ID, Of.TOPIC)
+        ),
+    ),
+    25: (
+        Scene(AlterOp.WRITE, Of.TRANSACTIONAL_ID, add_offsets_to_txn, error),
+        Scene(AlterOp.READ, Of.GROUP, add_offsets_to_txn, error),
+    ),
+    26: (Scene(AlterOp.WRITE, Of.TRANSACTIONAL_ID, end_txn, error),),
+    27: tuple(
+        Scene(operation, Of.CLUSTER, write_txn_markers, error_of_marker)
+        for operation in (AlterOp.ALTER, AlterOp.CLUSTER_ACTION)
+    ),
+    28: tuple(
+        Scene(operation, of, txn_offset_commit, error_of_first_partition)
+        for operation, of in (
+            (AlterOp.WRITE, Of.TRANSACTIONAL_ID),
+            (AlterOp.READ, Of.GROUP),
+            (AlterOp.READ, Of.TOPIC),
+        )
     ),
     29: (Scene(AlterOp.DESCRIBE, Of.CLUSTER, describe_acls, error),),
     30: (Scene(AlterOp.ALTER, Of.CLUSTER, create_acls, lambda answer: error(answer.results[0])),),
@@ -446,6 +497,29 @@ SCENES: Final[dict[int, tuple[Scene, ...]]] = {
             describe_cluster,
             shown_operations,
             when="the authorized operations of the cluster are requested",
+            fine=SEEN,
+        ),
+    ),
+    61: (Scene(AlterOp.READ, Of.TOPIC, describe_producers, error_of_first_partition),),
+    65: (
+        Scene(
+            AlterOp.DESCRIBE, Of.TRANSACTIONAL_ID, describe_transactions, error_of_first_transaction
+        ),
+        Scene(
+            AlterOp.DESCRIBE,
+            Of.TOPIC,
+            describe_transactions,
+            shown_topics_of_transaction,
+            when="topics of the transaction",
+            fine=SEEN,
+        ),
+    ),
+    66: (
+        Scene(
+            AlterOp.DESCRIBE,
+            Of.TRANSACTIONAL_ID,
+            list_transactions,
+            shown_transactions,
             fine=SEEN,
         ),
     ),

@@ -92,8 +92,7 @@ from kproto.messages.produce_request import (
 )
 from kproto.messages.sync_group_request import SyncGroupRequest
 from kproto.protocol.error_codes import error_code
-from kproto.records import encode_batch
-from tests.support.batches import TIMESTAMP, batch_bytes
+from tests.support.batches import batch_bytes
 
 __all__ = [
     "HIDDEN",
@@ -143,7 +142,6 @@ __all__ = [
     "token_for_bob",
     "tokens",
     "topics_of_offset_fetch",
-    "transactional_records",
     "with_cluster_operations",
 ]
 
@@ -177,16 +175,6 @@ def produce(records: bytes | None = None, transactional_id: str | None = None) -
         )
 
     return build
-
-
-def transactional_records() -> bytes:
-    return encode_batch(
-        [(None, b"v", (), TIMESTAMP)],
-        producer_id=1,
-        producer_epoch=0,
-        base_sequence=0,
-        is_transactional=True,
-    )
 
 
 def fetch(follower: int = -1) -> Build:
@@ -505,9 +493,14 @@ def alter_quotas(context: Context, version: int) -> AlterClientQuotasRequest:
 
 def init_producer_id(transactional_id: str | None, *, two_phases: bool = False) -> Build:
     def build(context: Context, version: int) -> InitProducerIdRequest:
-        return InitProducerIdRequest(
+        request = InitProducerIdRequest(
             transactional_id=transactional_id, transaction_timeout_ms=1, enable_2pc=two_phases
         )
+        if two_phases:
+            # Without an epoch, the request is invalid: this broker has no two-phase commit, and
+            # returns TRANSACTIONAL_ID_AUTHORIZATION_FAILED even to an authorized client.
+            request.producer_id = 1
+        return request
 
     return build
 

@@ -31,7 +31,7 @@ HERE = "10.0.0.1"
 
 
 def context(acls: list[Acl], *, auto_create: bool = False, **settings: Any) -> Context:
-    """Returns the context of a request from alice; topic t and a group coordinator exist."""
+    """Returns the context of a request from alice; topic t and the coordinators exist."""
     given = BrokerSettings(
         authorizer=True,
         delegation_token_secret_key="k",
@@ -43,7 +43,9 @@ def context(acls: list[Acl], *, auto_create: bool = False, **settings: Any) -> C
     endpoint = Endpoint(1, "localhost", 9091)
     cluster.register_endpoint(endpoint)
     cluster.topics.add(cluster.plan_topic("t"))
-    cluster.coordinator(CoordinatorType.GROUP, "g")  # the first lookup creates the offsets topic
+    # The first lookups create the internal topics.
+    cluster.coordinator(CoordinatorType.GROUP, "g")
+    cluster.coordinator(CoordinatorType.TRANSACTION, "tx")
     return Context(
         cluster,
         given,

@@ -66,10 +66,6 @@ REFUSED = {
     ),
     "an unknown codec": (patched(GOOD, 21, b"\0\x07"), "CORRUPT_MESSAGE"),
     "the future": (batch_bytes(timestamp=NOW + HOUR_MS + 1), "INVALID_TIMESTAMP"),
-    "a transaction": (
-        batch_bytes(producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True),
-        "INVALID_TXN_STATE",
-    ),
 }
 
 
