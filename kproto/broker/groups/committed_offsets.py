@@ -138,10 +138,25 @@ class CommittedOffsets:
             if is_commit and pending.position > self._positions.get(tp, 0):
                 self._put(tp, pending.committed, pending.position)
 
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        """Returns the partitions with committed or pending offsets."""
+        committed = [tp for tp, _ in self]
+        pending = (tp for offsets in self._pending.values() for tp in offsets)
+        return list(dict.fromkeys((*committed, *pending)))
+
     def remove(self, topic: str, partition: int) -> bool:
-        """Removes the offset of a partition; returns True if there was one."""
+        """Removes the offset of a partition; returns True if it was committed.
+
+        As in Kafka, also drops the pending offsets of the partition.
+        """
+        tp = TopicPartition(topic, partition)
+        for producer_id, pending in tuple(self._pending.items()):
+            pending.pop(tp, None)
+            if not pending:
+                del self._pending[producer_id]
         offsets = self._by_topic.get(topic, {})
-        self._positions.pop(TopicPartition(topic, partition), None)
+        self._positions.pop(tp, None)
         if offsets.pop(partition, None) is None:
             return False
         if not offsets:
@@ -149,15 +164,22 @@ class CommittedOffsets:
         return True
 
     def of_deleted_topic(self, topic: str, topic_id: Uuid) -> list[TopicPartition]:
-        """Returns the partitions with offsets that were committed for the deleted topic.
+        """Returns the partitions with committed or pending offsets for the deleted topic.
 
         Offsets that were committed for another topic of the same name are not included.
         """
-        return [
+        found = [
             TopicPartition(topic, partition)
             for partition, committed in self.of_topic(topic).items()
             if committed.is_of(topic_id)
         ]
+        found += [
+            tp
+            for offsets in self._pending.values()
+            for tp, pending in offsets.items()
+            if tp.topic == topic and pending.committed.is_of(topic_id)
+        ]
+        return list(dict.fromkeys(found))
 
 
 class ExpirableGroup(Protocol):

@@ -243,7 +243,7 @@ def _replay_consumer_group(
 def _drop_empty(groups: dict[str, StoredGroup], group_id: str) -> None:
     """Removes a group if it has neither state nor offsets."""
     group = groups[group_id]
-    if group.metadata is None and group.consumer is None and not group.offsets:
+    if group.metadata is None and group.consumer is None and not group.offsets.partitions:
         del groups[group_id]
 
 

@@ -271,9 +271,8 @@ class GroupCoordinator:
                 self._groups.end_transaction(group_id, producer_id, is_commit=is_commit)
 
     def delete(self, group: AnyGroup, now: ClockReading) -> None:
-        """Deletes a group and its offsets. Raises the errors of `append`."""
-        partitions = [tp for tp, _ in group.offsets]
-        records = [offset_tombstone(group.group_id, *tp) for tp in partitions]
+        """Deletes a group and its offsets, pending ones too. Raises the errors of `append`."""
+        records = [offset_tombstone(group.group_id, *tp) for tp in group.offsets.partitions]
         if isinstance(group, ConsumerGroup):
             records += group_tombstones_of(group.persisted, group.group_id)
         else:

@@ -60,9 +60,8 @@ def offset_delete(
                 else:
                     partitions.append(tp)
         subscribed = {tp for tp in partitions if group.is_subscribed_to(tp.topic)}
-        committed = [
-            tp for tp in partitions if tp not in subscribed and group.offsets.get(*tp) is not None
-        ]
+        stored = set(group.offsets.partitions)
+        committed = [tp for tp in partitions if tp in stored - subscribed]
         coordinator.append(group_id, [offset_tombstone(group_id, *tp) for tp in committed], now)
     except BrokerResponseError as error:
         return OffsetDeleteResponse(error_code=error.code)
