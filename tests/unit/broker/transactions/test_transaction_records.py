@@ -1,4 +1,4 @@
-"""Tests the records of `__transaction_state`: metadata is the same after it was stored and loaded."""
+"""Tests the records of `__transaction_state`: loaded metadata is the stored metadata."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def test_value_of_version_0_lacks_the_fields_of_kip_890(metadata: TransactionMet
 def test_last_record_of_each_id_counts(
     changes: list[tuple[str, TransactionMetadata, bool]],
 ) -> None:
-    stored, expected = [], {}
+    stored: list[CoordinatorRecord] = []
+    expected: dict[str, tuple[int, int, TransactionState]] = {}
     for transactional_id, metadata, is_tombstone in changes:
         if is_tombstone:
             stored.append(transaction_tombstone(transactional_id))
