@@ -221,14 +221,14 @@ def added(
 @pytest.mark.parametrize("state", IDLE)
 def test_first_partition_begins_a_transaction(state: S) -> None:
     after = added(metadata(state), (7, 5), T0)
-    assert (after.state, after.partitions) == (S.ONGOING, {T0})
+    assert (after.state, after.partitions) == (S.ONGOING, frozenset({T0}))
     assert (after.start_ms, after.update_ms, after.client_version) == (NOW, NOW, 2)
     assert (after.producer_id, after.epoch, after.last_epoch) == (7, 5, 4)
 
 
 def test_further_partition_keeps_the_start_of_the_transaction() -> None:
     after = added(metadata(S.ONGOING), (7, 5), T1)
-    assert (after.partitions, after.start_ms, after.update_ms) == ({T0, T1}, 10, NOW)
+    assert (after.partitions, after.start_ms, after.update_ms) == (frozenset({T0, T1}), 10, NOW)
 
 
 def test_known_partitions_change_nothing() -> None:
@@ -383,7 +383,11 @@ def test_older_client_keeps_the_last_epoch() -> None:
 
 def test_end_keeps_partitions_until_the_markers_are_written() -> None:
     prepared = end(metadata(S.ONGOING), (7, 5), commit=True, version=2)
-    assert (prepared.partitions, prepared.start_ms, prepared.update_ms) == ({T0}, 10, NOW)
+    assert (prepared.partitions, prepared.start_ms, prepared.update_ms) == (
+        frozenset({T0}),
+        10,
+        NOW,
+    )
     assert prepared.client_version == 2
     done = prepared.completed(NOW + 1)
     assert (done.partitions, done.start_ms, done.update_ms) == (frozenset(), 10, NOW + 1)
