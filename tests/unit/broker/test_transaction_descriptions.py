@@ -32,7 +32,7 @@ def test_describe_producers(broker: ThreadedBroker, connection: RawConnection) -
         TopicRequest(name="v", partition_indexes=[0]),
     ]
     answer = connection.exchange(DescribeProducersRequest(topics=wanted), 0)
-    found = {
+    found: dict[str, Any] = {
         f"{topic.name}-{it.partition_index}": error(it) if it.error_code else it.active_producers
         for topic in answer.topics
         for it in topic.partitions
@@ -51,7 +51,7 @@ def test_describe_producers(broker: ThreadedBroker, connection: RawConnection) -
 
 def test_describe_transactions(connection: RawConnection) -> None:
     request = DescribeTransactionsRequest(transactional_ids=["tx", "", "other"])
-    found = connection.exchange(request, 0).transaction_states
+    found: Any = connection.exchange(request, 0).transaction_states
     assert [(it.transactional_id, error(it)) for it in found] == [
         ("tx", "TRANSACTIONAL_ID_NOT_FOUND"),
         ("", "INVALID_REQUEST"),

@@ -383,12 +383,8 @@ def test_older_client_keeps_the_last_epoch() -> None:
 
 def test_end_keeps_partitions_until_the_markers_are_written() -> None:
     prepared = end(metadata(S.ONGOING), (7, 5), commit=True, version=2)
-    assert (prepared.partitions, prepared.start_ms, prepared.update_ms) == (
-        frozenset({T0}),
-        10,
-        NOW,
-    )
-    assert prepared.client_version == 2
+    assert (prepared.partitions, prepared.client_version) == (frozenset({T0}), 2)
+    assert (prepared.start_ms, prepared.update_ms) == (10, NOW)
     done = prepared.completed(NOW + 1)
     assert (done.partitions, done.start_ms, done.update_ms) == (frozenset(), 10, NOW + 1)
 
