@@ -229,9 +229,12 @@ _OUTCOMES_OF_RETRY: Final = {
 }
 
 #: The same for clients that bump the epoch, if the request is not repeated. Such a client may abort
-#: a transaction without partitions.
+#: a transaction without partitions. A client that waits for the markers has the epoch before the
+#: bump, so that a request with the present epoch is fenced.
 _OUTCOMES_WITH_BUMP: Final = {
     **_OUTCOMES,
+    _S.PREPARE_COMMIT: ("PRODUCER_FENCED", "PRODUCER_FENCED"),
+    _S.PREPARE_ABORT: ("PRODUCER_FENCED", "PRODUCER_FENCED"),
     _S.COMPLETE_COMMIT: ("INVALID_TXN_STATE", "PREPARE"),
     _S.COMPLETE_ABORT: ("INVALID_TXN_STATE", "PREPARE"),
     _S.EMPTY: ("INVALID_TXN_STATE", "PREPARE"),
