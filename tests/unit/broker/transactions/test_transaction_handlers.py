@@ -172,9 +172,9 @@ def test_group_of_an_open_transaction_is_unstable() -> None:
     producer = started(play)
     assert play.offsets() == {}
     assert producer.commit_offset(5) == "NONE"
-    assert play.described()[1] == {
-        (OFFSETS_TOPIC, play.state.group_coordinator.partition("g").index)
-    }  # type: ignore[union-attr]
+    partition = play.state.group_coordinator.partition("g")
+    assert partition is not None
+    assert play.described()[1] == {(OFFSETS_TOPIC, partition.index)}
     assert play.offsets() == play.offsets(require_stable=True) == {}, "nothing is committed yet"
     producer.end()
     assert play.offsets(require_stable=True) == {"t-0": 5}
