@@ -33,6 +33,7 @@ __all__ = [
 logger = logging.getLogger("kproto.broker")
 
 TRANSACTION_TOPIC: Final = "__transaction_state"
+_STATES: Final = frozenset(map(int, TransactionState))
 
 #: The first level of transaction.version at which records have tagged fields.
 _FIRST_VERSION_OF_TAGS: Final = 1
@@ -84,7 +85,7 @@ def load(records: Iterable[Record]) -> dict[str, TransactionMetadata]:
     """Replays the records of a partition of `__transaction_state`.
 
     Returns the metadata by transactional id. Skips records of other types. Skips records that
-    cannot be decoded, and logs a warning.
+    cannot be decoded or have an unknown state, and logs a warning.
     """
     found: dict[str, TransactionMetadata] = {}
     for record in records:
@@ -101,8 +102,17 @@ def load(records: Iterable[Record]) -> dict[str, TransactionMetadata]:
         if decoded.value is None:
             found.pop(transactional_id, None)
         else:
-            assert isinstance(decoded.value, TransactionLogValue)
-            found[transactional_id] = _metadata(transactional_id, decoded.value)
+            value = decoded.value
+            assert isinstance(value, TransactionLogValue)
+            if value.transaction_status not in _STATES:
+                logger.warning(
+                    "%s: offset %d is skipped: it has the unknown state %d",
+                    TRANSACTION_TOPIC,
+                    record.offset,
+                    value.transaction_status,
+                )
+                continue
+            found[transactional_id] = _metadata(transactional_id, value)
     return found
 
 

@@ -146,3 +146,13 @@ def test_other_and_broken_records_are_skipped(caplog: pytest.LogCaptureFixture) 
         loaded = load(raw.records())
     assert list(loaded) == ["tx"]
     assert any(f"{TRANSACTION_TOPIC}: offset 0 is skipped" in it for it in caplog.messages)
+
+
+def test_record_with_an_unknown_state_is_skipped(caplog: pytest.LogCaptureFixture) -> None:
+    known = transaction_record(TransactionMetadata("tx", 7, 1), 2)
+    value = TransactionLogValue(producer_id=8, transaction_status=99, transaction_partitions=None)
+    unknown = CoordinatorRecord(known.key, value, 1)
+    with caplog.at_level(logging.WARNING, "kproto.broker"):
+        (loaded,) = load(records([known, unknown])).values()
+    assert loaded.producer_id == 7
+    assert f"{TRANSACTION_TOPIC}: offset 1 is skipped: it has the unknown state 99" in caplog.text
