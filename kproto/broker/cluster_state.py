@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from ..stored.transaction_markers import TxnMarker
 from ..wire.errors import ConfigurationError
 from ..wire.uuid import Uuid
 from .api_error import api_error
@@ -38,7 +39,6 @@ from .replica_placement import Replicas, place_replicas
 from .security.tokens import DelegationTokens
 from .security.users import Users
 from .settings import BrokerSettings
-from .storage.producer_state import TxnMarker
 from .storage.storage_limit import StorageLimit
 from .topic_configs import TopicConfig
 from .topics import Topic, Topics

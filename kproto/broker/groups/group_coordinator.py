@@ -17,13 +17,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ...records import Record, RecordBatch
 from ...stored.coordinator_records import CoordinatorRecord
+from ...stored.transaction_markers import txn_marker_of
 from ...wire.errors import BrokerResponseError, KprotoError
 from ..api_error import api_error
 from ..coordinators import partition_of
 from ..leader_and_isr import NO_LEADER
 from ..log_escaping import log_safe
 from ..storage.partition import Partition
-from ..storage.producer_state import marker_of
 from ..topics import Topic, Topics
 from .classic_group import ClassicGroup
 from .classic_group_state import ClassicGroupState
@@ -385,7 +385,7 @@ def _records(
     for batch in partition.log:
         try:
             if batch.is_control:
-                marker = marker_of(batch)
+                marker = txn_marker_of(batch)
                 if marker is not None:
                     yield TransactionEnd(marker.producer_id, marker.is_commit)
                 continue

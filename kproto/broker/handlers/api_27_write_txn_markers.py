@@ -20,12 +20,12 @@ from ...messages.write_txn_markers_response import (
     WriteTxnMarkersResponse,
 )
 from ...protocol.error_codes import code_of
+from ...stored.transaction_markers import TxnMarker
 from ...wire.errors import BrokerResponseError
 from ..authorization import allows_cluster
 from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
 from ..registry import handles
-from ..storage.producer_state import TxnMarker
 
 
 @handles(WriteTxnMarkersRequest, versions=range(3))

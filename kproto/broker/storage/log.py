@@ -141,7 +141,7 @@ class PartitionLog(Watchable, ABC):
 
     @abstractmethod
     def size_from(self, offset: int, end_offset: int | None = None) -> int:
-        """Returns the bytes of the batch that contains `offset` and of all later batches.
+        """Returns the size in bytes of the batch that contains `offset` and all later batches.
 
         Batches from `end_offset` on do not count; None stands for the log end offset.
         """

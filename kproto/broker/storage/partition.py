@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from ...messages.end_txn_marker import EndTxnMarker
-from ...records import RecordBatch, encode_batch
-from ...stored.control_records import ControlRecord, ControlRecordType, encode_control_record
+from ...records import RecordBatch
+from ...stored.transaction_markers import TxnMarker, encode_txn_marker
 from ..leader_and_isr import LeaderAndIsr
 from ..watchable import Watchable
 from .log import PartitionLog
 from .memory_log import MemoryLog
-from .producer_state import ProducerStateManager, TxnMarker
+from .producer_state import ProducerStateManager
 from .storage_limit import StorageLimit
 
 __all__ = ["Partition"]
@@ -73,7 +72,7 @@ class Partition:
         `ProducerStateManager.check_marker`, and KAFKA_STORAGE_ERROR if the storage is full.
         """
         self.producer_states.check_marker(marker)
-        batch = RecordBatch(_marker_batch(marker, now_ms))
+        batch = RecordBatch(encode_txn_marker(marker, now_ms))
         offset = self.log.append(batch, now_ms, notifies=False)
         self.producer_states.on_marker(marker, offset, now_ms, now_ms)
         self.log.notify()
@@ -111,18 +110,3 @@ class Partition:
         epochs.assign(epochs.current + 1, self.log.end_offset)
         self.log.notify()
         self.moved.notify()
-
-
-def _marker_batch(marker: TxnMarker, now_ms: int) -> bytes:
-    control = ControlRecord(
-        ControlRecordType.COMMIT if marker.is_commit else ControlRecordType.ABORT,
-        EndTxnMarker(coordinator_epoch=marker.coordinator_epoch),
-        0,
-    )
-    return encode_batch(
-        [(*encode_control_record(control), (), now_ms)],
-        producer_id=marker.producer_id,
-        producer_epoch=marker.producer_epoch,
-        is_transactional=True,
-        is_control=True,
-    )

@@ -13,19 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from ...messages.end_txn_marker import EndTxnMarker
 from ...records import RecordBatch
-from ...stored.control_records import ControlRecordType, decode_control_record
+from ...stored.transaction_markers import TxnMarker, txn_marker_of
 from ..api_error import api_error
 
-__all__ = [
-    "AbortedTxn",
-    "BatchMetadata",
-    "ProducerState",
-    "ProducerStateManager",
-    "TxnMarker",
-    "marker_of",
-]
+__all__ = ["AbortedTxn", "BatchMetadata", "ProducerState", "ProducerStateManager"]
 
 #: How many batches are cached for each producer. An idempotent producer has at most five requests
 #: in flight, and so retries at most five batches.
@@ -63,20 +55,6 @@ class AbortedTxn(NamedTuple):
     first_offset: int
     last_offset: int
     last_stable_offset: int
-
-
-class TxnMarker(NamedTuple):
-    """Describes a commit or abort marker, as WriteTxnMarkers does.
-
-    `transaction_version` is that of the client that ended the transaction: from 2 on, the producer
-    epoch of the marker is above that of the records (KIP-890).
-    """
-
-    producer_id: int
-    producer_epoch: int
-    is_commit: bool
-    coordinator_epoch: int
-    transaction_version: int = 0
 
 
 @dataclass(slots=True)
@@ -210,11 +188,14 @@ class ProducerStateManager:
     def check(self, batch: RecordBatch, *, checks_sequence: bool = True) -> None:
         """Checks that `batch` follows the last batch of its producer.
 
-        Raises INVALID_PRODUCER_EPOCH for an older epoch, and OUT_OF_ORDER_SEQUENCE_NUMBER unless
-        the base sequence is the next, or 0 in a new epoch. Raises INVALID_TXN_STATE if the batch is
-        not transactional while the producer has an ongoing transaction. Accepts any batch of a
-        producer without state, except in the cases of `start_verification`. Batches of a group
-        coordinator have no sequence numbers, and are passed with `checks_sequence` False.
+        The base sequence must be the next one, or 0 in a new epoch; otherwise raises
+        OUT_OF_ORDER_SEQUENCE_NUMBER. Raises INVALID_PRODUCER_EPOCH for an older epoch. Raises
+        INVALID_TXN_STATE if the batch is not transactional and the producer has an ongoing
+        transaction. Accepts any batch of a producer without state, except in the cases of
+        `start_verification`.
+
+        Batches of a group coordinator have no sequence numbers; the caller passes them with
+        `checks_sequence` False.
         """
         self.check_epoch(batch.producer_id, batch.producer_epoch)
         producer = self._producers.get(batch.producer_id)
@@ -304,7 +285,7 @@ class ProducerStateManager:
             producer.txn_first_offset = None
         self._ongoing, self._aborted = {}, []
         for batch in remaining:
-            marker = marker_of(batch) if batch.is_control else None
+            marker = txn_marker_of(batch) if batch.is_control else None
             former = lost.get(batch.producer_id)
             known = self._producers.get(batch.producer_id)
             if former is not None and marker is not None:
@@ -387,17 +368,3 @@ class ProducerStateManager:
 
 def _last_sequence(batch: RecordBatch) -> int:
     return (batch.base_sequence + batch.last_offset_delta) % _SEQUENCES
-
-
-def marker_of(batch: RecordBatch) -> TxnMarker | None:
-    """Returns the commit or abort marker of a control batch; None for any other control batch."""
-    for record in batch.records():
-        control = decode_control_record(record)
-        if isinstance(control.message, EndTxnMarker):
-            return TxnMarker(
-                batch.producer_id,
-                batch.producer_epoch,
-                control.type == ControlRecordType.COMMIT,
-                control.message.coordinator_epoch,
-            )
-    return None

@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from ...records import Record, RecordBatch
 from ...stored.coordinator_records import CoordinatorRecord
+from ...stored.transaction_markers import TxnMarker
 from ...wire.errors import BrokerResponseError, KprotoError
 from ..api_error import api_error
 from ..coordinators import partition_of
@@ -28,7 +29,6 @@ from ..groups.committed_offsets import TopicPartition
 from ..leader_and_isr import NO_LEADER
 from ..log_escaping import log_safe
 from ..storage.partition import Partition
-from ..storage.producer_state import TxnMarker
 from ..topics import Topic, Topics
 from .transaction_decisions import (
     ProducerIdAndEpoch,

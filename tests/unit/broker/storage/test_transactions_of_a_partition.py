@@ -14,11 +14,12 @@ from kproto import BrokerResponseError
 from kproto.broker.leader_and_isr import LeaderAndIsr
 from kproto.broker.storage.log_append import append_records
 from kproto.broker.storage.partition import Partition
-from kproto.broker.storage.producer_state import AbortedTxn, TxnMarker, marker_of
+from kproto.broker.storage.producer_state import AbortedTxn
 from kproto.broker.topic_configs import TopicConfig
 from kproto.messages.leader_change_message import LeaderChangeMessage
 from kproto.records import RecordBatch, encode_batch
 from kproto.stored.control_records import ControlRecord, ControlRecordType, encode_control_record
+from kproto.stored.transaction_markers import TxnMarker, txn_marker_of
 from tests.support.batches import TIMESTAMP, batch_bytes
 
 CONFIG = TopicConfig({}, 1_000_000)
@@ -301,13 +302,13 @@ def test_marker_names_producer_and_coordinator() -> None:
     assert (batch.is_control, batch.is_transactional) == (True, True)
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (7, 2, -1)
     assert (batch.partition_leader_epoch, batch.max_timestamp) == (1, TIMESTAMP)
-    assert marker_of(batch) == TxnMarker(7, 2, False, 9)
+    assert txn_marker_of(batch) == TxnMarker(7, 2, False, 9)
 
 
 def test_other_control_batches_are_no_markers() -> None:
     control = ControlRecord(ControlRecordType.LEADER_CHANGE, LeaderChangeMessage(), 0)
     raw = encode_batch([(*encode_control_record(control), (), 0)], is_control=True)
-    assert marker_of(RecordBatch(raw)) is None
+    assert txn_marker_of(RecordBatch(raw)) is None
 
 
 def test_marker_wakes_waiting_fetches_after_the_last_stable_offset_moved() -> None:
@@ -348,7 +349,7 @@ def test_state_is_that_of_the_batches_in_the_log(steps: list[tuple[str, int, boo
         open_since: dict[int, int] = {}
         aborted = []
         for batch in log.partition.log:
-            marker = marker_of(batch) if batch.is_control else None
+            marker = txn_marker_of(batch) if batch.is_control else None
             if marker is None and batch.is_transactional:
                 open_since.setdefault(batch.producer_id, batch.base_offset)
             elif marker is not None:

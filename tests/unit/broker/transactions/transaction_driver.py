@@ -15,7 +15,6 @@ from kproto.broker.leader_and_isr import NO_LEADER
 from kproto.broker.listeners import Endpoint
 from kproto.broker.registry import by_key
 from kproto.broker.storage.partition import Partition
-from kproto.broker.storage.producer_state import marker_of
 from kproto.broker.transactions import TransactionCoordinator, TransactionMetadata
 from kproto.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from kproto.messages.add_partitions_to_txn_request import (
@@ -46,6 +45,7 @@ from kproto.messages.txn_offset_commit_request import (
 from kproto.protocol.error_codes import error_code
 from kproto.records import encode_batch
 from kproto.records.memory_records import read_batches
+from kproto.stored.transaction_markers import txn_marker_of
 from kproto.testing.clock import ManualClock
 from tests.support.batches import TIMESTAMP
 
@@ -154,7 +154,7 @@ class Play:
             while starts and starts[0][0] <= batch.last_offset:
                 aborted.add(starts.pop(0)[1])
             if batch.is_control:
-                marker = marker_of(batch)
+                marker = txn_marker_of(batch)
                 assert marker is not None
                 aborted.discard(batch.producer_id)
             elif not (batch.is_transactional and batch.producer_id in aborted):
@@ -194,7 +194,7 @@ class Play:
         """Returns the markers in a partition: `commit` or `abort`, producer id and epoch."""
         found = []
         for batch in self.partition(topic, index).log:
-            marker = marker_of(batch) if batch.is_control else None
+            marker = txn_marker_of(batch) if batch.is_control else None
             if marker is not None:
                 kind = "commit" if marker.is_commit else "abort"
                 found.append(f"{kind} {marker.producer_id} {marker.producer_epoch}")
