@@ -118,7 +118,7 @@ class Play:
         sent = type(request).decode(request.encode(version), version)
         return APIS[request.API_KEY].handle(context, sent, version)
 
-    # What a client sees
+    # Responses to clients
 
     def described(self, transactional_id: str = "tx") -> tuple[str, set[tuple[str, int]]]:
         """Returns the state of an id, or the name of the error, and its partitions."""
@@ -205,7 +205,7 @@ class Producer:
     """A transactional producer; each method sends one request, and returns the error's name.
 
     With `version` 2, it sends the versions of clients that bump the epoch at the end of each
-    transaction, else those of older clients. It finds the coordinator anew for each request.
+    transaction, else those of older clients. It finds the coordinator before each request.
     """
 
     def __init__(self, play: Play, transactional_id: str = "tx", *, version: int = 2) -> None:
