@@ -385,7 +385,7 @@ class BatchBuilder:
         try:
             for record in given:
                 key, value, headers, timestamp = record
-                if timestamp != last_timestamp:
+                if timestamp != last_timestamp or type(timestamp) is not int:
                     if not has_base:
                         base_timestamp = timestamp
                         has_base = True

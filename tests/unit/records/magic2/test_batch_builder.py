@@ -182,6 +182,20 @@ def test_a_bad_value_is_named(record: Any, field: str, reason: str) -> None:
             encode_batch([record])
 
 
+@pytest.mark.parametrize("base", [T, T - 5, None])
+@pytest.mark.parametrize("timestamp", [float(T), 1.5])
+def test_a_float_is_refused_also_if_it_equals_the_timestamp_before(
+    base: int | None, timestamp: Any
+) -> None:
+    builder = BatchBuilder(max_bytes=1_000, base_timestamp=base)
+    assert builder.append(b"k", b"v", timestamp=T)
+    with pytest.raises(EncodeError, match=r"timestamp: .*float is not int"):
+        builder.append(b"k", b"v", timestamp=timestamp)
+    assert builder.append(b"k", b"v", timestamp=T)
+    records = RecordBatch(builder.build()).records()
+    assert [record.timestamp for record in records] == [T, T]
+
+
 def test_a_builder_is_usable_after_a_bad_value() -> None:
     builder = BatchBuilder()
     bad: Any = "text"
