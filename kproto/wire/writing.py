@@ -166,7 +166,10 @@ def write_bytes(append: Append, value: bytes) -> None:
     """Writes bytes with an int32 length."""
     if type(value) is not bytes:
         value = octets(value)
-    append(_INT32.pack(len(value)))
+    size = len(value)
+    if size > MAX_LENGTH:
+        raise WireFault
+    append(_INT32.pack(size))
     append(value)
 
 

@@ -21,6 +21,8 @@ from kproto.messages import ProduceRequest, ProduceResponse
 from kproto.messages.produce_response import PartitionProduceResponse, TopicProduceResponse
 from kproto.protocol.error_codes import ERRORS, code_of
 from kproto.records import GrowingBatch
+from kproto.wire import writing
+from kproto.wire.errors import EncodeError
 from kproto.wire.uuid import ZERO_UUID, Uuid
 
 ID = Uuid(bytes(15) + b"\x01")
@@ -120,6 +122,18 @@ async def test_single_produce_has_the_bytes_of_the_message(version: int, size: i
     single = ProduceRequestTemplate("topic é", 7, ID, 1234, version)
     for _ in range(2):
         assert b"".join(single.encode(batch.data)) == request.encode(version)
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_batch_beyond_the_largest_length_is_refused(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The length is an int32 in version 8, and a varint in version 9."""
+    monkeypatch.setattr(writing, "MAX_LENGTH", 20_000)
+    single = ProduceRequestTemplate("t", 0, ID, 5, version)
+    assert single.encode(bytes(20_000))
+    with pytest.raises(EncodeError, match="a batch of 20001 bytes is too large for a Produce"):
+        single.encode(bytes(20_001))
 
 
 @given(
