@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from typing import Final
 
 from .errors import ConfigurationError
 
 __all__ = ["ZERO_UUID", "Uuid"]
+
+_CHARACTERS: Final = 22
+_TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")
 
 
 class Uuid(bytes):
@@ -33,18 +37,17 @@ class Uuid(bytes):
 
     @classmethod
     def parse(cls, text: str) -> Uuid:
-        """Parses 22 characters of base64url. Raises ConfigurationError for other text."""
-        try:
-            # b64decode would also accept + and / of standard base64.
-            other = "+" in text or "/" in text
-            raw = b"" if other else base64.b64decode(text + "==", altchars=b"-_", validate=True)
-        except (TypeError, ValueError):
-            raw = b""
-        if len(raw) != 16:
+        """Parses 22 characters of base64url, with or without the padding `==`.
+
+        As Java's `Uuid.fromString`, ignores the last four bits, which belong to no byte. Raises
+        ConfigurationError for other text.
+        """
+        given: object = text
+        if not isinstance(given, str) or not _TEXT.fullmatch(text):
             raise ConfigurationError(
                 f"{text!r} is no Kafka uuid: write 22 characters of base64url without padding"
             )
-        return cls(raw)
+        return cls(base64.urlsafe_b64decode(text[:_CHARACTERS] + "=="))
 
     def __str__(self) -> str:
         return base64.urlsafe_b64encode(self).rstrip(b"=").decode("ascii")

@@ -33,7 +33,11 @@ def test_known_ids_have_their_texts() -> None:
         "AAAA",
         "AAAAAAAAAAAAAAAAAAAAA",
         "AAAAAAAAAAAAAAAAAAAAAAA",
-        "AAAAAAAAAAAAAAAAAAAAAA==",
+        "AAAAAAAAAAAAAAAAAAAAAA=",
+        "AAAAAAAAAAAAAAAAAAAAAA===",
+        "AAAAAAAAAAAAAAAAAAAAA===",
+        "AAAAAAAAAAAAAAAAAAAAAA\n",
+        "AAAAAAAAAAAAAAAAAAAA+A",
         "AAAAAAAAAAAAAAAAAAAAA!",
         "AAAAAAAAAA AAAAAAAAAAA",
         "AAAAAAAAAAAAAAAAAAAAAé",
@@ -46,6 +50,20 @@ def test_known_ids_have_their_texts() -> None:
 def test_other_texts_than_ids_are_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="is no Kafka uuid: write 22 characters"):
         Uuid.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("AAAAAAAAAAAAAAAAAAAAAQ==", 1),
+        ("AAAAAAAAAAAAAAAAAAAAAf", 1),
+        ("AAAAAAAAAAAAAAAAAAAAAR==", 1),
+        ("AAAAAAAAAAAAAAAAAAAAAB", 0),
+    ],
+)
+def test_padding_and_any_last_bits_are_accepted_as_by_java(text: str, number: int) -> None:
+    """The expected ids are those of `Uuid.fromString` of Kafka 4.4.0."""
+    assert Uuid.parse(text) == number.to_bytes(16, "big")
 
 
 def test_an_id_equals_its_bytes() -> None:
