@@ -99,14 +99,11 @@ class ClientConnection:
         self.client_id = client_id
         self.pending = PendingRequests()
         self._next_correlation_id = 0
+        #: The correlation id of the last request; -1 before the first.
+        self.last_correlation_id = -1
         #: The bytes before and after the correlation id in the header of a request, by the class
         #: and version of the request.
         self._heads: dict[tuple[type[Message], int], tuple[bytes, bytes]] = {}
-
-    @property
-    def last_correlation_id(self) -> int:
-        """Returns the correlation id of the last request; -1 before the first."""
-        return self._next_correlation_id - 1
 
     def send(self, request: Request[R], version: int, context: object = None) -> tuple[int, bytes]:
         """Returns the correlation id of `request` and its frame; frames must be written in order.
@@ -164,6 +161,7 @@ class ClientConnection:
         correlation_id = self._next_correlation_id
         prefix, suffix = self._heads.get((cls, version)) or self._head(cls, version)
         data = frame(prefix, _CORRELATION_ID.pack(correlation_id), suffix, *body)
+        self.last_correlation_id = correlation_id
         self._next_correlation_id = (
             0 if correlation_id == _LAST_CORRELATION_ID else (correlation_id + 1)
         )

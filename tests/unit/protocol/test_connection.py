@@ -92,7 +92,11 @@ def test_each_request_and_its_response_pass_unharmed(api_key: int) -> None:
 def test_correlation_ids_begin_again_behind_the_largest() -> None:
     client = ClientConnection()
     client._next_correlation_id = 0x7FFFFFFE
-    ids = [client.send(MetadataRequest(topics=[]), 1)[0] for _ in range(4)]
+    assert client.last_correlation_id == -1
+    ids = []
+    for _ in range(4):
+        ids.append(client.send(MetadataRequest(topics=[]), 1)[0])
+        assert client.last_correlation_id == ids[-1]
     assert ids == [0x7FFFFFFE, 0x7FFFFFFF, 0, 1]
     server = ServerConnection()
     question = server.receive(unframed(client.send(MetadataRequest(topics=[]), 1)[1]))
