@@ -82,7 +82,7 @@ def messages(
     return across_versions(message, [version], **fields)
 
 
-def encodable(message: type[M], **fields: SearchStrategy[Any]) -> SearchStrategy[tuple[M, int]]:
+def encodable(message: type[M], /, **fields: SearchStrategy[Any]) -> SearchStrategy[tuple[M, int]]:
     """Draws pairs of an instance of `message` and a version at which it can be encoded.
 
     `fields` is as in `messages`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from collections.abc import Callable
@@ -446,3 +447,11 @@ def test_other_objects_than_message_classes_are_refused(wrong: Any, named: str) 
 def test_other_objects_than_struct_classes_are_refused(wrong: Any, named: str) -> None:
     with pytest.raises(TypeError, match=f"a class of a struct is wanted, not {named}"):
         structs(wrong, 1)
+
+
+@pytest.mark.parametrize("function", [encodable, messages, structs])
+def test_any_name_may_be_that_of_a_field(function: Callable[..., object]) -> None:
+    """A field of your own message may have the name of a parameter, such as `message`."""
+    *others, fields = inspect.signature(function).parameters.values()
+    assert fields.kind is inspect.Parameter.VAR_KEYWORD
+    assert {each.kind for each in others} == {inspect.Parameter.POSITIONAL_ONLY}
