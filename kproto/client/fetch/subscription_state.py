@@ -368,16 +368,12 @@ class SubscriptionState:
         self._awaiting_callback.difference_update(tps)
         return [FetchEffect.WAKE_POLL]
 
-    def seek(
-        self, tp: TopicPartition, assignment_epoch: int | None = None
-    ) -> tuple[TopicPartitionState, list[Effect]]:
+    def seek(self, tp: TopicPartition) -> tuple[TopicPartitionState, list[Effect]]:
         """Drops the position and the buffered records of a partition.
 
-        Returns its new state, and effects. The state has `assignment_epoch`, by default the former
-        assignment epoch.
+        Returns its new state, which keeps the assignment epoch, and effects.
         """
-        epoch = self.partitions[tp].assignment_epoch
-        return self._replace(tp, epoch if assignment_epoch is None else assignment_epoch, None)
+        return self._replace(tp, self.partitions[tp].assignment_epoch, None)
 
     def _replace(
         self, tp: TopicPartition, assignment_epoch: int, info: TopicInfo | None
