@@ -152,7 +152,7 @@ def _guess_as_text(one: Guess) -> str:
 
 
 def _printed(options: argparse.Namespace, roots: Iterator[Node]) -> int:
-    """Prints each tree, then raises DecodeError for the first fault if there is any."""
+    """Prints each tree. Raises DecodeError for the first fault if any tree has a fault."""
     width = options.width or shutil.get_terminal_size((_PIPE_COLUMNS, 24)).columns
     first: DecodeError | None = None
     documents = []

@@ -41,9 +41,9 @@ def run(options: argparse.Namespace) -> int:
 def _message(name: str, *, one: bool) -> MessageSpec | None:
     """Returns the message called `name`, regardless of case; `name` may be a former name.
 
-    Without `one`, returns None if no message or several messages have the name. With `one`, `name`
-    may also be a part of a message's name; then raises UnknownNameError if no message or several
-    messages match.
+    If `one` is False, returns None if no message or several messages match. If `one` is True,
+    `name` may also be a part of a message's name. In this case, no match and several matches raise
+    UnknownNameError.
     """
     try:
         found = find_messages(name)

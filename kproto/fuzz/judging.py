@@ -20,7 +20,7 @@ __all__ = ["BEYOND_INT8", "TRAILING_BYTES", "Fault", "Verdict", "judge", "withou
 
 
 class Fault(Enum):
-    """A fault of an implementation; the value describes it."""
+    """A kind of fault in an implementation's answers; the value describes the fault."""
 
     LOOSER = "accepts what the judge refuses"
     STRICTER = "refuses what the judge accepts"

@@ -179,7 +179,10 @@ def broker_text(report: dict[str, Any]) -> str:
 def replay_text(
     case: Case, right: Answer, given: Answer, verdicts: list[Verdict] | None, judge: str
 ) -> str:
-    """Returns the text for a replayed case: the case, the answers `right` and `given`, faults."""
+    """Returns the text for a replayed case: the case, the two answers, and the faults.
+
+    `right` is the answer of the judge, `given` the answer of the command.
+    """
     if given.outcome is Outcome.UNSUPPORTED:
         outcome_text = "the command does not support this"
     elif verdicts is None:

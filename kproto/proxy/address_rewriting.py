@@ -119,11 +119,11 @@ class NodeMap:
         self._advertised[node] = advertised
 
     def learn(self, message: Message) -> tuple[dict[Node, Address], dict[Node, Address]]:
-        """Updates the own addresses of known nodes from a response.
+        """Stores the addresses that a response reports for nodes.
 
-        A node's own address is the one that the broker reports. Returns (new, moved), two mappings
-        from a node to its own address. `new` has the unknown nodes; they need an advertised
-        address. `moved` has the known nodes whose own address changed.
+        Returns (new, moved). Both map a node to the address that the broker reports. `new` has the
+        unknown nodes, which need an advertised address. `moved` has the known nodes whose reported
+        address has changed.
         """
         new: dict[Node, Address] = {}
         moved: dict[Node, Address] = {}

@@ -327,7 +327,10 @@ def _range_of(kind: str) -> str:
 
 
 def _kind(value: object) -> str:
-    """Returns error text for a value: a number itself, or the type, with the length if any."""
+    """Describes a value in an error: a number or None as itself, any other value by its type.
+
+    The description of a str, bytes or list has its length, that of a very large int its bits.
+    """
     if type(value) is int and value.bit_length() > _SHOWN_BITS:
         return f"an int of {value.bit_length()} bits"
     if value is None or type(value) in (bool, int, float):

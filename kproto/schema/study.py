@@ -121,10 +121,10 @@ def _formerly(spec: MessageSpec, folded: str) -> bool:
 
 
 def find_field(message: MessageSpec, path: str) -> tuple[str, FieldSpec]:
-    """Returns the name of the struct that has the field at `path`, and the field.
+    """Returns the field at `path`, preceded by the name of the struct that contains it.
 
-    For a field of the message itself, the name is that of the message. The field may be of any
-    version. Raises UnknownNameError, which names the first wrong part of the path and suggests the
+    If the message itself contains the field, the name is that of the message. Finds fields of all
+    versions. Raises UnknownNameError, which names the first wrong part of the path and suggests the
     nearest fields.
     """
     structs = {struct.name: struct for struct in message.structs()}

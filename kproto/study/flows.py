@@ -102,7 +102,7 @@ def events_of_segments(
 
     A connection is Kafka's if one of its ports is in `ports`. If `ports` is empty, a connection is
     Kafka's if its bytes have a request. `other_traffic` counts other connections and segments. With
-    `keep_bytes` the event of a response has the bytes of its request.
+    `keep_bytes`, the event of a response also has the bytes of the request that it answers.
     """
     flows: dict[tuple[_Endpoint, _Endpoint], _Flow] = {}
     closing: deque[tuple[int, tuple[_Endpoint, _Endpoint], _Flow]] = deque()

@@ -139,8 +139,8 @@ class FragmentReassembler:
 def _contradicts(packet: _Packet, fragment: Fragment, end: int) -> bool:
     """Returns True if a fragment cannot belong to the packet.
 
-    It cannot if the packet is complete, if the fragment overlaps another one, or if the fragment
-    contradicts the end of the payload.
+    This is so if the packet is complete, if the fragment overlaps another fragment, or if the
+    fragment goes beyond the known end of the payload or claims another end.
     """
     if packet.is_whole:
         return True

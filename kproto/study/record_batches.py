@@ -274,7 +274,7 @@ def _record(
     attributes: int,
     context: RecordsContext,
 ) -> tuple[int, int]:
-    """Reads a record; returns the position after it and its offset delta."""
+    """Reads a record; returns the position after the record, and the record's offset delta."""
     length_node, length, pos = builder.varint(node, "length", node.offset)
     if length < 0:
         builder.stop(length_node, f"negative length {length}", node.offset)

@@ -99,7 +99,7 @@ def encodable(message: type[M], /, **fields: SearchStrategy[Any]) -> SearchStrat
 def across_versions(
     message: type[M], versions: Iterable[int], /, **fields: SearchStrategy[Any]
 ) -> SearchStrategy[M]:
-    """Draws instances that can be encoded at all `versions`, and are equal after decoding.
+    """Draws instances that each version in `versions` can encode, and decodes to an equal instance.
 
     A field that one of the versions lacks stays at its default. Null is drawn only if all versions
     allow it, and unknown tagged fields only if all versions are flexible. `fields` maps attribute

@@ -193,9 +193,10 @@ def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dic
 def _read_steps(
     table: Mapping[str, bytes | None], version: SpecVersion, plan: tuple[_Step, ...] | None
 ) -> dict[str, Any]:
-    """Returns the attributes in the headers; `read_headers` calls it if its fast loop cannot.
+    """Returns the attributes in the headers, if the fast loop of `read_headers` does not apply.
 
-    That is so if the headers have no plan, if a header is null, or if one is not an attribute.
+    The fast loop does not apply if these header names have no plan, if a header is null, or if a
+    header is not an attribute.
     """
     attributes: dict[str, Any] = {}
     steps: Iterable[tuple[bytes | None, _Step]]

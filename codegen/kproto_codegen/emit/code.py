@@ -34,7 +34,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The source of conditions, which are joined with `and`, or with `or` if `either`.
+    """The source of a condition: `parts`, joined with `and`, or with `or` if `either` is True.
 
     `comment` is written at the end of the line.
     """

@@ -54,7 +54,10 @@ class Imports:
             self.tested_structs.add(field.spec.type)
 
     def shape(self, types: list[str]) -> tuple[str, int]:
-        """Registers the Struct for numbers of these types; returns its name and size in bytes."""
+        """Registers the `struct.Struct` for a run of numbers of the types `types`.
+
+        Returns its name and its size in bytes.
+        """
         words = []
         for kind, group in groupby(types):
             count = len(list(group))

@@ -262,7 +262,10 @@ class _InlineReadEmitter(ReadCodeEmitter):
             self.code += [f"{local} = data[pos]", "pos += 1"]
 
     def _sized(self, kind: str, length: str, decoded: str, form: FieldForm, expr: str) -> None:
-        """Emits the code for a string or bytes; the code `decoded` decodes `data[pos:end]`."""
+        """Emits the code that reads a string or bytes.
+
+        `decoded` is the source of the expression that decodes `data[pos:end]`.
+        """
         null = [f"{expr} = None"]
         if form.compact:
             self._take_byte("size")

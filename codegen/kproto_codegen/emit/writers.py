@@ -123,10 +123,11 @@ class WriteCodeEmitter(StructCodeEmitter):
             self.code.append(when(f"{expr} is None", ["raise WireFault"]))
 
     def or_null(self, form: FieldForm, expr: str, null: str, write: Code) -> None:
-        """Emits `write`; if the layout allows null, emits a test that writes null for None instead.
+        """Emits the code `write`, which writes a value that is not null.
 
-        `null` is the source of the bytes that encode null, if the layout is not compact. A compact
-        null is the byte 0.
+        If the layout allows null, the emitted code tests for None first, and writes null instead.
+        In a compact layout, null is the byte 0. In any other layout, null is the bytes whose source
+        is `null`.
         """
         self.flush()
         if form.nullable:

@@ -130,7 +130,7 @@ class _Reader:
         return self.text[self.position : self.position + 1]
 
     def value(self, depth: int) -> JsonNode:
-        """Reads the value at the current position."""
+        """Parses the JSON value at the current position, and returns it."""
         if depth > MAX_DEPTH:
             raise self.error(f"nested more than {MAX_DEPTH} deep")
         match self.peek():

@@ -125,8 +125,8 @@ def read_releases(paths: Sequence[Path], *, release: str | None = None) -> Impor
 def read_release_at(path: Path) -> Release:
     """Reads the release at `path`: a release's folder, a jar, a folder of jars or a source tree.
 
-    Raises DefinitionError with all errors if a part is unreadable or breaks a rule. Also raises it
-    if `path` has several releases.
+    Raises DefinitionError if `path` has several releases, or if a file of the release is unreadable
+    or breaks a rule. The error lists all faults of the release.
     """
     is_tree = (path / "gradle.properties").is_file()
     if path.is_dir() and not is_tree and next(path.rglob("*.jar"), None) is None:

@@ -57,11 +57,10 @@ class _GapError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _VersionSplit:
-    """The versions that come from the older definition, and from the newer.
+    """The versions that come from the older definition, and those that come from the newer one.
 
-    `below` and `above` are the versions that only the older definition has, before and after those
-    of the newer definition. Of `below`, `newer` and `above`, the last one that is not empty has no
-    upper end.
+    `newer` has the versions that come from the newer definition. `below` and `above` have the older
+    versions before `newer` and after `newer`. The highest range that is not empty has no upper end.
     """
 
     below: Versions
@@ -301,7 +300,7 @@ class _Merger:
         )
 
     def _can_merge(self, old: FieldSpec, new: FieldSpec) -> bool:
-        """Returns True if a single field can have the encodings of both, each in its versions."""
+        """Returns True if one field can stand for `old` and `new`, each in its own versions."""
         if _shape(old) != _shape(new):
             return False
         if old.tag is not None and new.tag is not None and old.tag != new.tag:
@@ -452,7 +451,7 @@ class _Merger:
 
 
 def _present(fields: Sequence[FieldSpec], version: int, *, tagged: bool) -> list[FieldSpec]:
-    """Returns the fields (or the tagged fields) of a version in wire order."""
+    """Returns the fields, or the tagged fields, that a version has, in wire order."""
     found = [
         entry
         for entry in fields

@@ -290,7 +290,10 @@ def is_refused_by_handler(request: Request[Any], refuse: Refuse) -> bool:
 
 
 def is_top_level_error(refuse: Refuse) -> bool:
-    """Returns True if Fetch returns the error code of `refuse` only at its top level."""
+    """Returns True if the error of `refuse` stands only at the top level of a Fetch response.
+
+    The partitions of a Fetch response never have this error.
+    """
     return error_code(refuse.code).name in _TOP_LEVEL_FETCH_ERRORS
 
 
@@ -475,7 +478,9 @@ def _set_error(struct: Any, refuse: Refuse, has_message: bool = True) -> None:
 
 
 def _name(member: Any, lookup: TopicLookup = NO_TOPICS) -> str:
-    """Returns the name of a topic, resource or group in a request or response; "" if there is none.
+    """Returns the name of `member`, an element of a request or response; "" if it has none.
+
+    The element is a name itself, or the struct of a topic, resource or group.
 
     `lookup` looks up the name of a topic that has only a topic id.
     """

@@ -618,4 +618,4 @@ class GroupMetadataManager:
 
 
 def _discard(group_id: str, records: Sequence[CoordinatorRecord], now: ClockReading) -> None:
-    """Does nothing: the default of `GroupMetadataManager.write`."""
+    """Does nothing with the records; the default of `GroupMetadataManager.write`."""

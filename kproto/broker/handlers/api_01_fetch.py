@@ -389,7 +389,7 @@ def _partition(part: PartitionRead, committed: bool, version: int) -> PartitionD
 
 
 def _aborted(part: PartitionRead, partition: Partition) -> list[AbortedTransaction]:
-    """Returns the aborted transactions that the batches of a read belong to."""
+    """Returns the aborted transactions that overlap the offsets of the batches in `part`."""
     if not part.log_slice.batches:
         return []
     producer_states = partition.producer_states

@@ -36,7 +36,7 @@ _NO_OFFSET: Final = -1
 def delete_records(
     context: Context, request: DeleteRecordsRequest, version: int
 ) -> DeleteRecordsResponse:
-    """Moves the log start offsets. If a partition is named twice, the last entry is effective."""
+    """Moves the log start offsets. If a request names a partition twice, its last entry applies."""
     requested: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         for partition in topic.partitions:

@@ -1,4 +1,4 @@
-"""Implements a partition's log in memory: a list of batches, and lists to search it."""
+"""Implements a partition's log in memory: a list of batches, and sorted lists to find a batch."""
 
 from __future__ import annotations
 

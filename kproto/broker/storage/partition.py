@@ -45,8 +45,8 @@ class Partition:
     def last_stable_offset(self) -> int:
         """Returns the offset up to which read_committed consumers may read (KIP-98).
 
-        That is the first offset of all ongoing transactions, or the high watermark if there are
-        none. As in Kafka, it is at least the log start offset.
+        That is the offset of the first record of any ongoing transaction. Without an ongoing
+        transaction it is the high watermark. As in Kafka, it is at least the log start offset.
         """
         first = self.producer_states.first_unstable_offset
         return self.high_watermark if first is None else max(first, self.log.start_offset)

@@ -63,8 +63,8 @@ _REASSIGNED: Final = (
 class Committer:
     """Commits the offsets of a consumer to the group `group_id`.
 
-    `offsets` provides the offsets to commit. `membership` is the consumer's membership in the
-    group; None if the consumer commits without being a member.
+    `offsets` returns the offsets to commit. `membership` is the consumer's membership in the group;
+    None if the consumer commits without being a member.
     """
 
     def __init__(

@@ -133,7 +133,7 @@ class Consumer(RecordStream):
         return f"a consumer of {', '.join(names)}"
 
     async def _prepare_poll(self, ends_at: float = _NEVER) -> None:
-        """Waits until partitions and start positions are looked up; starts the look-up if needed.
+        """Waits until the partitions and start positions are known; starts their look-up if needed.
 
         If the poll is cancelled, the look-up continues. Raises PollTimeoutError if the look-up has
         not ended at `ends_at`, in seconds of the clock.

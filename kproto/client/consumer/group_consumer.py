@@ -586,7 +586,7 @@ class GroupConsumer(RecordStream):
         self._subscriptions.pause(self._positions.check_assigned(partitions))
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """Ends the pause of `partitions`: their records are fetched and returned again.
+        """Ends the pause of `partitions`: the consumer fetches and returns their next records.
 
         Raises ConfigurationError for a partition that is not assigned.
         """

@@ -31,9 +31,10 @@ _NEVER: Final = float("inf")
 
 
 class GroupEffectHandler:
-    """Starts look-ups and connections, wakes the poll and auto-commit, and calls the `member`.
+    """Applies the effects of the subscription state of a group consumer.
 
-    `member` is None for manually assigned partitions.
+    Starts look-ups and connections, wakes the poll and auto-commit, and calls the `member`.
+    `member` is None if the partitions are assigned manually.
     """
 
     def __init__(

@@ -138,8 +138,8 @@ class RebalanceListenerInvoker:
     async def on_partitions_lost(self, tps: Collection[TopicPartition]) -> None:
         """Drops partitions that other members may own already; their offsets are not committed.
 
-        If the call is cancelled, the next call of `on_partitions_lost`, `assign` or `close` first
-        calls `on_lost` again.
+        If this call is cancelled, the next call of `on_partitions_lost`, `assign` or `close` first
+        repeats the user's callback `on_lost`.
         """
         _, effects = self._subscriptions.on_partitions_lost(tps)
         self._effects.apply(effects)

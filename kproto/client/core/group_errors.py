@@ -26,7 +26,7 @@ __all__ = [
 
 
 class GroupRequest(Enum):
-    """The requests of a member."""
+    """Names the operations of a group member; the value describes the operation in errors."""
 
     COORDINATOR = "finding the coordinator"
     TOPICS = "requesting the topics"

@@ -102,9 +102,9 @@ class OpenParts:
     async def close_after_error(self, *, is_cancelled: bool) -> list[BaseException]:
         """Closes all producers and consumers after an exception; returns the errors of the closes.
 
-        A cancelled call also closes them, and then raises CancelledError. `is_cancelled` is True if
-        the exception is CancelledError; the call logs and returns RequestTimeoutError if the closes
-        are not completed within the limit.
+        `is_cancelled` is True if the exception is CancelledError. If the closes are not completed
+        within the limit, logs a RequestTimeoutError, and returns only this error. If this call is
+        cancelled, it still closes the producers and consumers, and then raises CancelledError.
         """
         try:
             return await shielded(

@@ -91,8 +91,8 @@ def remedy_of_code(code: int) -> Remedy:
 def remedy_of(error: KprotoError) -> Remedy:
     """Returns the remedy of an error.
 
-    After a lost connection or a timeout the remedy is REFRESH, because other brokers may lead the
-    partitions by then. The remedy of other client-side errors is FAIL.
+    After a lost connection or a timeout the remedy is REFRESH (refresh metadata), because the
+    partitions may have new leaders. The remedy of any other client-side error is FAIL.
     """
     if isinstance(error, BrokerResponseError):
         return remedy_of_code(error.code)

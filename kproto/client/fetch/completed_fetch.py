@@ -336,7 +336,10 @@ class CompletedFetch:
             self._batches[0] = UnreadBatch(offset, self._batches[0].batch)
 
     def _offset_after(self, batch: RecordBatch) -> int:
-        """Returns the next offset to read: in `batch` if a part of it is left, else after it."""
+        """Returns the next offset to read.
+
+        It is in `batch` if records of the batch are left. Otherwise it is after the batch.
+        """
         if self._batches and self._batches[0].batch is batch:
             return self._batches[0].from_offset
         return self._next_offset(batch)

@@ -224,7 +224,10 @@ class FetchBuffer:
     # Adding and taking
 
     def add(self, fetch: CompletedFetch) -> None:
-        """Appends a completed fetch; if its partition is paused, it waits for `resume_buffered`."""
+        """Appends a completed fetch.
+
+        If the partition is paused, keeps the fetch for `resume_buffered` instead.
+        """
         paused = self._paused.get(fetch.state)
         if paused is None:
             self.ready.append(fetch)

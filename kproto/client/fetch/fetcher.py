@@ -122,7 +122,7 @@ class Fetcher:
         return plan.next_at
 
     def _has_memory(self, more: int) -> bool:
-        """Returns True if a fetch of up to `more` bytes may start, within `queued_max_bytes`.
+        """Returns True if `queued_max_bytes` allows another fetch of up to `more` bytes.
 
         May drop buffered fetches of paused partitions: see `SubscriptionState.make_room`.
         """

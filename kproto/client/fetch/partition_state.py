@@ -221,7 +221,10 @@ class TopicPartitionState:
     # The position
 
     def set_position(self, offset: int, epoch: int = UNKNOWN_EPOCH) -> None:
-        """Sets the position to `offset`; `epoch` is the leader epoch of the record before it."""
+        """Sets the position to `offset`.
+
+        `epoch` is the leader epoch of the record before `offset`.
+        """
         self.transition(FetchStateEvent.POSITION_SET)
         self.position = offset
         self.processed_bitmap = None
@@ -236,7 +239,7 @@ class TopicPartitionState:
         self.reset_strategy = strategy
 
     def reset(self, offset: int, *, after_end: OffsetSpec) -> bool:
-        """Sets the position to `offset` and returns True, or returns False if it is not set.
+        """Sets the position to `offset`; returns True if the position is set.
 
         `offset` is the result of the look-up for `reset_strategy`. After OFFSET_OUT_OF_RANGE the
         first look-up is "earliest": it shows whether the position is before or after the log.
@@ -421,10 +424,11 @@ class TopicPartitionState:
     # Commits
 
     def may_commit(self, offset: int, position: int) -> bool:
-        """Returns False if the record before `offset` is from an earlier assignment or log.
+        """Returns True if a commit of `offset` concerns the present assignment and topic.
 
-        That is so if the partition is INITIALIZING, if `offset` is before the initial offset, or if
-        the topic was recreated and `offset` is after `position`, the offset of the next record.
+        Returns False if the partition is INITIALIZING, or if `offset` is before the initial offset.
+        If the topic was recreated, also returns False if `offset` is after `position`, the offset
+        of the next record.
         """
         if self.fetch_state is FetchState.INITIALIZING or offset < self.initial_offset:
             return False

@@ -371,7 +371,7 @@ class SubscriptionState:
     def seek(self, tp: TopicPartition) -> tuple[TopicPartitionState, list[Effect]]:
         """Drops the position and the buffered records of a partition.
 
-        Returns its new state, which keeps the assignment epoch, and effects.
+        Returns the new state of the partition, which keeps the assignment epoch, and the effects.
         """
         return self._replace(tp, self.partitions[tp].assignment_epoch, None)
 
@@ -509,7 +509,8 @@ class SubscriptionState:
         """Moves the position back to `offset`, because its record was returned but not processed.
 
         The records that `bitmap` marks as processed are not returned again. If the partition was
-        revoked, only its position moves back: its last commit does not pass that record.
+        already revoked, only the position of `state` moves back, so that the last commit of the
+        partition is not after `offset`.
         """
         if not self.is_current(state):
             if state.has_position:

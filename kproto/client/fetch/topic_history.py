@@ -44,10 +44,10 @@ class TopicHistory:
         self._last = {name: info for name, info in self._last.items() if name in names}
 
     def is_new(self, tp: TopicPartition) -> bool:
-        """Returns True if the first metadata of the topic that the client got lacks the partition.
+        """Returns True if the partition was added after the client's first metadata of the topic.
 
-        Also returns True if the topic was recreated since then. The consumer reads a new partition
-        from its start, because all its records are new.
+        Also returns True if the topic was recreated after that metadata. The consumer reads a new
+        partition from its start, because all its records are new.
         """
         topic, partition = tp
         first, last = self._first.get(topic), self._last.get(topic)

@@ -46,19 +46,19 @@ class MemberSession:
         """Returns the time until which the member certainly keeps its partitions.
 
         This is the end of the session, which each answered heartbeat extends. If the member keeps
-        its partitions during a rebalance, `stable_until` is returned instead, because the broker
-        also removes a member whose JoinGroup does not arrive in time (KIP-429). Both times are a
-        timer tick early, because timers are not more precise.
+        its partitions during a rebalance (KIP-429), this is `stable_until`, because the broker also
+        removes a member whose JoinGroup does not arrive in time. The time is one timer tick early,
+        because timers are not more precise.
         """
         return self.stable_until if self._keeps_partitions else self._session_deadline
 
     @property
     def stable_until(self) -> float:
-        """Returns the time until which a member that has seen no rebalance keeps its partitions.
+        """Returns the time until which the member keeps its partitions if it sees no rebalance.
 
-        This is the end of the session, or `max_poll_interval_ms` after the last response without a
-        rebalance if that is earlier: a rebalance that the member has not seen may then end without
-        the member.
+        This is the end of the session, or `max_poll_interval_ms` after the last response that
+        reported no rebalance, whichever is earlier. A rebalance may have started right after that
+        response; it may then end without the member.
         """
         return min(
             self._session_deadline,

@@ -491,8 +491,8 @@ class ClusterView:
     ) -> T:
         """Returns the result of `operation`; raises RequestTimeoutError at `deadline`.
 
-        `deadline` is in seconds of the clock. The error names the setting `limited_by` as the
-        limit, or `limit_ms` if it is given and differs from the setting.
+        `deadline` is in seconds of the clock. The error names the limit: the setting `limited_by`,
+        or the number `limit_ms` if it is given and differs from that setting.
         """
         try:
             async with self.clock.timeout(max(0.0, deadline - self.clock.monotonic())):

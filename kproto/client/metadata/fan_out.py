@@ -51,10 +51,11 @@ class KeyedListField(NamedTuple):
     keys: tuple[tuple[str, ...], ...]
 
     def identities(self, element: Any) -> list[_Identity]:
-        """Returns the identities of an element, each as (index in `keys`, value of each field …).
+        """Returns the identities of an element.
 
-        The identity of a plain value is (0, value). If the element has an identity whose first
-        field has a value, identities whose first field is empty, null or a zero id are left out.
+        Each identity is a tuple: an index in `keys`, then the value of each field in that entry of
+        `keys`. The identity of a plain value is (0, value). Leaves out an identity if its first
+        value is empty, null or a zero id, unless that is so for all identities.
         """
         if not self.keys:
             return [(0, element)]

@@ -319,10 +319,11 @@ class BrokerConnection(asyncio.BufferedProtocol):
     ) -> bool:
         """Writes `request` now, and calls `callback` later with the response or an error.
 
-        Returns False and does nothing if the request would have to wait: for queued requests, for a
-        free slot, for a broker that does not read or throttles the client, or for a broker that may
-        be closing an idle connection. With `may_be_lost` the last condition is ignored. If it
-        returns False, use `request`. Raises the errors that `request` raises before it writes.
+        Returns False and does nothing if the request would have to wait: because other requests are
+        queued, no slot is free, the broker does not read, the broker throttles the client, or the
+        broker may be closing the idle connection. With `may_be_lost` the state of an idle
+        connection is ignored. If this method returns False, call `request`. Raises the errors that
+        `request` raises before it writes.
         """
         self._check_expects_response(request, version)
         now = self.clock.monotonic()

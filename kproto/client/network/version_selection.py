@@ -27,8 +27,8 @@ def version_for(
 
     `version_of(request class, limit)` negotiates the version with the broker; the version is at
     most `limit`, if that is not None. Raises UnsupportedVersionError if no version can be used. If
-    the fields that are set are the reason, the error names the field that no version of client and
-    broker has, or two fields that no version has together.
+    no such version has all fields that are set, the error names a field that the versions of client
+    and broker lack, or two fields that no version has together.
     """
     shape = _shape_of(type(request))  # type: ignore[arg-type]  # its objects have no hash
     ending = highest_version_limit(shape, request)

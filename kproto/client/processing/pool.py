@@ -126,7 +126,7 @@ class ProcessingPool:
 
     @property
     def records_in_flight(self) -> int:
-        """The number of records in flight."""
+        """The number of records that handlers are processing now."""
         return sum(worker.in_flight for worker in self._workers if worker.shard is not None)
 
     @property
@@ -260,9 +260,10 @@ class ProcessingPool:
 
     @property
     def accepts_records(self) -> bool:
-        """True if a worker is idle, or the held records have less than the maximum of bytes.
+        """True if a worker is idle, or if the pool holds fewer bytes of records than its maximum.
 
-        False if the pool is stopping.
+        The pool holds the queued records and those that handlers are processing. False if the pool
+        is stopping.
         """
         if self._is_stopping.is_set():
             return False

@@ -106,12 +106,14 @@ class Shard(ABC):
         due: float = _NEVER,
         max_bytes: int = _BACKPRESSURE_BYTES,
     ) -> None:
-        """Queues records, at least one, after all earlier ones.
+        """Adds `records` after all queued records; the list must not be empty.
 
-        Sets the number of queued records at which backpressure starts: at most as many records of
-        the mean size of `records` as fit in `max_bytes`. For a retry topic, `due_ms` has the due
-        time of each record, in ms since 1970. The records are due at the monotonic time `due` at
-        the latest; callers pass the same `due` as in the previous call, or a later time.
+        Sets `backpressure_limit`, the number of queued records at which backpressure starts. The
+        limit is at most `max_bytes` divided by the mean size of `records`.
+
+        For a retry topic, `due_ms` has the due time of each record, in ms since 1970. No record
+        becomes due later than the monotonic time `due`. Callers never pass an earlier `due` than in
+        the previous call.
         """
         size = _records_size(records)
         held = self.held
@@ -269,7 +271,7 @@ class OrderedShard(Shard):
 
     @property
     def uncounted(self) -> int:
-        """The number of processed records that the pool has not added to its summary yet."""
+        """The number of processed records that are not yet in the summary of the pool."""
         return self.started_count - self.is_busy - self.counted
 
     @property

@@ -1,4 +1,4 @@
-"""`Acks`: the acks of many records; each is created when it is read."""
+"""`Acks`: the acks of many records; each `Ack` is created when a caller reads it."""
 
 from __future__ import annotations
 

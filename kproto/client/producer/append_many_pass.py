@@ -62,12 +62,12 @@ def append_to_open_batches(
     timing: AppendPassClock,
     acks: Acks,
 ) -> Any:
-    """Appends records to open batches; adds the batch of each, and its index there, to `acks`.
+    """Appends records to open batches. Adds each record's batch, and its index in it, to `acks`.
 
-    Returns why the pass has ended: an `AppendEndReason`, or an element that was not appended. If
-    the partitioner chooses a partition for each record, and has chosen that of the element, returns
-    a record with this partition instead: so a user's partitioner is not called twice. Raises the
-    exceptions of `values`; records before them stay appended.
+    Returns the reason why the pass has ended: an `AppendEndReason`, or the element that was not
+    appended. If a user's partitioner has already chosen the partition of this element, returns a
+    record with the element's values and this partition, so that the partitioner is not called
+    twice. Raises the exceptions of `values`; the records before the exception stay appended.
     """
     topic, limit = partitioner.info.name, accumulator.batch_bytes
     supports_headers = accumulator.supports_headers

@@ -191,9 +191,9 @@ class FailedDeliveries:
 
     @property
     def is_settling(self) -> bool:
-        """True if tasks and callbacks may still read failures.
+        """True if a batch failed in the last iterations of the event loop.
 
-        These are failures of the last iterations of the event loop.
+        Tasks and callbacks may still read such a failure.
         """
         return any(self._recent)
 
@@ -279,7 +279,7 @@ class FailedDeliveries:
             self._drop_oldest()
 
     def _excess(self) -> int:
-        """Returns the bytes beyond the limit; 0 or less if there are none.
+        """Returns the number of bytes beyond the limit; 0 or less if the limit is not exceeded.
 
         The limit is `limit_bytes` plus the size of the largest record; 0 if `limit_bytes` is 0.
         """
@@ -303,7 +303,7 @@ class FailedDeliveries:
             largest.popleft()
 
     def _release_retrieved(self) -> None:
-        """Releases each batch if callers have awaited all its deliveries."""
+        """Releases each batch whose deliveries have all been awaited by callers."""
         self._batches = deque(each for each in self._batches if not each.is_retrieved)
         self._size_in_bytes = sum(each.size_in_bytes for each in self._batches)
         self._with_largest.clear()

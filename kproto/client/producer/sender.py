@@ -91,9 +91,9 @@ class Sender:
         self.owner: object = None  # the producer
 
     def wake(self) -> None:
-        """Sends the batches that are due in the next iteration of the event loop.
+        """Sends the batches that are due, in the next iteration of the event loop.
 
-        So the records that are appended in this iteration can still join the open batches.
+        So records that are appended in the present iteration can still join the open batches.
         """
         if not self._is_scheduled and not self._closed:
             self._is_scheduled = True
@@ -393,7 +393,10 @@ class Sender:
     async def _until_request_done(
         self, node: int, batches: dict[TopicPartition, ProducerBatch], send: _Send
     ) -> None:
-        """Awaits `send`, and ends the request: batches without a result fail if it raises."""
+        """Awaits `send`, then marks the request as done.
+
+        If `send` raises, the batches that have no result fail with its exception.
+        """
         fault: BaseException | None = None
         try:
             await send(node, batches)

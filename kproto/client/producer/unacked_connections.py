@@ -29,7 +29,10 @@ class UnackedConnections:
         self._sent_on: set[tuple[int, _Connection]] = set()
 
     def on_sent(self, node: int, connection: _Connection) -> None:
-        """Watches a connection; an earlier connection to `node` stays until `take_lost`."""
+        """Adds a connection to `node`, so that `take_lost` returns `node` after its loss.
+
+        Earlier connections to the node are kept, too.
+        """
         self._sent_on.add((node, connection))
 
     def take_lost(self) -> set[int]:

@@ -167,7 +167,9 @@ def tries(count: int) -> int:
 
 
 def same_sizes(index: int) -> int:
-    """Returns for how many offset deltas from `index` on the reader keeps its layouts; at least 1.
+    """Returns the number of offset deltas, from `index` on, for which the reader keeps its layouts.
+
+    The result is at least 1.
 
     Deltas below 64 have one byte, deltas from 64 on two bytes, deltas from 8,192 on three bytes.
     Deltas of two and of three bytes are counted together: a layout for two bytes matches no delta

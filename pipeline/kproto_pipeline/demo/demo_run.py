@@ -99,9 +99,10 @@ def _batch(
     expected: Expected,
     parquet: str,
 ) -> tuple[SparkSession, int, JobCounts, list[StageRate]]:
-    """Publishes all records, then runs the job twice: cold and warm.
+    """Publishes all records, then runs the job twice, with a new and with a warm Spark session.
 
-    Returns the session, the number of published records, the counts of the warm run, and the rates.
+    Returns the session, the number of published records, the counts of the second run, and the
+    rates.
     """
     with StageProgress("encode", expected.records) as encoding:
         records = []

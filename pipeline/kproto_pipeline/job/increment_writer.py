@@ -269,12 +269,12 @@ class IncrementWriter:
     # Events of earlier increments
 
     def _increments_within_window(self, timestamps: tuple[int, int] | None) -> set[int]:
-        """Returns the numbers of the increments that may have an event close to `timestamps`.
+        """Returns the numbers of the increments that may have a valid event close to `timestamps`.
 
         `timestamps` is a range: the first and the last, in µs. An event is close if it is at most
-        `window_s` away from the range. An increment whose own range is unknown may have such an
-        event; if `timestamps` is None, each increment with valid events may. Returns an empty set
-        if `window_s` is 0.
+        `window_s` away from the range. Of the increments with valid events, includes those whose
+        own range is unknown. If `timestamps` is None, includes all increments with valid events.
+        Returns an empty set if `window_s` is 0.
         """
         if not self._settings.window_s:
             return set()

@@ -48,7 +48,7 @@ class Progress:
     _read: int = 0
 
     def on_increment_started(self, number: int, plan: ReadPlan, now: float) -> None:
-        """Starts an increment with its plan."""
+        """Starts the display of an increment whose offset ranges are those of `plan`."""
         self.number, self.fraction = number, 0.0
         self._sizes, self.positions = {}, {}
         for each in plan.ranges:

@@ -93,7 +93,10 @@ def without_epochs(assigned: Assigned) -> Partitions:
 
 
 def partitions_of(member: ConsumerGroupMember) -> Iterator[tuple[Uuid, int]]:
-    """Yields all partitions that the member may still read, including those that it must revoke."""
+    """Yields all partitions that the member may still read.
+
+    They include the partitions that the member must revoke.
+    """
     for part in (member.assigned, member.revoking):
         for topic_id, its in part.items():
             for index in its:

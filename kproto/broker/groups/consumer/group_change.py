@@ -76,9 +76,9 @@ class GroupChange:
     def subscribe(self, updated: ConsumerGroupMember) -> tuple[bool, bool]:
         """Stores the fields of a new or existing member.
 
-        Returns whether the subscription has changed, and whether the group epoch must be bumped. A
-        new regular expression does not bump the epoch before it is resolved; until then the
-        expression matches no topic. Raises INVALID_REGULAR_EXPRESSION.
+        Returns two booleans: whether the subscription has changed, and whether the group epoch must
+        be bumped. A new regular expression does not bump the epoch before it is resolved; before
+        that, the expression matches no topic. Raises INVALID_REGULAR_EXPRESSION.
         """
         member = self.state.members.get(updated.member_id, ConsumerGroupMember(updated.member_id))
         self._votes = member.assignor, updated.assignor

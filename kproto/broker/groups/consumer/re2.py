@@ -275,9 +275,9 @@ class _RegexParser:
         return low, high
 
     def _atoms(self) -> list[_Node]:
-        """Parses the next item; returns its nodes.
+        r"""Parses the next item, and returns the parsed elements.
 
-        There is one node for most items, one for each character of `\\Q…\\E`, and none for flags.
+        Most items are one element. Each character of `\Q…\E` is an element; flags have no element.
         """
         if self._take("("):
             return self._group()

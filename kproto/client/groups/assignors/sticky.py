@@ -20,16 +20,17 @@ __all__ = ["assign_cooperative_sticky", "assign_sticky"]
 
 
 def assign_sticky(topics: TopicRacks, members: Mapping[str, Subscription]) -> Assignment:
-    """Returns the partitions of each member, for eager members."""
+    """Returns the partitions of each member, for members that use the eager protocol."""
     return _assign(topics, members, eager_member_data)
 
 
 def assign_cooperative_sticky(
     topics: TopicRacks, members: Mapping[str, Subscription]
 ) -> Assignment:
-    """Returns the partitions of each member, for cooperative members.
+    """Returns the partitions of each member that uses the cooperative protocol (KIP-429).
 
-    Leaves out partitions that another member must revoke first.
+    If a partition changes its owner, its former owner must revoke it first. Such a partition is in
+    no member's list.
     """
     found = _assign(topics, members, cooperative_member_data)
     owned = {member_id: frozenset(member.owned) for member_id, member in members.items()}

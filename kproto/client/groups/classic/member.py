@@ -142,9 +142,10 @@ class ClassicMember(MemberDriver[ClassicMembership]):
         return on_result
 
     async def _topics(self, names: Collection[str]) -> list[TopicInfo]:
-        """Returns the metadata of topics.
+        """Returns the metadata of the topics `names`.
 
-        Requests the metadata of all of them if that of any is older than `_YOUNG_MS`.
+        If a topic's metadata is missing or older than `_YOUNG_MS`, requests the metadata of all
+        `names`.
         """
         view = self._view
         young = self._clock.monotonic() - _YOUNG_MS / 1000

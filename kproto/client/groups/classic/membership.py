@@ -268,7 +268,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         return min((deadline for deadline in deadlines if deadline > now), default=_NEVER)
 
     def tick(self, now: float) -> None:
-        """Begins a postponed leave, if its deadline has passed.
+        """Begins a postponed leave if the deadline of the leave has passed.
 
         Drops the generation after `assignment_valid_until`, as `MembershipStateMachine.tick`
         describes.

@@ -1,4 +1,7 @@
-"""Maps the errors of a consumer-protocol member (KIP-848) to actions, by `core.group_errors`."""
+"""Returns the action for each error of a consumer-protocol member (KIP-848).
+
+Uses the table in `core.group_errors`.
+"""
 
 from __future__ import annotations
 

@@ -184,7 +184,10 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
         return to_json(ends)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802 - Spark's name
-        """Returns the read limit for Spark; `latestOffset` applies the exact limits."""
+        """Returns the limit that Spark passes to `latestOffset`.
+
+        The limit has only one of the two options; `latestOffset` itself applies both options.
+        """
         options = self._options
         return default_read_limit(options.min_offsets_per_trigger, options.max_offsets_per_trigger)
 

@@ -191,7 +191,7 @@ class _LoadOrder:
     def exclude_most(self) -> None:
         """Excludes the member that `next_most` returned last.
 
-        Called if this member has no partition of the topic.
+        Callers use this if the member has no partition of the topic.
         """
         last, end = self._next_most + 1, self._most_end - 1
         self._members[last], self._members[end] = self._members[end], self._members[last]
