@@ -151,9 +151,9 @@ def from_pulsar(
     properties, and `json_events` has no effect. `bare_values` accepts a String without JSON quotes:
     numbers, booleans and values that are not JSON are then the text of a String.
 
-    Returns the event. Returns `OpaquePulsarEvent` for an unknown event format or version; raises
-    CloudEventError instead if `profile.refuse_unknown` is set. Returns `NotAPulsarEvent` if the
-    message has no `CE-` property, or only a `CE-ContentType` that names no event format.
+    Returns the event. Returns `OpaquePulsarEvent` for an unknown event format or version; if
+    `profile.refuse_unknown` is set, raises CloudEventError for them. Returns `NotAPulsarEvent` if
+    the message has no `CE-` property, or only a `CE-ContentType` that names no event format.
 
     Raises CloudEventError for a message that claims to be an event but breaks a rule, and for
     properties or a payload of the wrong Python type. If `mode` is set, every message claims to be

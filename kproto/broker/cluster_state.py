@@ -418,7 +418,10 @@ class ClusterState:
 
 
 def _consumer_limits(settings: BrokerSettings) -> ConsumerGroupConfig:
-    """Returns the config of groups of the consumer protocol, without dynamic configs."""
+    """Returns the default config of a group of the consumer protocol, from the broker's settings.
+
+    Dynamic configs of a group override it.
+    """
     return ConsumerGroupConfig(
         settings.group_consumer_session_timeout_ms,
         settings.group_consumer_heartbeat_interval_ms,

@@ -156,10 +156,13 @@ class FetchContext:
     ) -> FetchContextResponse:
         """Returns the response for the partitions that were read, in the order of `read`.
 
-        The response to a full request has all of them. If the request creates a session, the
+        The response to a full request has all partitions. If the request creates a session, the
         response also has the id of the session. The id is NO_SESSION if the cache is full, and no
-        session can be evicted. The response to an incremental request has the partitions that have
-        changed, or the error INVALID_FETCH_SESSION_EPOCH if the session has had a later request.
+        session can be evicted.
+
+        The response to an incremental request has only the partitions that have changed. If the
+        session has had a later request, the response has only the error
+        INVALID_FETCH_SESSION_EPOCH.
         """
         session = self._session
         if session is None:

@@ -40,7 +40,7 @@ TABLE_FILE: Final = "versions.json"
 
 @dataclass(frozen=True, slots=True)
 class ApiRange:
-    """The versions of an API's request in a release; the response has the same versions.
+    """The versions of an API in a release, which are those of its request and its response.
 
     - `versions`: the versions in the release's clients. `unstable`: the versions among them that
       are not final, and that a user must enable.

@@ -118,7 +118,7 @@ def _fixed_width(kind: WireType) -> int | None:
 def _plain_width(kind: WireType) -> int | None:
     """Returns the size in bytes of a flexible struct without its tagged fields.
 
-    Returns None if this size varies, and if `kind` is not a flexible struct or is nullable.
+    Returns None if this size varies, if `kind` is nullable, or if it is not a flexible struct.
     """
     shape = kind.struct
     if shape is None or not shape.flexible or kind.nullable:
@@ -156,7 +156,10 @@ class _Validator:
         return self.marked_struct(step) if kind.nullable else step
 
     def struct(self, shape: StructLayout) -> _Step:
-        """Builds the step for all fields of a struct, its tagged fields included."""
+        """Returns a function that validates all fields of a struct, with its tagged fields.
+
+        The function gets the position of the struct, and returns the position after it.
+        """
         fields_step = self.fields_step([(field.attribute, field.type) for field in shape.fields])
         if not shape.flexible:
             return fields_step

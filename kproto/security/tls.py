@@ -244,9 +244,9 @@ class TlsContexts:
 
 
 def stamps_of(tls: Tls) -> tuple[FileStamp | None, ...]:
-    """Returns the stamps of `ca`, `certificate` and `key`, to detect changed files.
+    """Returns a stamp for each of the files `ca`, `certificate` and `key`, to detect changed files.
 
-    A stamp is None if the field has no file, or an unreadable one.
+    A stamp is None if `tls` does not name the file, or if the file is unreadable.
     """
     parts = (tls.ca, tls.certificate, tls.key)
     return tuple(None if part is None else stamp(part) for part in parts)

@@ -417,7 +417,7 @@ class _ArrivalTimes:
             self._marks = deque([*self._marks][::-2][::-1])  # keeps the last entry
 
     def last(self, pending: int) -> int:
-        """Returns when the byte before the newest `pending` bytes was captured, in µs."""
+        """Returns the capture time, in µs, of the byte before the newest `pending` bytes."""
         marks, position = self._marks, self._count - pending
         while marks[0][0] < position:
             marks.popleft()

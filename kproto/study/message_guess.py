@@ -266,7 +266,7 @@ def _points(node: Node, message: str) -> tuple[float, str]:
 
 
 def _is_nested(node: Node) -> bool:
-    """Returns True for a message inside a field or a record."""
+    """Returns True if the message is inside a field or a record of another message."""
     return node.value is not None and bool(node.path)
 
 

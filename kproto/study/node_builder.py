@@ -80,7 +80,7 @@ class NodeBuilder:
         return node, value, end
 
     def bits(self, node: Node, pos: int, longest: int) -> tuple[int, int]:
-        """Reads a varint of up to `longest` bytes as the own bytes of `node`.
+        """Reads a varint of up to `longest` bytes, and assigns its bytes to `node`.
 
         Returns the unsigned value and the position after it. Raises UnreadableError if the varint
         is too long or goes beyond the limit.

@@ -93,7 +93,10 @@ def instance(
 
 
 def null_depths(shape: StructLayout) -> list[int]:
-    """Returns the depths of nesting that have a nullable field; 0 is the message itself."""
+    """Returns the depths of nesting at which a field is nullable.
+
+    The message itself has depth 0.
+    """
     found: set[int] = set()
 
     def walk(struct: StructLayout, depth: int) -> None:

@@ -76,9 +76,10 @@ class UniformStructs:
         return found.shape
 
     def _first(self, data: bytes, pos: int) -> _CountedStruct | None:
-        """Returns the cache entry for the array counts of the struct at `pos`, which it may build.
+        """Returns the cache entry for the array counts of the struct at `pos`.
 
-        Returns None if an array is null, or if its count needs several bytes.
+        Builds a missing entry. Returns None if an array is null, or if the count of an array has
+        several bytes.
         """
         counts = bytearray()
         for front, size in self._arrays:

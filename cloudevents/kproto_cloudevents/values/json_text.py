@@ -204,7 +204,7 @@ _NOT_FOR_HEADERS: Final = re.compile(
 
 
 def compact_json(text: str) -> str:
-    """Returns the JSON without whitespace between its tokens, valid as a CloudEvents String.
+    """Returns the JSON text without whitespace between its tokens, as a valid CloudEvents String.
 
     Keeps the spelling of numbers, the names and their order. Escapes the characters that a String
     may not have.

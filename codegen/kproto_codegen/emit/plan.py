@@ -323,10 +323,11 @@ class FieldRun:
     segments: tuple[tuple[Versions, tuple[Form, ...]], ...]
 
     def is_fixed_size(self, forms: tuple[Form, ...]) -> bool:
-        """Returns True if all structs with these forms and no tagged fields have the same size.
+        """Returns True if structs in one layout have a fixed size, apart from tagged fields.
 
-        Returns False for structs without fields. Also returns False for layouts that are not
-        flexible: few clients use them, so faster code is not worth its length.
+        `forms` are the forms of the fields in that layout. Returns False for structs without
+        fields. Also returns False for layouts that are not flexible: few clients use them, so
+        faster code is not worth its length.
         """
         written = set()
         for item, form in zip(self.items, forms, strict=True):

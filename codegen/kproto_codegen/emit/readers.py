@@ -103,7 +103,7 @@ class ReadCodeEmitter(StructCodeEmitter):
     def elements(self, field: FieldPlan, form: FieldForm, expr: str) -> Code:
         """Returns the code that reads the elements of an array into `expr`.
 
-        The code finds their number in the variable `length`; a negative number means null.
+        At run time, the variable `length` has the number of elements; a negative number means null.
         """
         read: Code
         several = elements_function("read", field, form)

@@ -93,7 +93,10 @@ class LocatedSpec:
 
     @property
     def line(self) -> int:
-        """Returns the line of the key `name`, or of the object if it has no name."""
+        """Returns the line of the key `name`.
+
+        If the object has no such key, the line of the object.
+        """
         return _named_line(self.node)
 
     def key_line(self, key: str) -> int:

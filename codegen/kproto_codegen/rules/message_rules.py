@@ -131,7 +131,7 @@ def flexible_versions_open(definition: Definition) -> Iterator[Finding]:
 
 
 def deprecated_versions_valid(definition: Definition) -> Iterator[Finding]:
-    """Reports deprecatedVersions that are not valid versions, as an accepted finding."""
+    """Reports deprecatedVersions outside of validVersions, as a note instead of an error."""
     spec = definition.spec
     if spec.valid_versions and not spec.valid_versions.covers(spec.deprecated_versions):
         yield message_finding(

@@ -179,7 +179,7 @@ def _struct_fields(located: LocatedSpec) -> Iterator[str]:
 def _measure(
     start: str, children: dict[str, list[str]], sizes: dict[str, tuple[int, int]]
 ) -> list[str] | None:
-    """Adds depth and field count of `start`, and of the structs inside, to `sizes`.
+    """Adds the depth and the number of fields of `start`, and of the structs inside it, to `sizes`.
 
     Returns the names of a cycle of structs if there is one, else None. Not recursive, because the
     structs may be nested too deep for the stack.
@@ -269,7 +269,10 @@ def struct_in_a_version(definition: Definition) -> Iterator[Finding]:
 
 
 def inline_in_common(definition: Definition) -> Iterator[Finding]:
-    """Checks that no field in a common struct defines a struct; the struct would not be found."""
+    """Checks that no field in a common struct defines a struct.
+
+    Such a struct would not be found.
+    """
     for name, located in struct_definitions(definition):
         if located.parents and isinstance(located.parents[0], StructSpec):
             reason = f"the struct {name} is inside a common one; define it in commonStructs"

@@ -233,10 +233,10 @@ def _key_numbered(
 
 
 def _merge_renumbered(old: MessageSpec, newer: _NewerMessages) -> None:
-    """Adds former names to the coordinator keys that the versions of `old` became.
+    """Adds a former name to each coordinator key that a version of `old` has become.
 
-    Version N of `old` is version 0 of the key with api key N, because the int16 in front of the
-    encoded key is the same. Raises DefinitionError if there is no such key.
+    Version N of `old` has become version 0 of the key with api key N: both encode the int16 N in
+    front of the key. Raises DefinitionError if there is no key with this api key.
     """
     module = newer.by_name[old.name].module
     for version in old.valid_versions:

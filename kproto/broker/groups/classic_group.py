@@ -207,7 +207,7 @@ class ClassicGroup(Watchable):
     # Deadlines
 
     def advance(self, now: ClockReading) -> None:
-        """Handles the timeouts that have expired, in order, each as if `now` were its deadline."""
+        """Handles the expired timeouts in order; each is handled as if `now` were its deadline."""
         before = self.next_deadline_ms
         while (due := self.next_deadline_ms) is not None and due <= now.ms:
             self._run_due(now.at(due))

@@ -305,10 +305,11 @@ class ClassicMembers:
         return replaced
 
     def swap(self, member: ClassicMember, other: ClassicMember) -> None:
-        """Replaces `member` by `other`, which becomes the leader if `member` was.
+        """Replaces `member` by `other`; if `member` was the leader, `other` becomes the leader.
 
-        If `member` has not sent SyncGroup yet, `other` must send it in time. Unlike here, Kafka
-        waits for the SyncGroup of `member`: at the deadline it rebalances, and keeps `other`.
+        If the group still waits for the SyncGroup of `member`, it waits for the SyncGroup of
+        `other` instead. Kafka differs: it continues to wait for the SyncGroup of `member`, and
+        starts a rebalance at the deadline.
         """
         leads = self.leader == member.member_id
         del self.members[member.member_id]

@@ -202,9 +202,9 @@ class DelegationTokens:
 def check_token_request(
     security_protocol: str, principal: Principal, *, token_authenticated: bool
 ) -> None:
-    """Raises DELEGATION_TOKEN_REQUEST_NOT_ALLOWED for clients that may not handle tokens (KIP-48).
+    """Raises DELEGATION_TOKEN_REQUEST_NOT_ALLOWED for a client that may not use this API (KIP-48).
 
-    These are clients that authenticated by a delegation token, or that did not authenticate.
+    This is a client that authenticated by a delegation token, or that did not authenticate.
     """
     if (
         token_authenticated

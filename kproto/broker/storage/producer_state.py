@@ -322,7 +322,7 @@ class ProducerStateManager:
             self._begin(batch.producer_id, base_offset)
 
     def _at_epoch(self, producer_id: int, epoch: int) -> ProducerState:
-        """Returns the state of a producer; a new epoch drops its cached batches."""
+        """Returns the state of a producer; if the epoch is new, drops the cached batches."""
         producer = self._producers.get(producer_id)
         if producer is None:
             producer = self._producers[producer_id] = ProducerState(epoch)

@@ -256,9 +256,10 @@ class TransactionCoordinator:
     # Metadata
 
     def find(self, transactional_id: str, now: ClockReading) -> TransactionMetadata | None:
-        """Returns the metadata of an id after its timeouts were handled; None if it is unknown.
+        """Handles the timeouts that are due, then returns the metadata of a transactional id.
 
-        Raises COORDINATOR_NOT_AVAILABLE if the id has no coordinator.
+        Returns None if the id is unknown. Raises COORDINATOR_NOT_AVAILABLE if the id has no
+        coordinator.
         """
         partition = self._partition(transactional_id)
         if partition is None or partition.leader_and_isr.leader == NO_LEADER:

@@ -93,9 +93,12 @@ class TransactionMetadata:
     def with_new_producer_id(
         self, producer_id: int, timeout_ms: int, now_ms: int, *, keeps_last_epoch: bool
     ) -> TransactionMetadata:
-        """Returns the metadata after InitProducerId with an exhausted epoch.
+        """Returns the metadata after an InitProducerId that replaced the producer id.
 
-        `keeps_last_epoch` is True if the producer named its epoch, and so may repeat the request.
+        The producer id is replaced because its epoch is exhausted.
+
+        `keeps_last_epoch` is True if the request had the producer's epoch: the metadata then keeps
+        this epoch, so that the producer can repeat the request.
         """
         return self._to(
             TransactionState.EMPTY,

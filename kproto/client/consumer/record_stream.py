@@ -223,14 +223,17 @@ class RecordStream(ABC):
         )
 
     def _is_closed_with_iteration(self) -> bool:
-        """Returns True if the last poll came from an iteration.
+        """Returns True if an iteration made the last poll.
 
-        Then the `__del__` of the iteration ends the work of the consumer.
+        In this case, the `__del__` of the iteration ends the work of the consumer.
         """
         return isinstance(self._poller, _IterationKey)
 
     def _abandon(self) -> None:
-        """Ends the work of a consumer that was garbage-collected without `close`."""
+        """Marks the consumer as closed, and cancels its fetches.
+
+        Called if the consumer was garbage-collected without `close`.
+        """
         self._status.is_closed = True
         self._abort_fetches()
 

@@ -153,9 +153,9 @@ class OpenParts:
             await asyncio.wait(self._background_closes)
 
     async def _end_background_closes(self) -> None:
-        """Waits for `flush_ms` until the dropped consumers are closed, then limits their closes.
+        """Waits for at most `flush_ms` until the dropped consumers are closed.
 
-        A close of a consumer has a limit after it is cancelled.
+        Cancels closes that remain. A cancelled close still completes, within its own limit.
         """
         try:
             with suppress(TimeoutError):

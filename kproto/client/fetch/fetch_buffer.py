@@ -408,9 +408,9 @@ class FetchBuffer:
         return self._current._replace(records=left)
 
     def put_back_remaining(self) -> None:
-        """Adds the records that the iteration has not yet returned to their completed fetch again.
+        """Puts the records that the iteration has not returned yet back into their completed fetch.
 
-        The next list of records of the partition begins with them.
+        The next list of records of the partition begins with these records.
         """
         in_flight = self.in_flight
         left = self._take_remaining()

@@ -344,7 +344,7 @@ class Fetcher:
             self._in_flight.start_lookup("metadata", self._refresh([state.topic]))
 
     def _prefer_leader(self, state: TopicPartitionState, now: float) -> None:
-        """Fetches from the leader, not from a replica, for `retry_backoff_max_ms`."""
+        """Fetches a partition from its leader instead of a replica for `retry_backoff_max_ms`."""
         state.prefer_leader(now + self._view.settings.retry_backoff_max_ms / 1000)
 
     def _take_records(self, state: TopicPartitionState, data: PartitionData) -> None:

@@ -86,7 +86,7 @@ class PendingRevocations:
         return resumed
 
     def interrupt(self, tps: Iterable[TopicPartition]) -> None:
-        """Marks the revocation of `tps` as interrupted: their offsets are no longer committed."""
+        """Marks the revocation of `tps` as interrupted; their offsets are then not committed."""
         for tp in tps:
             if tp in self._pending:
                 self._pending[tp].is_interrupted = True

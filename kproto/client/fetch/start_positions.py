@@ -1,4 +1,7 @@
-"""`StartPositionLookup`: finds the partitions of a plain consumer, their starts and ends."""
+"""`StartPositionLookup`: finds the partitions of a plain consumer, and their starts and ends.
+
+Starts and ends are offsets.
+"""
 
 from __future__ import annotations
 

@@ -141,7 +141,8 @@ class TopicWatch:
         """Compares the topics in a metadata response with the topics that the member watches.
 
         Returns the reason to rejoin; None if the topics are unchanged. `whole` is True if the
-        response is about all topics: then a topic that it lacks was deleted.
+        response is about all topics. In this case, a watched topic that is not in the response was
+        deleted.
         """
         by_name = {info.name: info for info in topics}
         for topic in self._counts:

@@ -1,6 +1,7 @@
-"""`Cluster`: metadata of brokers and topics, from Metadata and hints in other responses.
+"""`Cluster`: metadata of brokers and topics.
 
-Does no I/O.
+The metadata comes from Metadata responses, and from the leaders that other responses name. Does no
+I/O.
 """
 
 from __future__ import annotations

@@ -123,9 +123,10 @@ class RequestRouter:
         version: int | None,
         timeout_ms: int | None,
     ) -> R:
-        """Returns the merged response of all brokers.
+        """Sends `request` to all brokers that must answer it, and returns the merged response.
 
-        If a broker fails, raises the first error, once all brokers have answered or failed.
+        If brokers fail, waits until all brokers have answered or failed, and raises the first
+        error.
         """
         answers = await self.by_broker(request, broker, version, timeout_ms)
         responses = []
@@ -145,7 +146,7 @@ class RequestRouter:
         version: int | None,
         timeout_ms: int | None,
     ) -> list[BrokerAnswer[R]]:
-        """Returns the answer of each broker to its piece of `request`."""
+        """Sends each broker its part of `request`; returns the answers of the brokers."""
         await self._view.refresh_invalid_brokers()
         route = route_of(request) if broker is None else Route.NAMED
         pieces: dict[int | None, Request[R]] = {broker: request}

@@ -88,7 +88,10 @@ class HookCalls:
     # Records
 
     def on_send(self, topic: str, record: ProducerRecord) -> ProducerRecord:
-        """Returns the record that the hook returns; `record` if there is no hook or it fails."""
+        """Calls the hook `on_send`, and returns the record that the hook returns.
+
+        Returns `record` if there is no hook, or if the hook fails.
+        """
         if self._send is None:
             return record
         try:

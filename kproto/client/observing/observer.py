@@ -173,7 +173,7 @@ class Observer:
         log(logging.INFO, "the producer has id %d, epoch %d", producer_id, epoch)
 
     def no_producer_ids(self, address: str) -> None:
-        """Warns that retries may store a record twice, because brokers have no producer ids."""
+        """Warns that a broker has no producer ids, so that retries may store a record twice."""
         log(
             logging.WARNING,
             "%s has no producer ids, because it is older than Kafka 0.11: retries may store a"

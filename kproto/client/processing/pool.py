@@ -411,7 +411,7 @@ class ProcessingPool:
         return dropped
 
     def forget(self, state: object) -> None:
-        """Drops the records of a partition after a seek or reset of its position.
+        """Drops the queued records of a partition after a seek or reset of its position.
 
         The results of its records in flight are ignored.
         """

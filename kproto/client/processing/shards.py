@@ -129,8 +129,8 @@ class Shard(ABC):
     def take_due(self, now: float, now_ms: float) -> float | None:
         """Moves due records to `incoming`; returns the monotonic due time of the next one, or None.
 
-        The records stay in order: if the wall clock was set back, a later record may be due before
-        an earlier one, and waits for it.
+        The records stay in order. If the wall clock was set back, a later record may be due before
+        an earlier record; it waits for the earlier record.
         """
         not_due = self.not_due
         due: list[Record] = []
@@ -266,7 +266,7 @@ class OrderedShard(Shard):
 
     @property
     def started_count(self) -> int:
-        """The number of records of the current list that the worker has taken."""
+        """The number of records of the current list that the worker has started."""
         return len(self._records) - length_hint(self.remaining)
 
     @property
@@ -418,7 +418,7 @@ class UnorderedShard(Shard):
 
     @property
     def _ready_target(self) -> int:
-        """The number of records up to which `ready` is filled.
+        """The number of records that `ready` should have.
 
         It is at least 2, so that a second worker can start a record of the same partition.
         """

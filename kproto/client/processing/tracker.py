@@ -145,8 +145,8 @@ class RecordTracker:
     def acquire_shard(self) -> Shard | None:
         """Returns the first shard of `ready` that may start a record; None if there is none.
 
-        Removes it from `ready`, unless it is an unordered shard with several ready records: other
-        workers may then take it, too.
+        Removes the shard from `ready`. An unordered shard with several ready records stays in
+        `ready`, so that other workers can take its other records.
         """
         while self.ready:
             shard = self.ready.popleft()

@@ -179,9 +179,9 @@ class RecordAppender:
             elements, every = self._calls.on_send_each(topic, source), 1
 
         def unappended() -> list[ProducerRecord]:
-            """Returns the records that were not appended: `record`, and those that were not read.
+            """Returns the records that were not appended.
 
-            The latter are the remaining elements of `values`, if `values` is a collection.
+            These are `record`, and if `values` is a collection its unread elements.
             """
             others = islice(source, len(values)) if isinstance(values, Collection) else ()
             return [*(() if record is None else (record,)), *map(as_record, others)]

@@ -237,7 +237,7 @@ class FailedDeliveries:
     def count_by_topic(self) -> Counter[str]:
         """Returns, by topic, the number of failed records whose delivery no caller has awaited.
 
-        Dropped records are included.
+        Includes the records that were dropped because of the limit of bytes.
         """
         counts = Counter(self.dropped)
         for each in self._kept():

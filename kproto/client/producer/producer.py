@@ -470,9 +470,10 @@ class Producer:
 
         Raises TypeError if `values` is no iterable of records, such as a mapping, a str or bytes.
         Raises the errors of `send`. A DeliveryError has every record that was read from `values`
-        and not acked; an EncodeError names the index of the element. Once a record has failed, or
-        the producer is closed, no further elements are read. The DeliveryError then also has the
-        unread records of a collection such as a list; an iterator still yields its unread records.
+        and not acked. An EncodeError names the index of the element. After a record has failed, or
+        the producer was closed, the call reads no further elements. If `values` is a collection
+        such as a list, the DeliveryError also has its unread records. If `values` is an iterator,
+        it still yields its unread records.
         """
         check_many("values", values, one="record", of_one="send")
         acks = Acks()

@@ -255,9 +255,9 @@ class Sender:
     def send_immediately(self, batch: ProducerBatch) -> bool:
         """Sends a batch at once, and returns True, if its leader has no request in flight.
 
-        Returns False, so that the next plan sends the batch, in these cases: a batch of the same
-        partition precedes it, it lingers, its leader is unknown or has a request in flight, it
-        needs a producer id that is missing, or a plan is scheduled already.
+        Otherwise returns False, and the next plan sends the batch. Also returns False if another
+        batch of the partition precedes this batch, if the batch must linger, if its leader is
+        unknown, if it needs a producer id that is missing, or if a plan is scheduled already.
         """
         if self._is_scheduled or self._closed:
             return False

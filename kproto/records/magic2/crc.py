@@ -77,7 +77,7 @@ _MASKS: Final = {rung[0]: (1 << (rung[0] - rung[1])) - 1 for rung in LADDER}
 
 @lru_cache(maxsize=1024)
 def _plan(size: int) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
-    """Returns the steps that fold `size` bytes down to the tail: (bits taken, mask, shifts).
+    """Returns the steps that fold a message of `size` bytes; a step is (bits taken, mask, shifts).
 
     Each multiple x^n + x^a + … in `LADDER` folds the message down to n bits, and the last multiple
     down to the tail. The excess is the number of bits above this target. A step takes the excess,

@@ -239,9 +239,10 @@ def _extension_maps(
 def _with_irregular(
     events: Mapping[str, pa.Array], columns: RecordColumns, regular: Bools
 ) -> dict[str, pa.Array]:
-    """Returns the event columns of all records; `events` has those of the regular records.
+    """Returns the event columns of all records.
 
-    Reads the other records one by one.
+    `events` has the columns of the records in the mask `regular`, which were read by column. Reads
+    all other records one by one.
     """
     irregular = np.flatnonzero(~regular)
     with warnings.catch_warnings():

@@ -83,7 +83,8 @@ async def publish(
 ) -> int:
     """Sends all records to a topic, and returns the number of acknowledged ones.
 
-    With `pause`, a pair of a number and an event, waits for the event after this number of records.
+    `pause` is a number of records and an event. After this number of records, waits until the event
+    is set.
     """
     acknowledged = 0
     first, resume = pause or (0, None)

@@ -29,7 +29,10 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class JobCounts:
-    """The numbers of records at each stage; `written` counts written valid and invalid rows."""
+    """Counts the records of a job.
+
+    `written` counts the written rows of valid and invalid records.
+    """
 
     read: int = 0
     valid: int = 0

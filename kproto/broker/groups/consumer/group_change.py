@@ -33,9 +33,9 @@ NO_TOPIC_CHANGES_SEEN: Final = -1
 
 
 class GroupChange:
-    """Computes a change of a group, as `records` to append.
+    """Computes a change of a group; `records` are the records to append.
 
-    `before` is the state of the group before the change, `state` the state after `records`.
+    `before` is the state of the group before the change, `state` the state after the change.
     """
 
     def __init__(

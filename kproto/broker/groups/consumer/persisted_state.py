@@ -139,8 +139,9 @@ class PersistedState:
     def target_assignment_of(self, member_id: str, instance_id: str | None = None) -> Partitions:
         """Returns the target assignment of the member `member_id`.
 
-        If it has none, returns that of the static member that has `instance_id` now. Returns an
-        empty mapping if neither has a target assignment.
+        If that member has no target assignment, returns that of the static member that has
+        `instance_id` now. Returns an empty mapping if neither of the two members has a target
+        assignment.
         """
         if member_id not in self.targets and instance_id is not None:
             member_id = self.static_ids.get(instance_id, member_id)

@@ -25,8 +25,8 @@ def assign_equal_subscriptions(
 ) -> Assignment:
     """Returns the partitions to assign to each member.
 
-    `owned` has the partitions that each member owns now. `conflicting` has the partitions that two
-    members claim in the same generation.
+    `owned` has, by member, the partitions that the member owns now. `conflicting` has the
+    partitions that two members claim in the same generation.
     """
     wanted = members[next(iter(members))].topics if members else ()
     existing = {topic: topics[topic] for topic in java_sorted(set(wanted) & topics.keys())}
@@ -77,7 +77,7 @@ class _BalancedAssignment:
         self._next = 0  # index in `_below_minimum` of the next member
 
     def keep_owned(self, member_id: str, tps: Sequence[TopicPartition]) -> None:
-        """Assigns a member the first of its own partitions `tps`, up to its share."""
+        """Assigns a member the first of the partitions `tps` that it owns, up to its share."""
         least = self._minimum
         if len(tps) < least:
             self._below_minimum.append(member_id)

@@ -82,7 +82,9 @@ def resolve_offsets(
     earliest: Mapping[TopicPartition, int],
     latest: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Returns the offset of each partition; replaces -2 and -1 by its earliest and latest offset.
+    """Returns the offset of each partition of a read; resolves "earliest" and "latest" to offsets.
+
+    In `spec`, -2 means the earliest offset of a partition, and -1 the latest.
 
     Raises:
         OptionError: the spec does not name exactly the partitions that are read.

@@ -58,10 +58,10 @@ async def list_log_offsets(
 ) -> LogOffsets:
     """Lists the earliest and latest offsets of the selected partitions.
 
-    If a topic is missing in metadata, waits for it, for at most `metadata_wait_ms` of the client;
-    without `await_topics`, does not wait. With `skip_missing`, then leaves out topics and
-    partitions that do not exist. With the option `read_committed`, the latest offset is the last
-    stable offset.
+    If `await_topics` is True, waits for topics that are missing in the metadata, for at most
+    `metadata_wait_ms` of the client. If `skip_missing` is True, leaves out topics and partitions
+    that do not exist. With the option `read_committed`, the latest offset is the last stable
+    offset.
 
     Raises:
         OptionError: without `skip_missing`, a selected partition does not exist.

@@ -28,7 +28,7 @@ def assign_uniform_heterogeneous(group: GroupSpec) -> Assignment:
 
 
 class _HeterogeneousAssignmentBuilder:
-    """Builds one assignment; members are represented by their indexes in `ids`."""
+    """Builds one assignment; a member is an index in the list `ids`."""
 
     def __init__(self, group: GroupSpec) -> None:
         self.group = group
