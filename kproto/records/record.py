@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from struct import Struct
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ..wire.errors import CorruptBatchError
 from .log_format import CREATE_TIME, NO_TIMESTAMP
@@ -61,9 +61,10 @@ class BatchOrigin:
         self.position = position
         self.base_offset = base_offset
 
-    def __getstate__(self) -> object:
-        """Returns the slots; without this method, the pickle protocols 0 and 1 refuse slots."""
-        return super().__getstate__()
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles and copies the fields; the default refuses the pickle protocols 0 and 1."""
+        fields = self.topic, self.partition, self.timestamp_type, self.position, self.base_offset
+        return BatchOrigin, fields
 
 
 _NOWHERE: Final = BatchOrigin()
@@ -200,9 +201,10 @@ class Record:
 
     __hash__ = None  # type: ignore[assignment]  # a mutable class; mypy refuses this idiom
 
-    def __getstate__(self) -> object:
-        """Returns the slots; without this method, the pickle protocols 0 and 1 refuse slots."""
-        return super().__getstate__()
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles and copies the fields; the default refuses the pickle protocols 0 and 1."""
+        fields = self.offset, self.timestamp, self.key, self.value, self._headers, self._origin
+        return _restored, (type(self), *fields), getattr(self, "__dict__", None)
 
     def __repr__(self) -> str:
         block = self._headers
@@ -218,6 +220,26 @@ class Record:
             f"Record({place}offset={self.offset}, timestamp={self.timestamp}, "
             f"key={_shown(self.key)}, value={_shown(self.value)}, headers=[{headers}{more}])"
         )
+
+
+def _restored(
+    kind: type[Record],
+    offset: int,
+    timestamp: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: bytes | list[Header],
+    origin: BatchOrigin,
+) -> Record:
+    """Returns the record of which `Record.__reduce__` has returned the fields."""
+    record: Record = kind.__new__(kind)
+    record.offset = offset
+    record.timestamp = timestamp
+    record.key = key
+    record.value = value
+    record._headers = headers
+    record._origin = origin
+    return record
 
 
 def _shown(value: bytes | None) -> str:

@@ -183,6 +183,21 @@ def test_value_equals_its_pickled_copy(value: Any, protocol: int) -> None:
     assert by_state(again) == by_state(value)
 
 
+class OwnRecord(Record):
+    """A record with an attribute of a user."""
+
+    note = ""
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_subclass_of_a_record_keeps_its_attributes(protocol: int) -> None:
+    record = OwnRecord(7, 8, None, b"v")
+    record.note = "text"
+    again = pickle.loads(pickle.dumps(record, protocol))
+    assert type(again) is OwnRecord
+    assert (again, again.note) == (record, "text")
+
+
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
 def test_value_equals_its_copy(value: Any, copied: Any) -> None:
