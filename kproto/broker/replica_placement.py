@@ -84,10 +84,11 @@ def _neighbours(index: int, count: int, nodes: Sequence[int]) -> Replicas:
 
 
 def _assigned(assignments: Mapping[int, Iterable[int]], nodes: Sequence[int]) -> list[Replicas]:
-    """Returns the manual assignment as replicas.
+    """Returns the replicas of each partition in a manual assignment, sorted by partition.
 
-    Raises INVALID_REPLICA_ASSIGNMENT unless the partitions count up from 0, and all have the same
-    number of distinct existing nodes.
+    Raises INVALID_REPLICA_ASSIGNMENT if the partition indexes are not 0, 1, 2 and so on, or if the
+    partitions have different numbers of replicas. Also raises it if a partition has no replica, the
+    same node twice, or a node that does not exist.
     """
     if sorted(assignments) != list(range(len(assignments))):
         raise api_error(

@@ -175,7 +175,7 @@ class Client:
         Raises the first error of a producer or consumer, such as DeliveryError, once everything is
         closed; the other errors are notes of it. `timeout_ms` is the time that each producer has to
         send its records, by default `delivery_timeout_ms`. If an `async with` block ends with an
-        exception, each producer and consumer has `error_flush_ms`.
+        exception, each producer and consumer has `error_flush_ms` to close.
 
         Requests in flight raise BrokerConnectionError; later requests, and retries, raise
         ConfigurationError. Closing in another event loop raises ConfigurationError until the
@@ -304,9 +304,10 @@ class Client:
 
         Lost connections, timeouts and the error codes that Kafka calls retriable are retried. Any
         other error is raised at once. No retry starts after the deadline. An attempt is cancelled
-        at the deadline, but a retry may always run for at least 0.1 s. Then the error of the last
-        failed attempt is raised, or RequestTimeoutError if no attempt has failed. A broker may
-        process the operation twice, if the response to the first attempt was lost.
+        at the deadline, but a retry may always run for at least 0.1 s. After the deadline the call
+        raises the error of the last failed attempt, or RequestTimeoutError if no attempt has
+        failed. A broker may process the operation twice, if the response to the first attempt was
+        lost.
         """
         return await self._view.retrying(operation)
 

@@ -67,7 +67,7 @@ def _shorter(steps: Callable[[Frame], Iterator[Frame]]) -> Callable[[Frames], It
 
 
 def _fewer_requests(frame: Frame) -> Iterator[Frame]:
-    """Yields the frame without one of its requests; yields nothing for a single request."""
+    """Yields copies of the frame, each without one of its requests; none for a single request."""
     parts = []
     at = 0
     while at + _SIZE.size <= len(frame.data):
@@ -96,11 +96,12 @@ def _values(frame: Frame) -> Iterator[Frame]:
 
 
 def _bytes(frame: Frame) -> Iterator[Frame]:
-    """Yields copies of a frame: first without some consecutive bytes, then with one byte set to 0.
+    """Yields copies of a frame with changed content, most of them shorter.
 
-    `fewer_bytes` makes these changes. If `_parts` finds a request, only the body changes; a frame
-    of the kind "sound" then gets only valid bodies. Without a request, yields nothing for a frame
-    with a correlation id.
+    `fewer_bytes` makes the changes: it first removes some consecutive bytes, then sets one byte to
+    0. If the frame has a request that `_parts` finds, only the body of the request is changed. If
+    the kind of the frame is "sound" too, each changed body is valid. If `_parts` finds no request,
+    and the frame has a correlation id, yields nothing.
     """
     cls, header, body = _parts(frame)
     if cls is not None:

@@ -76,9 +76,9 @@ _CONTROLLERS: Final = 2
 
 
 def nodes_in(message: Message) -> Iterator[tuple[Node, Address, Any]]:
-    """Yields each node in a response, its address, and the struct that contains both.
+    """Yields each broker or controller in a response, its address, and the struct that has both.
 
-    Omits nodes without a valid address, which error responses contain.
+    Omits those without a valid address, which error responses contain.
     """
     kind = "controller" if getattr(message, "endpoint_type", 1) == _CONTROLLERS else "broker"
     for fields in NODE_FIELDS.get(type(message)._generated().__name__, ()):

@@ -108,8 +108,8 @@ def read_records(
     """Yields the records in the `records` field of a fetch response, of any magic.
 
     Skips control batches, and records before `from_offset`: the response begins with the batch that
-    contains the fetch offset. At the first corrupt batch, raises the errors of `read_batches` and
-    `RecordBatch.records`, after the records of the batches before it.
+    contains the fetch offset. If a batch is corrupt, yields the records of the batches before it,
+    and then raises the errors of `read_batches` and `RecordBatch.records`.
     """
     for batch in read_batches(data, check_crc=check_crc):
         if batch.is_control or batch.last_offset < from_offset:

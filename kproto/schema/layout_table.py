@@ -123,7 +123,10 @@ def _rows(
 
 
 def _size(wire: WireType) -> tuple[int | None, int]:
-    """Returns the size in bytes of a value of the type (None if it varies), and the least size."""
+    """Returns the size in bytes of a value of the type, and the least size in bytes.
+
+    The size is None if it depends on the value.
+    """
     if wire.kind in FORMATS:
         fixed = struct.calcsize(f">{FORMATS[wire.kind]}")
         return fixed, fixed

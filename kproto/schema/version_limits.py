@@ -83,9 +83,9 @@ def lowest_version_limit(shape: VersionedFields, value: object) -> VersionLimit 
     """Returns the added field whose first version is the highest; None if there is none.
 
     A field counts if the first version of the message lacks it, and if its value is not the
-    default. An ignorable field does not count, because `encode` may drop it, with one exception: an
-    ignorable uuid (an id) counts if its struct has a string (a name) from an earlier version on,
-    and the string has no value.
+    default. Ignorable fields do not count, because `encode` may drop them. The exception is an
+    ignorable uuid (an id) in a struct with an older string field (a name): it counts if no such
+    string has a value.
     """
     return max(
         _set_fields(shape, value, "", attrgetter("added")),

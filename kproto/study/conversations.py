@@ -116,9 +116,10 @@ class TrafficEvent:
     """A request, a response, or bytes that are neither; `kind` says why they are neither.
 
     Times are in microseconds, sizes in bytes. `data` has the captured bytes, with the size field of
-    a frame; `size` does not count the size field. The event of a response has the request's event
-    in `request`, and the latency if it is known; `errors` counts the error codes of the response by
-    name. `request` has its bytes only if the conversation has `keep_bytes`.
+    a frame; `size` does not count the size field. An event of a response has the event of its
+    request in `request`, and the latency if that is known. `errors` counts the error codes of the
+    response by name. The event in `request` has bytes in `data` only if the conversation has
+    `keep_bytes`.
     """
 
     time_us: int

@@ -100,7 +100,10 @@ class FrameSplitter:
         return self._drop(min(self._unfinished, default=self._searched)), False
 
     def _is_complete_at(self, begin: int, is_frame: Callable[[bytes], bool]) -> bool:
-        """Returns True if a complete frame begins at `begin`; remembers an incomplete candidate."""
+        """Returns True if a complete frame begins at `begin`.
+
+        If the bytes up to the end of the frame have not arrived yet, remembers `begin`.
+        """
         buffer = self._buffer
         content = begin + _SIZE.size
         end = content + _SIZE.unpack_from(buffer, begin)[0]

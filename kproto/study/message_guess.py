@@ -151,7 +151,10 @@ def _other_candidates(data: bytes) -> Iterator[Guess]:
 
 
 def _with_size(candidate: Guess, size: int) -> Guess:
-    """Returns a guess with a higher score, because the first 4 bytes are the size of the frame."""
+    """Returns a copy of `candidate` with a higher score, because its first 4 bytes are a size.
+
+    They are the size of the frame, which Kafka puts before each request and response.
+    """
     why = f"the first 4 bytes are the size, {size - 4}"
     return candidate._replace(score=candidate.score + 8, reasons=(why, *candidate.reasons))
 

@@ -62,8 +62,8 @@ def minimal_size(value: int) -> int:
 class MessageReader:
     """Reads messages in `data[:limit]`; offsets count from the start of `data`.
 
-    `message` is the name of the message, `layer` the layer of its faults (see `Fault`). `budget`
-    limits the number of nodes.
+    `message` is the name of the message. `layer` is where its faults are: see `Fault.layer`.
+    `budget` limits the number of nodes in the tree of the read values.
     """
 
     def __init__(

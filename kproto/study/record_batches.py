@@ -158,7 +158,7 @@ def _batch(builder: NodeBuilder, node: Node, context: RecordsContext) -> None:
 
 
 def _describe(nodes: dict[str, Node], values: dict[str, int]) -> None:
-    """Sets the meaning of the header fields."""
+    """Sets `meaning`, the explanation of the value, for each header field of the batch."""
     attributes = values["attributes"]
     flags = [word for bit, word in _FLAGS if attributes & bit]
     codec = f"compression {named(COMPRESSIONS, attributes & 7)}"

@@ -87,7 +87,10 @@ def _narrow(node: Node, depth: int, digits: int, width: int, show_secrets: bool)
 
 
 def _offset(node: Node, digits: int) -> str:
-    """Returns the offset; a tilde before it marks decompressed bytes."""
+    """Returns the offset of a node as text.
+
+    A tilde before it marks an offset in decompressed bytes.
+    """
     return f"{'~' if node.buffer else ' '}{node.offset:>{digits}}"
 
 

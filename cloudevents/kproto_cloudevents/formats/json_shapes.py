@@ -124,7 +124,7 @@ def _is_skipped(missed: int) -> bool:
 def _quotes(text: str) -> int:
     """Returns the number of `"` in a document before its member `data`.
 
-    Counts all of them if the document has no such member.
+    If the document has no member `data`, returns the number of all `"`.
     """
     return text.count('"', 0, text.find(_DATA))
 

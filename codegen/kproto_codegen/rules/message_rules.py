@@ -39,9 +39,9 @@ def repeated_keys(definition: Definition) -> Iterator[Finding]:
 
 
 def trailing_content(definition: Definition) -> Iterator[Finding]:
-    """Reports content after the definition, as an accepted finding.
+    """Reports content after the definition as a finding that is accepted: a note, not an error.
 
-    A parser that is not lenient refuses such content.
+    Only a lenient parser gets here; another one refuses such content.
     """
     if definition.trailing_line is not None:
         error = DefinitionError(

@@ -41,10 +41,10 @@ __all__ = [
 
 
 class TopicLookup(NamedTuple):
-    """Looks up data that a request refers to by id.
+    """Finds topic names by topic id, and the partitions of a fetch session by session id.
 
     `name_of` returns the name for a topic id, "" if there is none. `session_partitions` returns the
-    topic names and partitions of a fetch session.
+    topic name and the number of each partition of a session.
     """
 
     name_of: Callable[[bytes], str]

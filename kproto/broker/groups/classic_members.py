@@ -225,9 +225,10 @@ class ClassicMember:
         return next((each.metadata for each in self.protocols if each.name == protocol), b"")
 
     def await_join(self, request: JoinRequest) -> PendingJoin:
-        """Updates protocols and timeouts from a JoinGroup; returns its pending result.
+        """Updates protocols and timeouts from a JoinGroup.
 
-        If a JoinGroup of the member is delayed already, both have the same pending result.
+        Returns the pending result of the JoinGroup. If an earlier JoinGroup of the member is still
+        delayed, both JoinGroups get the same result.
         """
         self.protocols = request.protocols
         self.rebalance_timeout_ms = request.rebalance_timeout_ms

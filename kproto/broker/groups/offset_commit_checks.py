@@ -38,7 +38,7 @@ class SupportsOffsetCommit(Protocol):
     def group_id(self) -> str: ...
 
     def check_member(self, member_id: str, instance_id: str | None) -> None:
-        """Raises UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID for a replaced static member."""
+        """Raises UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID for a static member that was replaced."""
 
 
 class SupportsOffsetDelete(Protocol):

@@ -99,7 +99,7 @@ class QuotaTable:
             del self._values[entity]
 
     def matching(self, entity_filter: EntityFilter) -> Iterator[tuple[Entity, Mapping[str, float]]]:
-        """Yields the entities that match, each with its quotas by key."""
+        """Yields the entities that `entity_filter` matches, each with its quotas by quota key."""
         for entity, values in self._values.items():
             if entity_filter.matches(entity):
                 yield entity, values

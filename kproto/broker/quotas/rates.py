@@ -108,5 +108,8 @@ class TokenBucket:
         return max(0, round(-self.tokens(limit, now_ms) / limit * 1000))
 
     def is_idle(self, now_ms: int) -> bool:
-        """Returns True if the bucket is full. Uses the limit of the latest call."""
+        """Returns True if the bucket is full.
+
+        Uses the limit of the latest call of `take` or `tokens`.
+        """
         return self.tokens(self._limit, now_ms) >= self._burst_s * self._limit

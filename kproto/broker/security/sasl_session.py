@@ -227,10 +227,14 @@ class SaslSession:
     def check_request(self, api_key: int, now: float) -> str | None:
         """Returns the reason for which a request must close the connection; None if it is allowed.
 
-        If the session has a lifetime, a SaslHandshake in the state OPEN starts a re-authentication
-        (KIP-368), at most once a second. Any other request after the end of that lifetime must
-        close the connection. Before that end, or without a lifetime, a SaslHandshake in OPEN that
-        starts no re-authentication is allowed, but its handler returns ILLEGAL_SASL_STATE.
+        In the state OPEN the client is authenticated. The session may have a lifetime (KIP-368):
+        - With a lifetime, a SaslHandshake starts a re-authentication, at most once a second.
+        - After the end of the lifetime, any other request must close the connection. So must a
+          SaslHandshake less than a second after the previous re-authentication began.
+        - All other requests are allowed. A SaslHandshake that starts no re-authentication gets
+          ILLEGAL_SASL_STATE from its handler.
+
+        In any other state, only the requests in ALLOWED_REQUESTS are allowed.
         """
         if self.phase is SaslState.OPEN and self._ends_at is not None:
             if api_key == _HANDSHAKE and self._may_reauthenticate(now):

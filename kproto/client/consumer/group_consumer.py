@@ -658,8 +658,8 @@ class GroupConsumer(RecordStream):
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """Returns the committed offsets of `partitions`, by default of the assigned partitions.
 
-        An offset is None if the group has committed none, or only one of a deleted topic with the
-        same name. Raises BrokerResponseError.
+        An offset is None if the group has committed none for the partition. An offset that was
+        committed for a deleted topic of the same name does not count. Raises BrokerResponseError.
         """
         self._view.loop_guard.check()
         tps = dict.fromkeys(map(checked_tp, partitions)) or self._subscriptions.partitions

@@ -18,8 +18,8 @@ _LONG_AGO: Final = float("-inf")
 class PollStatus:
     """Holds data that the poll loop shares with the rebalance listener, auto-commit and `run`.
 
-    A poll raises `pending_error` once, by the time `raise_by`, in seconds of the clock. Every poll
-    raises `fatal_error`, the error that ended the member.
+    A poll raises `pending_error` once, at `raise_by` (seconds of the clock) at the latest. Every
+    poll raises `fatal_error`, the error that ended the member.
     """
 
     __slots__ = ("fatal_error", "is_closed", "is_polling", "pending_error", "raise_by")

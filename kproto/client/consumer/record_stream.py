@@ -255,7 +255,7 @@ class RecordStream(ABC):
     async def _prepare_poll(self, ends_at: float = _NEVER) -> None:
         """Prepares a poll: looks up partitions and positions, or joins the group.
 
-        Raises PollTimeoutError if the poll must wait after `ends_at`, in seconds of the clock.
+        Raises PollTimeoutError if the poll is not prepared at `ends_at`, in seconds of the clock.
         """
 
     @abstractmethod
@@ -456,7 +456,7 @@ class RecordStream(ABC):
     # Fetching
 
     async def _fetch_once(self, ends_at: float = _NEVER) -> None:
-        """Starts due fetches, waits until one completes or is due, and buffers responses.
+        """Starts due fetches, waits until a fetch completes or is due, and buffers responses.
 
         Waits until `ends_at` at most, in seconds of the clock.
         """

@@ -92,8 +92,8 @@ class PositionInitializer:
         """Looks up the positions of those `states` that have none.
 
         A state stays without a position in three cases: its partition is revoked before the
-        committed offset or start offset arrives; a seek replaces the state before that; or its
-        partition is in `StartOffsetResolver.awaiting_assignment`.
+        committed offset or start offset arrives; a seek replaces the state before that offset
+        arrives; or its partition is in `StartOffsetResolver.awaiting_assignment`.
         """
         if any(state.fetch_state is FetchState.INITIALIZING for state in states.values()):
             await self.look_up(states)

@@ -276,8 +276,8 @@ class FetchBuffer:
     def take_polled(self, most: int) -> dict[TopicPartition, list[Record]] | None:
         """Returns up to `most` buffered records, in lists by partition; None if none is ready.
 
-        If a record is unreadable after other records, returns the others; the next call raises the
-        error.
+        If one of these records is unreadable, returns the records before it; the next call raises
+        the error. If it is the first, raises the error at once.
         """
         found: dict[TopicPartition, list[Record]] = {}
         in_flight: dict[TopicPartitionState, InFlightRange] = {}

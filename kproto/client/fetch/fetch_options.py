@@ -68,9 +68,10 @@ class FetchOptions(NamedTuple):
             check_whole_number(name, getattr(self, name), 0, _MAX_VALUE)
 
     def response_limit(self, brokers: int) -> int:
-        """Returns the maximum size in bytes of a fetch response, if `brokers` brokers are fetched.
+        """Returns the maximum size in bytes of a fetch response.
 
-        The limit is `fetch_max_bytes`, or the broker's share of `queued_max_bytes` if that is less.
+        The limit is `fetch_max_bytes`, or a broker's share of `queued_max_bytes` if that is less.
+        The share becomes smaller with `brokers`, the number of brokers that are fetched from.
         """
         share = self.queued_max_bytes // (_FETCH_SHARE * max(1, brokers))
         return max(1, min(self.fetch_max_bytes, share))

@@ -238,8 +238,9 @@ class OffsetFetcher:
     def current(
         self, states: Mapping[TopicPartition, TopicPartitionState]
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns those of `states` that no revocation, seek or recreation of the topic has
-        replaced.
+        """Returns those of `states` that are current.
+
+        A revocation, a seek or the recreation of the topic replaces a state.
         """
         return {tp: its for tp, its in states.items() if self._subscriptions.is_current(its)}
 

@@ -126,10 +126,11 @@ class SubscriptionState:
         return plan_fetches(self.fetchable(), now, leader_since, epoch_of, brokers)
 
     def preempts(self, plan: FetchPlan, busy: Container[int]) -> bool:
-        """Returns True if a newly assigned partition would have to wait for a fetch in flight.
+        """Returns True if `plan` has a newly assigned partition that would wait for another fetch.
 
+        The partition would wait if the fetch in flight is on the connection to the same broker:
         `busy` has the node ids of the brokers with a fetch in flight. A newly assigned partition
-        counts only in the first `plan` that fetches it.
+        counts only once: in the first plan that fetches it.
         """
         if not self._prioritized:
             return False

@@ -24,7 +24,10 @@ class TopicHistory:
         return self._last.get(name)
 
     def id_of(self, name: str) -> Uuid:
-        """Returns the id of a topic in its last metadata. Raises KeyError if there is none."""
+        """Returns the id that the last metadata has for a topic.
+
+        Raises KeyError without metadata.
+        """
         return self._last[name].topic_id
 
     def set_current(self, info: TopicInfo) -> None:

@@ -55,7 +55,8 @@ class CoordinatorConnections:
     async def connection(self) -> BrokerConnection:
         """Returns the connection for the member's requests.
 
-        Only a heartbeat during a JoinGroup or SyncGroup uses another: see `heartbeat_connection`.
+        Only a heartbeat during a JoinGroup or SyncGroup uses another connection: see
+        `heartbeat_connection`.
         """
         return await self._connection(self._join_owner)
 

@@ -95,7 +95,7 @@ class BrokerSelection:
                 del outcomes[gone]
 
     def _by_failure(self, addresses: Iterable[Address]) -> list[Address]:
-        """Sorts addresses: the most recent failure is last."""
+        """Sorts addresses by last failure: the address that failed most recently comes last."""
         return sorted(addresses, key=lambda each: self._last_failed.get(each, 0))
 
 

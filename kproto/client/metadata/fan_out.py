@@ -93,7 +93,7 @@ class SplitRule(NamedTuple):
 
     @property
     def request_levels(self) -> tuple[KeyedListField, ...]:
-        """The levels of `request_path`, outermost first."""
+        """The lists that lead to an element of the request, outermost first."""
         return _levels(self.request_path)
 
     @property

@@ -284,7 +284,11 @@ class RequestRouter:
     async def _leaders_or_replicas(
         self, route: Route, row: SplitRule, elements: Sequence[Element]
     ) -> list[tuple[int, ...]]:
-        """Returns for each partition the node ids of its leader or replicas; empty if unknown."""
+        """Returns the node ids that answer for each partition: its leader, or all of its replicas.
+
+        `route` selects leader or replicas. The node ids of a partition are empty if metadata has
+        none.
+        """
         view, cluster = self._view, self._view.cluster
         partition = row.request_levels[-1]
 

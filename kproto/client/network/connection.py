@@ -4,9 +4,9 @@
 a request is called in the iteration of the event loop in which the response arrives. The connection
 fails as a whole: after a lost peer, a broken frame or a request that times out, every request in
 flight gets an error. A single timer watches the deadlines of all requests. If the SASL session has
-a lifetime, a second timer starts reauthentication before the session ends (KIP-368). The broker
-answers the requests in flight before it reauthenticates. Later requests wait until
-reauthentication has ended.
+a lifetime, a second timer starts reauthentication before the session ends (KIP-368).
+Reauthentication begins on the broker after the broker has answered the requests in flight. Later
+requests wait until it has ended.
 """
 
 from __future__ import annotations

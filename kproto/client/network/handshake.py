@@ -73,7 +73,8 @@ async def attach(
 ) -> None:
     """Attaches `protocol` to the socket, with TLS if there is a context.
 
-    Raises BrokerConnectionError, and AuthenticationError for a certificate that is refused.
+    Raises AuthenticationError if one side refuses the certificate of the other, and
+    BrokerConnectionError for any other failure.
     """
     name = None if context is None else tls.name_of(address.host)
     try:

@@ -103,9 +103,9 @@ class ConnectionWatch:
     def lost(self, error: KprotoError, *, had_requests: bool, was_closed_here: bool) -> None:
         """Reports the end of the connection: requests in flight get no response.
 
-        Only the first call has an effect. `had_requests` is True if requests were in flight; the
-        first request after an idle time does not count. `was_closed_here` is True if the client
-        closed the connection itself.
+        Only the first call has an effect. `had_requests` is True if a request was in flight. A
+        request that was sent on an idle connection does not count. `was_closed_here` is True if the
+        client closed the connection itself.
         """
         in_flight = len(self._written)
         while self._written:

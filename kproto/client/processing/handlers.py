@@ -1,4 +1,7 @@
-"""Wraps the user's handler, of records or batches; `Stop`, by which a handler ends `run`."""
+"""Wraps the user's handler of records or of batches. Defines the exception `Stop`.
+
+A handler raises `Stop` to end `run`.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +82,8 @@ def unreadable_record(error: UnreadableRecordError) -> Record:
 async def raise_unreadable(handle: RecordHandler, record: Record) -> None:
     """Calls `handle` with the record.
 
-    If `unreadable_record` made the record, raises its UnreadableRecordError instead.
+    If `unreadable_record` made the record, raises the record's UnreadableRecordError instead of the
+    call.
     """
     if isinstance(record.value, UnreadableValue):
         raise record.value.error

@@ -289,7 +289,7 @@ class ProcessingPool:
         self._is_poll_waiting = True
 
     def _wake_poll(self) -> None:
-        """Wakes the poll that the pool has refused, if the pool accepts records again."""
+        """Wakes a poll that the pool refused and that waits, if the pool accepts records again."""
         if self._is_poll_waiting and self.accepts_records:
             self._is_poll_waiting = False
             self._consumer.wake_poll()
@@ -507,9 +507,9 @@ class ProcessingPool:
     async def _process_in_order(
         self, shard: OrderedShard, started_at: float
     ) -> tuple[Record, BaseException] | None:
-        """Processes some records of a shard, one by one.
+        """Processes some records of a shard, one by one, until a handler fails.
 
-        Returns a failed record with its error; None if no record failed.
+        Returns the failed record with its error; None if no record failed.
         """
         handle = self._handle
         shard.counted = shard.started_count

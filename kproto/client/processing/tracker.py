@@ -184,7 +184,10 @@ class RecordTracker:
     # Retries and due times
 
     def schedule(self, shard: Shard, record: Record | None, due: float) -> None:
-        """Schedules a retry of `record` at `due`; if `record` is None, a check for due records."""
+        """Schedules a retry of `record` at `due`.
+
+        If `record` is None, schedules a check for records of `shard` that are due for a retry.
+        """
         if record is None:
             shard.is_timed = True
         heapq.heappush(self._scheduled, (due, next(self._numbers), shard, record))

@@ -43,11 +43,12 @@ class Ack(NamedTuple):
 
 
 class LateReads:
-    """Corrects the number of dropped records, if a caller reads the failure of a dropped delivery.
+    """Corrects the number of dropped records, because a caller may still read a dropped delivery.
 
-    `dropped` has the number of dropped records by topic: records whose failure would be lost. The
-    dropped deliveries of a failed batch are those before position `end`. If a caller reads the
-    failure of such a delivery later, its records are subtracted.
+    The producer drops the deliveries of a failed batch to free memory; those before position `end`
+    are dropped. `dropped` counts, by topic, the records whose failure no caller has read. If a
+    caller reads the failure of a dropped delivery later, the records of the delivery are
+    subtracted.
     """
 
     __slots__ = ("dropped", "end")

@@ -129,9 +129,9 @@ class Sender:
             self.completed.set()
 
     def _schedule(self, at: float) -> None:
-        """Sets the timer to `at`, unless it is already set to an earlier time.
+        """Sets the timer to `at`, unless the timer is already set to an earlier time.
 
-        The plan that runs at the earlier time sets the timer again.
+        When the timer fires, the sender sends the due batches and sets the timer for the next ones.
         """
         if at == _NEVER or (self._timer is not None and self._timer_at <= at):
             return

@@ -43,8 +43,8 @@ class RecordReader:
 
     Each record carries `topic` and `partition`, and `log_append_time` (ms) as its timestamp if that
     is not None. Headers stay encoded; their errors name `position`, the start of the batch in the
-    buffer, and `base_offset`. Raises ValueError if `count` is negative, or if the bytes or the
-    offsets up to `last_offset_delta` are too few for `count` records.
+    buffer, and `base_offset`. Raises ValueError if `count` is negative, or if the bytes, or the
+    offset deltas up to `last_offset_delta`, are too few for `count` records.
 
     The offset deltas of the records must rise from 0 or more to `last_offset_delta` or less. If
     `last_offset_delta` is None, they may have any value, as in Kafka's classes.

@@ -64,7 +64,10 @@ class BatchSection:
 
     @property
     def timestamp(self) -> int:
-        """The batch's log append time if `log_append_time`, otherwise its base timestamp; in ms."""
+        """The timestamp of the batch in ms: the log append time if `log_append_time` is True.
+
+        If `log_append_time` is False, it is the base timestamp.
+        """
         return self.batch.max_timestamp if self.log_append_time else self.batch.base_timestamp
 
     def relocated(self, start: int) -> BatchSection:
@@ -84,9 +87,11 @@ class BatchSection:
 class MessageSection:
     """The requested messages of one entry of a message set (magic 0 or 1), as records.
 
-    With `keep_unreadable`, it may instead have the records of a batch that cannot be decoded as a
-    whole, and an error for each unreadable record. `size` is the uncompressed size of the messages
-    in bytes; for such a batch, it is the size of the batch.
+    `size` is their uncompressed size in bytes.
+
+    With `keep_unreadable`, the class also stands for a batch that cannot be decoded as a whole.
+    Then `records` has the readable records of the batch, and an error for each unreadable record;
+    `size` is the size of the batch in bytes.
     """
 
     records: list[Record | UnreadableRecordError]

@@ -100,7 +100,11 @@ class _ObservedCounts:
 
 
 class IncrementWriter:
-    """Writes the increments of one output. `on_step` is called after each step and may raise."""
+    """Writes the increments of one output.
+
+    `on_step` is called with the name of each step that has ended, such as "planned" or "published".
+    If it raises, the increment fails.
+    """
 
     def __init__(
         self,
@@ -294,13 +298,12 @@ class IncrementWriter:
         }
 
     def _recent_increments(self) -> set[int]:
-        """Returns the increments to compare first with the new events, for duplicates.
+        """Returns the numbers of the increments that may contain duplicates of the new events.
 
-        The timestamps of the new events are not known yet. So the new events are taken to be no
-        older than the oldest record of the last increment, and an increment counts if it may have
-        an event at most `window_s` older. If the last increment has no timestamps, returns all
-        increments with valid events. If `window_s` is 0, returns none. The increments are returned
-        as their numbers.
+        The timestamps of the new events are not known yet. This method assumes that no new event is
+        older than the oldest event of the last increment. It returns an increment if it may have an
+        event at most `window_s` older than that. If the last increment has no timestamps, returns
+        all increments with valid events. If `window_s` is 0, returns none.
         """
         last = self._store.last
         if last is None or last.timestamps is None:

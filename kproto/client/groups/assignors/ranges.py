@@ -129,9 +129,10 @@ class _TopicAssignment:
 
 
 def _match_racks(shares: Sequence[_TopicAssignment]) -> None:
-    """Assigns partitions only to consumers without a rack, or with a replica in their rack.
+    """Assigns each partition only to a consumer without a rack, or with a replica in its rack.
 
-    Topics with the same consumers and number of partitions are co-partitioned.
+    Topics with the same consumers and the same number of partitions are co-partitioned: one
+    consumer gets the same partition of all of them.
     """
     co_partitioned: dict[tuple[int, tuple[str, ...]], list[_TopicAssignment]] = {}
     for share in shares:

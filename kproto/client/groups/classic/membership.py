@@ -384,7 +384,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     # Results of effects
 
     def on_revoked(self, now: float) -> None:
-        """Continues after the driver has carried out a `Revoke`."""
+        """Continues the rejoin, or leaves, after the driver has carried out a `Revoke`."""
         if self._lost:
             self.generation = NO_GENERATION
             self._owned_generation = NO_GENERATION
@@ -587,7 +587,10 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
                 self.fail(error, now, leaves=action is ErrorAction.FAIL)
 
     def _retry_request(self, now: float) -> None:
-        """Makes `step` send the failed request again, or begins a leave that was postponed."""
+        """Makes `step` send the failed request again.
+
+        If a leave was postponed during the request, begins the leave instead.
+        """
         if self.phase is Phase.JOINING:
             self._requests_member_id = False
             self._rejoin_reason = self._rejoin_reason or self._join_reason

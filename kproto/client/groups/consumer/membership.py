@@ -602,9 +602,9 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     ) -> ErrorAction | None:
         """Processes the result of the heartbeat that releases the instance id.
 
-        After a retriable error the member sends the heartbeat again; the call returns the action
-        for the error. After any other result the member joins, and the call returns None. The join
-        then fails if another member has the id.
+        After a retriable error, makes the member send the heartbeat again, and returns the action
+        for the error. After any other result, makes the member join, and returns None. The join
+        fails if another member still has the instance id.
         """
         if isinstance(outcome, KprotoError):
             action = action_for(GroupRequest.LEAVE, outcome)

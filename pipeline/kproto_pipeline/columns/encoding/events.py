@@ -279,7 +279,8 @@ def _original_records(events: _Events) -> EventRecords:
 def _original_headers(events: _Events) -> EventRecords:
     """Returns records with the headers of the column `headers`, unchanged.
 
-    The records decode to the events only if `_headers_match` is true for the rows.
+    Call it only for rows for which `_headers_match` is True: only these records decode to the
+    events.
     """
     return EventRecords(
         events.column("key"), events.column("data"), headers_of_lists(events.column("headers"))

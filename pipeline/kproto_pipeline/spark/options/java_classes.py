@@ -166,7 +166,10 @@ def property_class(name: str, *, ignores_case: bool, by_unicode: bool) -> Charac
 
 
 def value_class(key: str, value: str, *, ignores_case: bool) -> Characters | None:
-    """Returns the class of `\\p{key=value}`; None if it is unknown or its meaning is uncertain."""
+    r"""Returns the characters that Java's `\p{key=value}` matches.
+
+    Returns None if the class is unknown, or if the meaning is uncertain.
+    """
     match key.lower():
         case "sc" | "script":
             return _SCRIPTS.get(value.upper())

@@ -87,7 +87,7 @@ def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
 
 
 def _resized_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yields batches of about `_TARGET_BYTES` from small ones, and splits large ones."""
+    """Joins small Arrow batches and splits large ones, to batches of about `_TARGET_BYTES`."""
     waiting: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
