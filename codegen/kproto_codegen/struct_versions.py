@@ -17,8 +17,8 @@ def versions_with_bytes(message: MessageSpec) -> dict[str, list[Versions]]:
     """Returns, by struct name, the versions in which a struct has at least one byte.
 
     The versions are ascending ranges. In a flexible version a struct has at least the count of its
-    tagged fields. A struct inside it adds a byte if the inner struct has one, or if the inner
-    struct is nullable (its null marker).
+    tagged fields. An inner struct adds a byte to the outer struct if the inner struct has a byte
+    itself, or if it is nullable, because of its null marker.
     """
     found: dict[str, list[Versions]] = {}
     for struct in message.structs():

@@ -63,7 +63,7 @@ class BrokerHandle:
     def listens_at(self) -> str:
         """Returns the `host:port` that the first listener is bound to.
 
-        A proxy or a forwarded port connects to this address. It differs from `bootstrap` if the
+        Pass this address to a proxy or a port forwarding. It differs from `bootstrap` if the
         listener advertises another host or port. Raises ConfigurationError while the cluster does
         not listen.
         """

@@ -345,9 +345,10 @@ class BrokerSettings:
 
     @property
     def transaction_version_level(self) -> int:
-        """Returns the finalized level of transaction.version: the configured, or that of `release`.
+        """Returns the finalized level of transaction.version.
 
-        It is 0 if the feature is not finalized.
+        This is `transaction_version` if it is set, otherwise the level of Kafka's `release`. 0
+        means that the feature is not finalized.
         """
         if self.transaction_version is not None:
             return self.transaction_version

@@ -237,7 +237,10 @@ def _example_of(node: Any) -> Any:
 
 
 def _json_of(given: str) -> Any:
-    """Returns the JSON of `--replay`: the argument itself, a file, or standard input for `-`."""
+    """Returns the JSON of the argument `--replay`.
+
+    The argument is the JSON itself, the path of a file, or `-` for standard input.
+    """
     text = given
     if not given.lstrip().startswith(("{", "[")):
         try:

@@ -98,10 +98,10 @@ _MAX_STRING: Final = 0x7FFF
 
 
 def read_leniently(shape: StructLayout, data: bytes) -> tuple[int, list[DeviationFromKafka]]:
-    """Returns the offset after the message at the start of `data`, and its deviations.
+    """Returns the offset after the message at the start of `data`, and the deviations in its bytes.
 
-    The deviations are in the order of the bytes. Raises UnreadableMessageError if Kafka's readers
-    refuse the message.
+    The deviations are the bytes that kproto refuses and Kafka's readers accept, in the order of the
+    bytes. Raises UnreadableMessageError if Kafka's readers refuse the message.
     """
     reader = _LenientReader(data)
     end = reader.struct(shape, 0)

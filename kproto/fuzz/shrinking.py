@@ -1,10 +1,10 @@
 """Finds the smallest example of a fault, from a case that causes it.
 
-First, values are removed from the message as long as the case causes the fault. Then hypothesis
-draws messages of the same version, with a change of the same kind, and shrinks them. Finally,
-bytes are removed from the shorter of both results, unless it is JSON. The result is the same for
-the same seed. The caller limits the attempts: its function `reproduces` returns False after the
-last attempt.
+First, values are removed from the message, if the case still causes the fault without them. Then
+hypothesis draws messages of the same version, with a change of the same kind, and shrinks them.
+Finally, bytes are removed from the shorter of both results. This last step is left out if the
+shorter result is JSON. The result is the same for the same seed. The caller limits the attempts:
+its function `reproduces` returns False after the last attempt.
 """
 
 from __future__ import annotations

@@ -64,7 +64,10 @@ def snake_case(name: str) -> str:
 
 
 def attribute_name(name: str, *, of_message: bool) -> str:
-    """Returns the attribute of a field; `of_message` is False for a field of a nested struct."""
+    """Returns the name of a field's attribute.
+
+    `of_message` is False for a field of a nested struct.
+    """
     made = snake_case(name)
     reserved = MESSAGE_NAMES | STRUCT_NAMES if of_message else STRUCT_NAMES
     return made + "_" if keyword.iskeyword(made) or made in reserved else made

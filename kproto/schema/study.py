@@ -155,5 +155,8 @@ def _named(name: str, fields: Sequence[FieldSpec]) -> FieldSpec | None:
 
 
 def _folded(name: str) -> str:
-    """Returns `leaderepoch` for the field `LeaderEpoch` and for its attribute `leader_epoch`."""
+    """Returns `name` without underscores and case, for the comparison of field names.
+
+    Both the field name `LeaderEpoch` and the attribute name `leader_epoch` become `leaderepoch`.
+    """
     return name.replace("_", "").casefold()

@@ -68,8 +68,8 @@ _Named: TypeAlias = tuple[str, WireType]
 class BytesFault(Exception):  # noqa: N818 - `explain` converts it to a DecodeError
     """A fault in the data: the reason, its `offset` in bytes, and the `path` of the field.
 
-    Each step that the exception passes through prepends its field to the path, so that valid bytes
-    take no time for paths.
+    Each validating function that the exception leaves prepends its field or index to the path. So
+    validating valid bytes takes no time for paths.
     """
 
     def __init__(self, reason: str, offset: int) -> None:

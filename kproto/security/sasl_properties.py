@@ -72,7 +72,7 @@ _CLASS: Final = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)+")
 
 
 def sasl_from_properties(given: ConfiguredByRow) -> Sasl:
-    """Returns the mechanism and credentials for `given`, the properties with `Row.part` `sasl`.
+    """Returns the mechanism and credentials for `given`, the properties that concern SASL.
 
     Raises ConfigurationError for an unknown mechanism, a missing property or a contradiction; no
     error contains a secret.

@@ -82,7 +82,7 @@ _TYPES: Final = numbers_of(METADATA_TOPICS)
 
 
 class MetadataRecord(NamedTuple):
-    """A message of the metadata log, and its version; None for the latest stable version."""
+    """A message of the metadata log; `version` None means the latest stable version."""
 
     message: Message
     version: int | None = None

@@ -240,8 +240,8 @@ def detect_part(
 ) -> Part:
     """Returns the part that the bytes are most likely: `frame`, `message` or `body`.
 
-    Reads the bytes as each part that is possible, and chooses the part that reads best (see
-    `_readable`). Without `cls` or without `version`, the bytes must be a request with a header.
+    Tries each possible part, and returns the part as which the bytes can be read best (see
+    `_readable`). If `cls` or `version` is None, the bytes must be a request with a header.
     """
     size = int.from_bytes(data[:_SIZE_BYTES], "big", signed=True)
     is_sized = len(data) >= 8 and size == len(data) - _SIZE_BYTES

@@ -438,7 +438,7 @@ class MessageReader:
     ) -> UnreadableError:
         """Adds a fault at `offset` to `node`, and returns the error.
 
-        If no node has bytes up to `offset` yet, the own bytes of `node` end there.
+        If no node has the bytes before `offset` yet, assigns these bytes to `node`.
         """
         if offset > self.reached:
             self.assign_bytes(node, node.offset, offset)

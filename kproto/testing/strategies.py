@@ -203,8 +203,8 @@ def _check_fields(
 ) -> None:
     """Raises ConfigurationError for an unknown field, or a value in `fields` that is no strategy.
 
-    Each of the `choices` is a list of versions. A field is known if all versions of at least one of
-    these lists have it.
+    Each of the `choices` is a list of versions. A field is known if, for at least one of these
+    lists, all versions in the list have the field.
     """
     if not fields:
         return

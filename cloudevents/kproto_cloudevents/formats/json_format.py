@@ -446,12 +446,12 @@ def to_json(event: CloudEvent) -> bytes:
 
 
 def _bytes_member(data: bytes, event: CloudEvent) -> str:
-    """Returns the member for bytes: JSON data unchanged, other bytes as Base64.
+    """Returns the member for data that is bytes: JSON bytes unchanged, other bytes as Base64.
 
-    1.0 has the member `data_base64`. 0.3 has an attribute that declares Base64. Earlier versions
-    have neither. For them, text becomes a string, and bytes of a type that is neither text nor JSON
-    become unmarked Base64. Other bytes that would be read back differently (whitespace around JSON,
-    a charset that adds a byte order mark) are an error.
+    1.0 has the member `data_base64`. 0.3 has an attribute that declares Base64. Versions before 0.3
+    have neither: text becomes a string, and bytes of a type that is neither text nor JSON become
+    unmarked Base64. These versions refuse bytes that would be read back differently, because of
+    whitespace around JSON or a charset that adds a byte order mark.
     """
     version = event._version
     content_type = event.datacontenttype

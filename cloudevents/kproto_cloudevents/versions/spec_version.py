@@ -41,8 +41,8 @@ class AttributeSpec:
 
     `fault(text)` checks type and constraints; it returns the fault, or None if the text is valid.
     `quick(text)` is truthy only for a valid text, as in `AttributeType`; the text must not be
-    empty. `repeats` is set if the values repeat within a topic and are slow to check; then
-    `valid_values` caches the valid ones.
+    empty. If `repeats` is True, the values repeat within a topic and are slow to check, so
+    `valid_values` caches the valid values.
     """
 
     __slots__ = (

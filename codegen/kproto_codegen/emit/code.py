@@ -149,10 +149,11 @@ def chain(layouts: Layouts, context: Versions) -> Code:
 
 
 def chains(parts: Iterable[Layouts], context: Versions) -> Code:
-    """Returns an `if` chain (see `chain`) for each of `parts`.
+    """Returns an `if` chain over the versions for each of `parts`; see `chain`.
 
-    Merges neighboring chains with the same version ranges. Emits the common first
-    statements of all branches once, before the chain, and their common last statements after it.
+    Merges neighboring chains with the same version ranges. Statements with which all branches of a
+    chain begin are emitted once, before the chain. Statements with which all branches end are
+    emitted once, after the chain.
     """
     joined: list[list[_VersionRangeCode]] = []
     for layouts in parts:
@@ -191,9 +192,9 @@ def _merged(layouts: Layouts) -> list[_VersionRangeCode]:
 
 
 def _shared(merged: list[_VersionRangeCode]) -> tuple[Code, list[_VersionRangeCode], Code]:
-    """Returns the first statements that all layouts share, each layout's own, and the last shared.
+    """Returns the statements that begin all layouts, those that differ, and those that end all.
 
-    If there is a single layout, it shares no statement.
+    The differing statements are by layout. A single layout shares no statement.
     """
     if len(merged) == 1:
         return (), merged, ()

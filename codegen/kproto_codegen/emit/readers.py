@@ -389,11 +389,11 @@ class _UniformReadEmitter(_FixedSizeReadEmitter):
 def uniform_elements(
     plan: StructPlan, imports: Imports, run: FieldRun, forms: tuple[Form, ...], each: Code
 ) -> Code:
-    """Returns code that reads `count` structs of equal size with a single Struct.
+    """Returns code that reads `count` structs of equal size with a single `struct.Struct`.
 
-    The arrays in the structs are read as bytes. The code runs `each` instead if there are few
-    structs, or if `UniformStructs` refuses them, for example because their arrays have different
-    counts.
+    The arrays in the structs are read as bytes. The returned code runs the code `each` instead if
+    there are few structs, or if `UniformStructs` refuses the structs, for example because their
+    arrays have different counts.
     """
     reader = _UniformReadEmitter(plan, imports)
     code = reader.struct(run, forms)

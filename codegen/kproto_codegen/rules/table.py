@@ -79,7 +79,8 @@ def check_definition(
     """Returns the syntax errors of a definition and the findings of all rules, sorted by line.
 
     Leaves out a finding that may follow from a syntax error. `Definition.guesses` has specs in
-    which such an error is corrected: if one of them does not have the finding, it is left out.
+    which the syntax errors are corrected in different ways. A finding is left out if one of these
+    specs does not cause it.
     """
     found = [Finding(fault) for fault in definition.faults]
     guessed = [replace(definition, spec=spec) for spec in definition.guesses]

@@ -337,7 +337,7 @@ class ClassicMembers:
         return pending is not None
 
     def expect_sync(self) -> None:
-        """Marks all members as members that have not sent SyncGroup in the new generation."""
+        """Marks all members as members that have not sent SyncGroup in the new generation yet."""
         self.pending_sync.clear()
         self.pending_sync.update(self.members)
 

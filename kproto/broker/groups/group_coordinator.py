@@ -261,7 +261,8 @@ class GroupCoordinator:
     def end_transaction(self, partition: Partition, producer_id: int, *, is_commit: bool) -> None:
         """Commits or drops the pending offsets of a producer, in the groups of a partition.
 
-        The caller has appended the marker to the partition. Unloaded groups read it from the log.
+        The caller has appended the marker to the partition. Does nothing if the groups of the
+        partition are not loaded, because loading reads the marker from the log.
         """
         loaded = self._loaded.get(partition.index)
         if loaded is None:
@@ -439,7 +440,10 @@ class GroupMetadataManager:
         return tuple(self._groups)
 
     def find(self, group_id: str, now: ClockReading) -> AnyGroup | None:
-        """Returns a group after its expired timeouts were handled; None if it is not loaded."""
+        """Handles the expired timeouts of a group, then returns the group.
+
+        Returns None if the group is not loaded.
+        """
         group = self._groups.get(group_id)
         if group is None:
             return None
@@ -485,9 +489,10 @@ class GroupMetadataManager:
     def get_or_create_consumer_group(self, group_id: str, now: ClockReading) -> ConsumerGroup:
         """Returns the group that a member of the consumer protocol joins.
 
-        A new group is added, or replaces a classic group, only when its first change is stored. A
-        classic group with members is converted. Raises GROUP_ID_NOT_FOUND if it cannot be
-        converted, and UNKNOWN_SERVER_ERROR during certain rebalances (`migration`).
+        If the group does not exist, creates it; the group is added only when its first change is
+        stored. Converts a classic group with members, and replaces a classic group without members.
+        Raises GROUP_ID_NOT_FOUND if a classic group cannot be converted, and UNKNOWN_SERVER_ERROR
+        during certain rebalances (`migration`).
         """
         group = self.find(group_id, now)
         if isinstance(group, ConsumerGroup):

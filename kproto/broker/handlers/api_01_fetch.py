@@ -183,7 +183,7 @@ class FetchOperation:
     def is_enough(self, read: list[PartitionRead]) -> bool:
         """Returns True if the response can be sent before `max_wait_ms`.
 
-        `read` has what was read from each partition. Returns True if it is empty, if there are
+        `read` has the result for each partition. Returns True if `read` is empty, if there are
         `min_bytes` of records, or if a partition has an error, a preferred replica or a diverging
         epoch. As in Kafka, the size limit of the response replaces a larger `min_bytes`. The limit
         of a partition (`partition_max_bytes`) does not end the wait.

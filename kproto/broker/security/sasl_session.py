@@ -268,8 +268,9 @@ class SaslSession:
         """Selects the mechanism that a SaslHandshake of that `version` names.
 
         Returns False if the listener does not have the mechanism; then the caller must close the
-        connection. If a re-authentication names another mechanism than the first authentication,
-        returns True, but does not select it: the next request closes the connection.
+        connection. There is one exception: if a re-authentication names another mechanism of the
+        listener than the first authentication, this method returns True without selecting the
+        mechanism, and the next request closes the connection.
         """
         if mechanism not in self.mechanisms:
             self.phase = SaslState.ENDED

@@ -34,8 +34,9 @@ class FetchLimit:
         Reads no batch from `end_offset` on; None stands for the log end offset.
 
         If `at_least_one` is set, the first batch of the response is read even if it exceeds both
-        limits. Subtracts the size of the batches from `remaining`. Adds to `readable` the number of
-        bytes that Kafka would return. Raises OFFSET_OUT_OF_RANGE if `offset` is outside of the log.
+        limits. Subtracts the size of the read batches from `remaining`. Adds to `readable` the
+        number of bytes that Kafka would return. Raises OFFSET_OUT_OF_RANGE if `offset` is outside
+        of the log.
         """
         found = log.read(
             offset,

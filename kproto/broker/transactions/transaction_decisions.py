@@ -199,7 +199,7 @@ def decide_end(
 def _is_retry(metadata: TransactionMetadata, producer: ProducerIdAndEpoch) -> bool:
     """Returns True if EndTxn was carried out, and the producer did not receive the response.
 
-    Then the producer has the epoch before the bump, or the producer id before the present one.
+    In this case, the producer still has the previous epoch or the previous producer id.
     """
     if producer.producer_id == metadata.producer_id:
         return producer.epoch + 1 == metadata.epoch

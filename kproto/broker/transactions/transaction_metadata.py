@@ -114,8 +114,8 @@ class TransactionMetadata:
     def fenced(self) -> TransactionMetadata:
         """Returns the metadata with an epoch that fences the current producer (KIP-588).
 
-        The state stays ONGOING; the caller aborts the transaction next. The epoch of a fence that
-        could not be stored is used again.
+        The state stays ONGOING; the caller aborts the transaction next. If an earlier fence could
+        not be stored, returns the epoch of that fence again.
         """
         keeps = self.has_failed_fence or self.epoch == _MAX_EPOCH
         return replace(self, epoch=self.epoch if keeps else self.epoch + 1, last_epoch=NO_EPOCH)

@@ -302,8 +302,8 @@ class Committer:
     ) -> CommitFailedError:
         """Reports a refused commit to the member, and returns the error of the commit.
 
-        The error is retriable if a rebalance has overtaken the commit: the partitions may stay
-        assigned to the member.
+        The error is retriable if a rebalance has overtaken the commit, because the partitions may
+        stay assigned to the member.
         """
         error = _first(errors)
         is_overtaken = False

@@ -71,7 +71,7 @@ class GroupMembership(Protocol[S_contra]):
         ...
 
     def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
-        """Returns True if the partition of the topic with that id is assigned."""
+        """Returns True if partition `tp` is assigned, and its topic has the id `topic_id`."""
         ...
 
     def on_commit_refused(self, error: BrokerResponseError, identity: Any) -> None:

@@ -153,7 +153,10 @@ class Consumer(RecordStream):
                 return
 
     async def _wait_for(self, task: asyncio.Task[None], ends_at: float) -> None:
-        """Waits until `task` is done; raises PollTimeoutError at `ends_at`; the task continues."""
+        """Waits until `task` is done; raises PollTimeoutError at `ends_at`.
+
+        `task` continues after PollTimeoutError.
+        """
         if ends_at == _NEVER:
             await asyncio.wait([task])
             return

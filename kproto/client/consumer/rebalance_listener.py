@@ -187,7 +187,7 @@ class RebalanceListenerInvoker:
         self._holder = weakref.ref(holder)
 
     def on_poll(self) -> None:
-        """Wakes the revocation that waits for records in flight, because of a poll.
+        """Wakes the revocation that waits for records in flight, because the caller polls again.
 
         The revocation then checks again whether records are in flight.
         """

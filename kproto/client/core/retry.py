@@ -125,8 +125,8 @@ class Attempts:
     """Counts the consecutive failures of one operation.
 
     All times are in seconds of the client's clock. `limit_ms` limits the operation, and is
-    `api_timeout_ms` by default. That time runs from `started_at`, from `begin`, or from the first
-    failure, whichever is first. The next attempt is due at `not_before`, the last one at
+    `api_timeout_ms` by default. The time of `limit_ms` begins at `started_at`, at `begin` or at the
+    first failure, whichever comes first. The next attempt is due at `not_before`, the last one at
     `deadline`.
     """
 

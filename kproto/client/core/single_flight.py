@@ -18,8 +18,8 @@ A = TypeVar("A")
 class SingleFlight(Generic[K, A]):
     """Sends one request at a time, for the keys that its callers pass, such as topics.
 
-    While a request is in flight, further callers wait. The next request has the keys of all of
-    them.
+    While a request is in flight, further callers wait. The next request has the keys of all waiting
+    callers.
     """
 
     def __init__(self, send: Callable[[frozenset[K]], Coroutine[Any, Any, A]]) -> None:

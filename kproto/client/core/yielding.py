@@ -43,7 +43,7 @@ class LoopYielder:
         """Yields if the event loop had no iteration for 1 ms; returns True if this call yielded.
 
         `took_s` is the time that the last handlers took, in seconds: after more than 20 ms the
-        event loop gets several iterations. With `unless` the call does not yield, but starts a new
+        event loop gets several iterations. If `unless` is True, does not yield, but starts a new
         interval at `now`, in seconds of the clock.
         """
         if now < self.next_at:

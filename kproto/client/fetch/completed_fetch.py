@@ -440,10 +440,10 @@ def filter_batches(
     """Returns the batches of `data.records` with offsets from `position` on, up to `end`.
 
     Control batches are left out, and with `read_committed` also batches of aborted transactions.
-    The last batch may go beyond `end`. If a batch is broken, the batches before it are returned,
-    and the next fetch raises its error. If there are no batches to return before it, this call
-    raises the error: CorruptBatchError or MissingCodecError, without the name of the partition.
-    Raises ProtocolError if all batches are before `position`.
+    The last batch may go beyond `end`. If a batch is broken, returns only the batches before it;
+    the next fetch then begins with the broken batch. If no batch precedes the broken batch, raises
+    CorruptBatchError or MissingCodecError, without the name of the partition. Raises ProtocolError
+    if all batches are before `position`.
     """
     first = position
     last_epoch = -1

@@ -88,8 +88,8 @@ class Fetcher:
     def start_due(self) -> float:
         """Starts due fetches, resets, validations and metadata refreshes.
 
-        Each broker has at most one fetch in flight. Returns when the earliest backoff of a
-        partition ends, in seconds of the clock; infinity if no partition backs off.
+        Each broker has at most one fetch in flight. Returns the time at which the earliest backoff
+        of a partition ends, in seconds of the clock; infinity if no partition backs off.
         """
         view = self._view
         now = view.clock.monotonic()
@@ -387,9 +387,10 @@ async def fetch_from(
     """Sends a fetch to the node `leader`, and returns the response.
 
     `make` builds the fetch for the negotiated version. The node may also be a follower (KIP-392).
-    The fetch uses the connection of `owner`, which must be open by `ends_at`, in seconds of the
-    clock. The time limit of the response is the time left until `ends_at`, or `request_timeout_ms`
-    if that is shorter, plus the `max_wait_ms` for which the broker may delay the response.
+    The fetch uses the connection of `owner`. The connection must be open by `ends_at`, in seconds
+    of the clock. The time limit of the response is the time left until `ends_at`, or
+    `request_timeout_ms` if that is shorter, plus the `max_wait_ms` for which the broker may delay
+    the response.
     """
     connection = await view.with_deadline(ends_at, view.connection_to(leader, owner=owner))
     version = connection.version_of(FetchRequest, highest_fetch_version(topics))

@@ -99,9 +99,10 @@ def list_offsets_request(
     read_committed: bool,
     epochs: Mapping[TopicPartition, int] | None = None,
 ) -> ListOffsetsRequest:
-    """Returns the request for partitions that one broker leads; `epochs` are the leader epochs.
+    """Returns the ListOffsets request for partitions that one broker leads.
 
-    Raises ConfigurationError for an offset that is neither a time nor "earliest" or "latest".
+    `epochs` are leader epochs. Raises ConfigurationError for an offset that is neither a time nor
+    "earliest" or "latest".
     """
     by_topic: dict[str, list[ListOffsetsPartition]] = {}
     for (topic, partition), wanted in partitions.items():

@@ -150,12 +150,13 @@ class OffsetFetcher:
             raise faults[0]
 
     def on_epoch_end(self, state: TopicPartitionState, end: EpochEnd) -> None:
-        """Continues in the log of the leader, in which the last fetched epoch ends at `end`.
+        """Validates the position: in the leader's log, the last fetched epoch ends at `end`.
 
         If `end` is before the position, drops buffered records and moves the position back
-        (KIP-320). If the leader does not know the end, requests a reset: to the log start if that
-        is after the position, otherwise as the reset policy says. If the log may have lost returned
-        records and the reset policy is NONE, raises LogTruncatedError instead.
+        (KIP-320). If the leader does not know where the epoch ends, requests a reset: to the log
+        start if the log start is after the position, otherwise as the reset policy says. If the log
+        may have lost returned records and the reset policy is NONE, raises LogTruncatedError
+        instead.
         """
         if end.is_known and end.offset >= state.position:
             state.last_epoch = min(state.last_epoch, end.epoch)

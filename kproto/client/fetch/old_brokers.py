@@ -95,7 +95,8 @@ def check_first_batch_is_whole(
 def _is_truncated(data: PartitionData, offset: int) -> bool:
     """Returns True if the first message did not fit into the response.
 
-    Brokers since 0.11 then send no byte of the message, earlier brokers send a part of it.
+    In this case, brokers since 0.11 send no byte of the message, and earlier brokers send a part of
+    it.
     """
     records = data.records or b""
     if data.error_code:

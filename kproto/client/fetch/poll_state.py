@@ -38,7 +38,7 @@ class RecordProcessor(Protocol):
     def first_incomplete(self, state: object) -> int | None:
         """Returns the first unprocessed offset of a partition; None if there is none.
 
-        Only records that the processor has accepted count.
+        Ignores records that the processor has not accepted.
         """
         ...
 
@@ -63,9 +63,9 @@ class RecordProcessor(Protocol):
         ...
 
     def is_in_flight(self, epochs: Collection[object]) -> bool:
-        """Returns True if a record of these assignment epochs is in flight.
+        """Returns True if handlers are processing a record of one of the assignment `epochs`.
 
-        Call it only after `drop`, because before that queued records may count as in flight.
+        Call it only after `drop`, because before `drop` it may also return True for queued records.
         """
         ...
 
@@ -133,10 +133,10 @@ class PollState:
         self._timer = PollTimer(now)
 
     def on_poll(self, now: float) -> float:
-        """Marks the records of the last poll as processed; returns their processing time.
+        """Marks the records of the last poll as processed.
 
-        The time is in seconds, 0 if the last poll returned no records, or if the buffer has no
-        `batch_size`.
+        Returns their processing time in seconds. Returns 0 if the last poll returned no records, or
+        if the buffer has no `batch_size`.
         """
         self.buffer.on_poll()
         size = self.buffer.batch_size
@@ -223,9 +223,10 @@ class PollState:
         return self.position_of(state) if first is None else first
 
     def bitmap_of(self, state: TopicPartitionState) -> ProcessedBitmap | None:
-        """Returns the offsets that any member processed after the first incomplete record.
+        """Returns the offsets after the first incomplete record that are processed already.
 
-        Returns None if there are none.
+        The records may have been processed by this member or by earlier members. Returns None if
+        there are none.
         """
         return merge_bitmaps(self.bitmap_here(state), state.processed_bitmap)
 

@@ -108,10 +108,10 @@ class StartPositionLookup:
 
 
 def depends_on_time(start: Start) -> bool:
-    """Returns True if `start` is the log end or a time.
+    """Returns True if `start` is "latest" or a time.
 
-    The consumer must then look up the partitions in new metadata: a partition that it finds later
-    is read from the log start instead of from `start`.
+    The consumer must then look up the partitions in new metadata, because it reads a partition that
+    it finds later from the log start.
     """
     return start == "latest" or isinstance(start, datetime | timedelta)
 

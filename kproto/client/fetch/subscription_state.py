@@ -206,9 +206,9 @@ class SubscriptionState:
     def make_room(self, limit: int) -> bool:
         """Returns True if the buffered and queued records have at most `limit` bytes.
 
-        If they have more and a poll waits for records, drops buffered fetches of paused partitions
-        and returns True, because otherwise the poll would wait for ever. The dropped records are
-        fetched again after the pause.
+        If the records have more bytes and a poll waits for records, drops the buffered fetches of
+        paused partitions and returns True, because otherwise the poll would wait for ever. The
+        dropped records are fetched again after the pause.
         """
         more = self.poll.queued_bytes - limit
         if more <= 0:
@@ -233,8 +233,9 @@ class SubscriptionState:
         """Finds recreated topics and added partitions in new metadata.
 
         If a plain consumer reads a whole topic without `stop_at_end`, it reads added partitions
-        from their start, so that it misses no record. Raises BrokerResponseError if a topic was
-        recreated and `stop_at_end` is set, unless the start of the topic is looked up again.
+        from their start, so that it misses no record. If a topic was recreated and `stop_at_end` is
+        set, raises BrokerResponseError, except for a plain consumer that looks up the start of the
+        topic again (see `_on_recreated`).
         """
         effects: list[Effect] = []
         names = self._subscribed_topics or list(

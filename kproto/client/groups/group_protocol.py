@@ -40,9 +40,9 @@ class GroupProtocol(Enum):
 
 
 class GroupProtocolMismatchError(KprotoError):
-    """Raised if the member must use the other protocol; users never see this error.
+    """Raised if the member must use the other group protocol; users never see this error.
 
-    `is_certain` is True if another check of the group would have the same result.
+    `is_certain` is True if the member need not check the protocol of the group before it joins.
     """
 
     def __init__(self, why: str, *, is_certain: bool = False) -> None:

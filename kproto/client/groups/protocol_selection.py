@@ -237,8 +237,8 @@ class GroupMember:
 class _ReplaceableMemberListener:
     """Forwards the calls of the driver to the listener, except for the end of the member.
 
-    Reports to `member` that the group uses its protocol, or that its driver has failed. `member`
-    may then start a driver of the other protocol.
+    Reports to `member` that the group uses the driver's protocol, or that the driver has failed.
+    After a failure, `member` may start a driver of the other protocol.
     """
 
     def __init__(self, member: GroupMember, listener: AssignmentListener) -> None:

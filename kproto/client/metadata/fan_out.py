@@ -41,10 +41,10 @@ _Identity: TypeAlias = tuple[Any, ...]
 
 
 class KeyedListField(NamedTuple):
-    """A list in a message: its `field`, and the fields that identify one of its structs.
+    """A list in a message: the name of its field, and the fields that identify a struct in it.
 
-    `keys` has alternatives, each a tuple of fields. It is empty for a list of plain values, which
-    identify themselves.
+    `keys` has tuples of field names; each tuple identifies a struct, and one of them is enough.
+    `keys` is empty for a list of plain values, which identify themselves.
     """
 
     field: str
@@ -357,7 +357,7 @@ def _merge_level(
 def _position(order: dict[_Identity, int], identities: Sequence[_Identity]) -> int:
     """Returns the position of the element with one of `identities`, or the next free position.
 
-    Afterwards `order` maps all of `identities` to a position.
+    Adds the missing ones of `identities` to `order`, with this position.
     """
     at = next((order[each] for each in identities if each in order), len(order))
     for each in identities:

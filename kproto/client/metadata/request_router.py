@@ -215,7 +215,7 @@ class RequestRouter:
     # Routing
 
     async def _pieces(self, route: Route, request: Request[R]) -> dict[int | None, Request[R]]:
-        """Returns the pieces of a request by node id; the key None is any broker.
+        """Returns the part of a request for each broker, by node id; the key None is any broker.
 
         Raises ConfigurationError if the brokers cannot be determined, or if the request cannot be
         split.
@@ -354,7 +354,7 @@ class RequestRouter:
         return node if node in self._view.cluster.brokers else None
 
     async def _find(self, kind: CoordinatorType, keys: Sequence[str]) -> dict[str, int]:
-        """Requests unknown coordinators; returns the node ids of all, by key.
+        """Requests the unknown coordinators; returns the node ids of all coordinators, by key.
 
         Stores the coordinators that are found, and then raises the first error, if any. A
         concurrent call may remove a stored coordinator before this call returns.

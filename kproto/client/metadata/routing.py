@@ -149,7 +149,8 @@ class CoordinatorKeyFields(NamedTuple):
     """The type of a coordinator, and the names of the request fields with its keys.
 
     The keys are group ids or transactional ids. The value of such a request field is a key, a list
-    of keys, or a list of structs. In a struct, the field with the name `fields[0]` has the key.
+    of keys, or a list of structs. If it is a list of structs, the field of the struct with the name
+    `fields[0]` has the key.
     """
 
     type: CoordinatorType

@@ -60,7 +60,8 @@ CLIENT_SIDE_FROM_VERSION: Final = {
 def throttle_time_ms_of(response: Response, version: int) -> int:
     """Returns the time in ms for which the client must not send after a response.
 
-    Returns 0 if the broker does not throttle, or has waited before it responded.
+    Returns 0 if the broker does not throttle the client, or if the broker delayed the response
+    instead.
     """
     throttle_ms: int = getattr(response, "throttle_time_ms", 0)
     if throttle_ms > 0:

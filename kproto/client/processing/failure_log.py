@@ -21,7 +21,7 @@ def log_failure(
 
 
 def log_unraised(error: BaseException) -> None:
-    """Logs an error that `run` does not raise, because it raises another one."""
+    """Logs an error that `run` does not raise, because `run` raises another error."""
     notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
     log(
         logging.WARNING,

@@ -221,7 +221,10 @@ class ProcessingPool:
             worker.cancel()
 
     def fail(self, error: BaseException) -> None:
-        """Stops the pool with this error; only logs it if the pool has another error already."""
+        """Stops the pool with `error`.
+
+        If the pool has another error already, logs `error` instead.
+        """
         if self._error is None:
             self._error = error
         elif error is not self._error:

@@ -242,11 +242,11 @@ def _records_size(records: list[Record]) -> int:
 
 
 class OrderedShard(Shard):
-    """Starts one record after the other; `is_busy` is True while a worker processes its records.
+    """Starts one record after the other; `is_busy` is True while a worker processes the records.
 
     The worker iterates over `remaining`, the records of the current list that were not started. The
-    pool has added the first `counted` records of the list to its summary; `uncounted` is the number
-    of processed records after them.
+    first `counted` records of the list are in the summary of the pool. `uncounted` is the number of
+    processed records that are not in the summary yet.
     """
 
     __slots__ = ("_is_delayed", "_records", "counted", "is_busy", "remaining")

@@ -33,7 +33,7 @@ class AppendQueues:
         return [ticket for queue in self.by_topic.values() for ticket in queue]
 
     def close(self) -> None:
-        """Makes all waiting calls raise KprotoError, and all calls that wait afterwards."""
+        """Makes all waiting calls, and all later calls that would wait, raise KprotoError."""
         if not self.are_closed:
             self.are_closed = True
             for ticket in self.tickets():

@@ -346,7 +346,7 @@ class RecordAppender:
     async def _append_when_first(
         self, ticket: AppendTicket, record: ProducerRecord
     ) -> tuple[ProducerBatch, int]:
-        """Appends a record once all earlier calls have appended theirs.
+        """Waits until all earlier calls have appended their records, then appends `record`.
 
         Raises EncodeError, and the errors of `_wait_until_ready`.
         """

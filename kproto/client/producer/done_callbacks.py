@@ -52,9 +52,10 @@ class DoneCallbacks:
     def add(
         self, delivery: _Delivery, function: Callable[[Any], object], context: Context | None = None
     ) -> None:
-        """Adds a callback of a delivery; it runs in `context`, by default in a copy of the present.
+        """Adds a callback of a delivery.
 
-        If the future is done, the callback runs in the next iteration of the event loop.
+        The callback runs in `context`, by default in a copy of the caller's context. If the future
+        is done, the callback runs in the next iteration of the event loop.
         """
         position = delivery.position
         self.positions.add(position)

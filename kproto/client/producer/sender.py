@@ -409,7 +409,7 @@ class Sender:
             self._on_request_done(node, batches, fault)
 
     async def _produce(self, node: int, batches: dict[TopicPartition, ProducerBatch]) -> None:
-        """Sends a request; may wait for a connection or a slot."""
+        """Sends a Produce request to `node`; may wait for a connection or a slot."""
         connection = await self._view.connection_to(node)
         self._drop_expired(batches)
         self._encode_batches(batches, connection.message_magic)
@@ -523,8 +523,8 @@ class Sender:
     ) -> None:
         """Handles the end of a Produce request.
 
-        `batches` are the batches for which `_handle_response` has no result. They fail with
-        `fault`, if it is not None.
+        `batches` are the batches for which `_handle_response` has no result. If `fault` is not
+        None, they fail with `fault`.
         """
         self._in_flight[node] -= 1
         if fault is not None:

@@ -188,9 +188,10 @@ class LegacyBatch(RecordBatch):
     def _adopt(self, records: list[Record], own_timestamps: bool) -> None:
         """Sets the absolute offsets of the messages in this wrapper.
 
-        With `own_timestamps`, the messages keep their timestamps and timestamp types. Otherwise
-        they get the timestamp type of the wrapper, and for log append time also its timestamp.
-        Raises ValueError if the offset of the wrapper is less than that of the last message inside.
+        If `own_timestamps` is True, the messages keep their timestamps and timestamp types.
+        Otherwise they get the timestamp type of the wrapper, and for log append time also its
+        timestamp. Raises ValueError if the offset of the wrapper is less than that of the last
+        message inside.
         """
         # Inside a wrapper of magic 0 the offsets are absolute. Inside a wrapper of magic 1 they are
         # absolute if the offset of the wrapper is 0 (some librdkafka versions send such wrappers).

@@ -175,7 +175,8 @@ def _attribute_headers(
 def _attribute_of(header: str) -> str | None:
     """Returns the name of the attribute that a header holds; None if it holds no attribute.
 
-    Returns "" for an unusual attribute name: `kproto_cloudevents` must then read the record.
+    Returns "" for an unusual attribute name; in this case, `kproto_cloudevents` must read the
+    record.
     """
     if header == _CONTENT_TYPE:
         return "datacontenttype"

@@ -304,9 +304,10 @@ def readable_records(
 
 
 def _messages(batch: LegacyBatch, start: int, end: int | None, limit: int) -> MessageSection:
-    """Returns the messages of `batch` with `start <= offset < end`; without `end` if it is None.
+    """Returns the messages of `batch` with `start <= offset < end`.
 
-    Raises CorruptBatchError if `batch` would decompress to more than `limit` bytes.
+    None for `end` sets no upper limit. Raises CorruptBatchError if `batch` would decompress to more
+    than `limit` bytes.
     """
     found = batch.records(from_offset=start, max_decompressed_bytes=limit)
     if end is not None:

@@ -129,7 +129,8 @@ def limit_plan(plan: ReadPlan, most: int | None) -> ReadPlan:
 def remaining_plan(plan: ReadPlan, done: ReadPlan) -> ReadPlan:
     """Returns the ranges of `plan` that remain after the ranges of `done`.
 
-    Both plans must have the same partitions, in the same order. Leaves out the losses of `plan`.
+    Both plans must have the same partitions, in the same order. Leaves out the data losses that
+    `plan` reports.
     """
     ranges = [
         OffsetRange(each.topic, each.partition, read.end, each.end, each.topic_id)

@@ -61,8 +61,9 @@ class SupportsGroupStorage(Protocol):
     ) -> None:
         """Replaces a group by a classic group, without the members `leaving`.
 
-        The classic group has the state of `change`. If `reason` is not None, it starts a rebalance
-        for this reason. Raises BrokerResponseError if the records cannot be stored.
+        The classic group has the members of the group after `change`. If `reason` is not None, the
+        classic group starts a rebalance for this reason. Raises BrokerResponseError if the records
+        cannot be stored.
         """
 
 
@@ -300,7 +301,7 @@ class ConsumerGroup:
     # Timeouts
 
     def advance(self, now: ClockReading) -> None:
-        """Fences the members whose timeouts have expired, each as if at its own deadline."""
+        """Fences the members whose timeouts have expired; each is fenced as of its own deadline."""
         while (
             (deadline := self.next_deadline_ms) is not None
             and deadline <= now.ms

@@ -52,7 +52,7 @@ def owns_any(owned: Partitions | None, revoking: Assigned) -> bool:
 
 
 def is_within(owned: Partitions | None, assigned: Assigned) -> bool:
-    """Returns True if all partitions of `owned` are in `assigned`; False if `owned` is None."""
+    """Returns True if `owned` is not None, and all its partitions are in `assigned`."""
     return owned is not None and all(
         its <= assigned.get(topic_id, {}).keys() and topic_id in assigned
         for topic_id, its in owned.items()

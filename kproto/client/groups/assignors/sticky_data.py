@@ -80,7 +80,7 @@ def eager_member_data(member: Subscription) -> MemberData:
 def cooperative_member_data(member: Subscription) -> MemberData:
     """Returns the partitions that a cooperative sticky member owns, and their generation.
 
-    The generation is that of the subscription or, if the subscription has none, that of the user
+    The generation is that of the subscription. If the subscription has none, it is that in the user
     data.
     """
     if member.generation >= 0:

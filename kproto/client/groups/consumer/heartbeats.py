@@ -76,7 +76,7 @@ class Heartbeat(NamedTuple):
 def release_heartbeat(
     settings: GroupSettings, member_id: str, incarnation: int, now: float
 ) -> Heartbeat:
-    """Returns the heartbeat by which a static member releases its instance id."""
+    """Returns the heartbeat with which a static member leaves and releases its instance id."""
     leave = LeaveByHeartbeat(member_id, settings.instance_id, STATIC_LEAVE_EPOCH, "", now)
     fields = HeartbeatFields(frozenset(), None, frozenset())
     return Heartbeat(leave.request(settings.group_id), fields, incarnation, now)

@@ -624,7 +624,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         self.fail(error, now, leaves=False)
 
     def _lose_membership(self, why: str, now: float) -> None:
-        """Drops the epoch, because other members may own the partitions by now."""
+        """Drops the member epoch, because other members may own the partitions by now."""
         is_lost = self.phase is Phase.PREPARE_LEAVING and self._lost
         if is_lost or not self._transition(Event.FENCED):
             return

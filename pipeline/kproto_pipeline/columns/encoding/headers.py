@@ -77,7 +77,7 @@ def check_keys(lists: pa.Array) -> Int64s:
 
 
 def _row_of(counts: Int64s, entries: npt.NDArray[np.bool_]) -> int:
-    """Returns the row of the first header that the mask `entries` selects.
+    """Returns the index of the row that contains the first header in the mask `entries`.
 
     `counts` has the number of headers of each row.
     """

@@ -158,9 +158,9 @@ def lagging_partitions(offsets: Offsets, latest: Offsets) -> list[TopicPartition
 def recreated_partitions(
     known: Mapping[TopicPartition, Uuid], now: Mapping[TopicPartition, Uuid]
 ) -> list[TopicPartition]:
-    """Returns the partitions whose topic was recreated: the topic id `now` is not the known one.
+    """Returns the partitions whose topic was recreated: the topic ids in `known` and `now` differ.
 
-    Leaves out a partition if one of both ids is unknown (missing or all zeros).
+    Leaves out a partition if one of the two ids is missing or all zeros.
     """
     return sorted(
         part

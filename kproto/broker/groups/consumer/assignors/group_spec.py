@@ -27,10 +27,10 @@ Assignment: TypeAlias = dict[str, dict[Uuid, set[int]]]
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    """Holds a member; `assigned` is its previous target assignment.
+    """Holds a member; `assigned` is the previous target assignment of the member.
 
     `topics` are the ids of the subscribed topics that exist, in the order in which Kafka inserts
-    them into its hash maps. This is the iteration order of a hash set of the topic names.
+    them into its hash maps. This order is the iteration order of a Java HashSet of the topic names.
     """
 
     topics: AbstractSet[Uuid]
@@ -58,7 +58,7 @@ class GroupSpec:
 def topics_in_order(topics: AbstractSet[Uuid] | Partitions, *, copied: bool = False) -> list[Uuid]:
     """Returns topics in the order in which Java iterates over a HashMap that has them as keys.
 
-    With `copied`, the order is that of a HashSet that was copied from another collection.
+    If `copied` is True, the order is that of a HashSet that was copied from another collection.
     """
     size = (copied_size if copied else grown_size)(len(topics))
     return in_java_order(topics, uuid_hash, size)
