@@ -105,7 +105,7 @@ def limit_fetch_bytes(context: Context, most: int) -> int:
 
 
 def mutation_quota(context: Context, *, strict: bool) -> ControllerMutationQuota:
-    """Returns the controller_mutation_rate of the client's request (KIP-599).
+    """Returns the quota controller_mutation_rate that applies to the client (KIP-599).
 
     With `strict`, mutations are refused while the quota is exceeded. Without `strict`, they are
     accepted, and the client is throttled.

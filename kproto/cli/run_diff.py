@@ -93,8 +93,10 @@ def _print_versions(versions: Sequence[study.VersionChanges]) -> None:
 
 
 def _marks(api: study.ApiRange) -> str:
-    """Returns the marks of an API in a release: its unstable, flexible and deprecated versions,
-    the listeners that serve it, and its name in the release if that differs.
+    """Returns the marks of an API in a release.
+
+    They are its unstable, flexible and deprecated versions, the listeners that serve it, and its
+    name in the release if that differs.
     """
     marks = [
         f"{word} {versions}"

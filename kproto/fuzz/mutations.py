@@ -221,7 +221,10 @@ def _varint(
 def _tags(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
-    """Adds a tagged field: unknown, a duplicate, out of order, or with a wrong size."""
+    """Returns `data` with one more tagged field; None if no struct in it can have tagged fields.
+
+    The field is unknown, a duplicate, out of order, or has a wrong size.
+    """
     found = [length_field for length_field in length_fields if length_field.role is LengthUnit.TAGS]
     if not found:
         return None

@@ -149,7 +149,7 @@ class _Validator:
         self.size = len(data)
 
     def value(self, kind: WireType) -> _Step:
-        """Builds the step for a value in a tagged field, or for an element of an array."""
+        """Builds the function that validates the value of a tagged field or an array element."""
         if kind.struct is None or (kind.nullable and not kind.compact):
             return self.array(kind) if kind.kind == "array" else self.fields_step([("", kind)])
         step = self.struct(kind.struct)
@@ -454,7 +454,7 @@ class _Validator:
         return BytesFault(f"{needed} needed and {rest} left", pos)
 
     def tags(self, shape: StructLayout) -> _Step:
-        """Builds the step for the tagged fields of a struct.
+        """Builds the function that validates the tagged fields of a struct.
 
         Faults in tag numbers and sizes get the path of the struct.
         """

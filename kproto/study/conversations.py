@@ -235,10 +235,11 @@ class ConversationSplitter:
         return events
 
     def missing(self, side: Side, time_us: int, count: int) -> list[TrafficEvent]:
-        """Reports that `count` bytes of `side` were not captured, by a MISSING event in a list.
+        """Handles a gap: `count` bytes of `side` were not captured.
 
-        The next `feed` searches for the start of a frame. Returns an empty list if an earlier event
-        reported that the bytes of the side cannot be split into frames.
+        Returns a list with a MISSING event. The list is empty if an earlier event reported that the
+        bytes of the side cannot be split into frames. The next `feed` searches for the start of a
+        frame.
         """
         splitter = self._splitters[side]
         rest = splitter.take_unframed()

@@ -23,7 +23,10 @@ _FORMATS: Final = {
 
 
 class NodeBuilder:
-    """Builds nodes for `data[:limit]`; `layer` is the layer of their faults (see `Fault`)."""
+    """Builds nodes for the values in `data[:limit]`.
+
+    `layer` is where their faults are: see `Fault.layer`.
+    """
 
     def __init__(
         self,
@@ -123,7 +126,7 @@ class NodeBuilder:
 
     @staticmethod
     def assign_bytes(node: Node, end: int) -> None:
-        """Sets the own bytes of `node` to those from its offset to `end`."""
+        """Makes the bytes from its offset to `end` the bytes of `node` that belong to no child."""
         node.own_size = node.size = end - node.offset
 
     def fault(self, node: Node, reason: str, offset: int, expected: str = "") -> Fault:

@@ -302,7 +302,10 @@ def _record(
 
 
 def _counted(builder: NodeBuilder, parent: Node, name: str, pos: int) -> tuple[Node, int]:
-    """Reads the length and the bytes of a key or value; returns its node and the position after."""
+    """Reads the length and the bytes of a key or value.
+
+    Returns its node and the position after it.
+    """
     node = builder.node(parent, name, "bytes", pos)
     bits, pos = builder.bits(node, pos, 5)
     return node, builder.content(node, pos, (bits >> 1) ^ -(bits & 1))

@@ -112,7 +112,10 @@ def null_depths(shape: StructLayout) -> list[int]:
 
 
 class _Builder:
-    """Builds instances with values of `fill`; nullable fields at depth `null_depth` are null."""
+    """Builds instances with the values that `fill` describes.
+
+    Nullable fields are null at nesting depth `null_depth`.
+    """
 
     def __init__(
         self,

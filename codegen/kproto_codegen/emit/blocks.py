@@ -39,7 +39,7 @@ class StructCodeEmitter(ABC):
         self.numbers: list[tuple[str, str]] = []
 
     def struct(self, run: FieldRun, forms: tuple[Form, ...]) -> Code:
-        """Returns the code for the fields of `run`, each in its form in `forms` (see `plan`)."""
+        """Returns the code for the fields of `run`; `forms` has the encoding of each field."""
         for item, form in zip(run.items, forms, strict=True):
             if isinstance(form, TaggedFieldsForm):
                 self.end(form)

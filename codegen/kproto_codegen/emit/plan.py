@@ -280,7 +280,10 @@ class FieldPlan:
         return frozenset({"ZERO_UUID" if self.spec.default_value() == bytes(16) else "Uuid"})
 
     def first_value(self) -> str:
-        """Returns the source of the slot's value if the layout lacks the field."""
+        """Returns the source of the value that a reader gives the slot of an absent field.
+
+        A field is absent if the version lacks it.
+        """
         return "DEFAULT" if self.lazy else self.new_default()
 
     def new_default(self) -> str:

@@ -117,7 +117,10 @@ class WriteCodeEmitter(StructCodeEmitter):
         return f"uuid_bytes({expr})"
 
     def refuse_null(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
-        """Emits a check that raises WireFault for None, if only other versions allow null."""
+        """Emits a check that raises WireFault for None, if this version does not allow null.
+
+        Emits nothing if no version of the field allows null.
+        """
         if field.nullable and not form.nullable:
             self.imports.wire("faults", "WireFault")
             self.code.append(when(f"{expr} is None", ["raise WireFault"]))

@@ -153,7 +153,8 @@ class Authorizer:
     ) -> tuple[set[str], set[str]]:
         """Returns the resource names of the ACLs that allow `operation`, and of those that deny it.
 
-        Considers only ACLs of the pattern type that apply to the principal and the host.
+        Considers only ACLs that apply to the principal and the host, and whose pattern has the type
+        `pattern_type`.
         """
         allowed: set[str] = set()
         denied: set[str] = set()

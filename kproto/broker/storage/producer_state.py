@@ -83,10 +83,11 @@ class ProducerState:
 
 @dataclass(slots=True)
 class _Verification:
-    """Tracks a producer that was to begin a transaction in the partition (KIP-890).
+    """Holds the first batch of a transaction that a producer has sent to the partition (KIP-890).
 
-    `lowest_sequence` is the lowest base sequence that it has sent with `epoch`. `starts_at_zero` is
-    True if a producer without state must send the sequence 0: since transaction version 2.
+    `lowest_sequence` is the lowest base sequence that the producer has sent with `epoch` until a
+    batch is appended. `starts_at_zero` is True if a producer without state must begin with sequence
+    0, which is so from transaction version 2 on.
     """
 
     epoch: int

@@ -101,10 +101,11 @@ def decide_forced_abort(
 
 
 def _may_continue(metadata: TransactionMetadata, current: ProducerIdAndEpoch) -> bool:
-    """Returns True if the producer id in the request is the present one.
+    """Returns True if a request with the producer id and epoch `current` is accepted.
 
-    The previous one is accepted if its epoch is exhausted: then the request may be repeated. Any id
-    is accepted if the coordinator has just created the metadata.
+    The producer id must be that of `metadata`. The previous producer id is accepted too if its
+    epoch is exhausted, because then the request may be a repeated one. Any producer id is accepted
+    if the coordinator has just created the metadata.
     """
     return (
         metadata.epoch == NO_EPOCH

@@ -54,7 +54,7 @@ class SingleFlight(Generic[K, A]):
     async def wait_until_idle(self) -> None:
         """Waits until the current and the next request have ended.
 
-        Cancelling the wait cancels neither.
+        If the caller is cancelled, the requests continue.
         """
         tasks = [task for task in (self._current, self._next) if task is not None]
         if tasks:

@@ -81,10 +81,10 @@ async def shielded(
     """Runs `coroutine` in a task of its own, and waits for its end even if the caller is cancelled.
 
     Returns the result of `coroutine`, or raises its exception. If the caller is cancelled, the task
-    has `limit_ms` from then on, and is then cancelled; further cancellations of the caller have no
-    effect. With `on_limit`, this function is called after `limit_ms` instead, and the task is
-    cancelled `rest_ms` later. Pass `is_cancelled` if the caller, or the caller of an earlier close,
-    was cancelled before the call: `limit_ms` then counts from the call.
+    may run for another `limit_ms`, and is then cancelled. Further cancellations of the caller have
+    no effect. With `on_limit`, the task is not cancelled after `limit_ms`: `on_limit` is called
+    then, and the task is cancelled `rest_ms` later. Pass `is_cancelled` if the caller, or the
+    caller of an earlier close, was cancelled before the call: `limit_ms` then counts from the call.
 
     If the task is cancelled at its limit, raises RequestTimeoutError, which names `what`. If the
     caller is cancelled during the call, the call raises CancelledError after the task has ended,

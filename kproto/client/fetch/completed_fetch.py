@@ -302,9 +302,9 @@ class CompletedFetch:
         return next_offset if self._end is None else min(next_offset, self._end)
 
     def _next_records(self, unread: UnreadBatch, most: int) -> list[Record]:
-        """Returns at most `most` next records of `unread`, the first batch.
+        """Returns the next records, up to `most`, of `unread`, the first batch of the fetch.
 
-        Removes the batch once its last record is returned.
+        Removes the batch from the fetch once its last record is returned.
         """
         batch = unread.batch
         if self._reader is None and batch.record_count <= most:

@@ -107,10 +107,11 @@ class FetchBuffer:
         return sum(each.held_bytes for each in chain(self.ready, paused))
 
     def drop_paused(self, least: int) -> list[tuple[TopicPartitionState, int]]:
-        """Drops the fetches of paused partitions until `least` bytes are dropped, or none is left.
+        """Drops buffered fetches of paused partitions, until `least` bytes are dropped.
 
-        Drops the fetches of the partition that was paused first, then of the next one. Returns each
-        partition whose fetches were dropped, with the offset at which the first of them began.
+        Drops all fetches of the partition that was paused first, then those of the next one. Ends
+        early if no fetch of a paused partition is left. Returns each partition whose fetches were
+        dropped, with the offset at which the first of its fetches began.
         """
         dropped: list[tuple[TopicPartitionState, int]] = []
         for state, fetches in self._paused.items():

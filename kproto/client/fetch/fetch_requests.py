@@ -61,7 +61,10 @@ _OUT_OF_RANGE: Final = code_of("OFFSET_OUT_OF_RANGE")
 
 
 def fetch_remedy(error: KprotoError) -> Remedy:
-    """Returns the remedy of an error, if a Fetch or a partition in a Fetch response has failed."""
+    """Returns the remedy of an error of a Fetch, or of a partition in a Fetch response.
+
+    The remedy is what the consumer does about the error, such as a retry.
+    """
     if isinstance(error, BrokerResponseError):
         return _REMEDIES.get(error.code) or remedy_of_code(error.code)
     return remedy_of(error)

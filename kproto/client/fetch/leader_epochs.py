@@ -39,7 +39,7 @@ class EpochHistory:
         return self._epochs[-1] if self._epochs else self._first
 
     def add(self, changes: Iterable[tuple[int, int]]) -> None:
-        """Adds offsets, in ascending order, with the epochs that begin there."""
+        """Adds leader epochs, in ascending order: pairs of start offset and epoch."""
         for start_offset, epoch in changes:
             if epoch != self.last:
                 self._start_offsets.append(start_offset)

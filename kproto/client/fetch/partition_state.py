@@ -356,11 +356,11 @@ class TopicPartitionState:
         self.replica_until = until
 
     def prefer_leader(self, until: float) -> None:
-        """Fetches from the leader at least until `until`, because the preferred replica has failed.
+        """Fetches from the leader at least until `until`, instead of from the preferred replica.
 
-        The replica may also be unknown. `until` is in seconds of the clock. Until then, requests
-        have no rack: otherwise the leader might name the same replica again, instead of sending
-        records.
+        Called if the preferred replica has failed or is unknown. `until` is in seconds of the
+        clock. Until then, requests have no rack: otherwise the leader might name the same replica
+        again, instead of sending records.
         """
         self.preferred_replica = None
         self.leader_until = until

@@ -85,7 +85,7 @@ class RecordProcessor(Protocol):
         ...
 
     def abandon(self, states: Iterable[object], epochs: Collection[object]) -> None:
-        """Drops partitions that may be assigned to other members now."""
+        """Drops the records of partitions that may be assigned to other members now."""
         ...
 
     def pause(self, state: object) -> None:

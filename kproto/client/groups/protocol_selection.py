@@ -155,7 +155,7 @@ class GroupMember:
         return self._member.is_assigned(tp, topic_id)
 
     def on_commit_refused(self, error: BrokerResponseError, identity: MemberIdentity) -> None:
-        """Passes the error of a request that was sent with `identity` to the member.
+        """Passes the error of a request to the member, which has sent the request with `identity`.
 
         The request is an OffsetCommit, or in the consumer protocol also an OffsetFetch.
         """

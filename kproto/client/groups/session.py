@@ -95,7 +95,7 @@ class MemberSession:
         self._last_stable_at = max(self._last_stable_at, sent_at)
 
     def revoke_deadline(self, now: float) -> float:
-        """Returns the time until which a revocation may wait for records in flight.
+        """Returns the time until which a revocation may wait for the processing of records.
 
         The broker removes a member that does not rejoin within `max_poll_interval_ms` after the
         start of a rebalance. The rebalance started after the member sent the last request whose

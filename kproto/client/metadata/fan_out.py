@@ -98,7 +98,7 @@ class SplitRule(NamedTuple):
 
     @property
     def response_levels(self) -> tuple[KeyedListField, ...]:
-        """The levels of `response_path`, outermost first."""
+        """The lists that lead to an element of the response, outermost first."""
         return _levels(self.response_path)
 
 

@@ -86,9 +86,9 @@ class RetryLog:
     def end(
         self, what: str, topic: str, partition: int, now: float, *, has_failed: bool = False
     ) -> None:
-        """Removes a partition whose operation has succeeded, or with `has_failed` failed for good.
+        """Removes a partition whose operation has succeeded, or has failed for good (`has_failed`).
 
-        If it was the last partition that waited for a retry, logs this.
+        If no partition waits for a retry any more, logs that.
         """
         waiting = self._waiting.get(what)
         if not waiting or waiting.pop((topic, partition), self) is self or waiting:

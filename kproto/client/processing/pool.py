@@ -370,15 +370,18 @@ class ProcessingPool:
         return self._tracker.first_incomplete_offsets()
 
     def is_in_flight(self, epochs: Collection[object]) -> bool:
-        """Returns True if a record of these assignment epochs is in flight.
+        """Returns True if a handler processes a record of these assignment epochs.
 
-        Call it only after `drop`; before, queued records may count, too.
+        Call it only after `drop`. Before that, queued records may count, too.
         """
         return self._tracker.is_in_flight(epochs)
 
     @property
     def has_lost_in_flight(self) -> bool:
-        """True if a record of a lost partition is in flight: another member may process it, too."""
+        """True if a handler processes a record of a lost partition.
+
+        Another member may process the record, too.
+        """
         return any(each.shard is not None and each.shard.is_lost for each in self._workers)
 
     def oldest_started_at(self, now: float) -> float:

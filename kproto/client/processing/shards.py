@@ -224,7 +224,7 @@ class Shard(ABC):
 
     @abstractmethod
     def discard(self) -> None:
-        """Drops all records, except those in flight; sets `is_lost`."""
+        """Drops all records, except those that a handler is processing; sets `is_lost`."""
 
     @abstractmethod
     def pause(self) -> None:

@@ -310,7 +310,10 @@ class RecordTracker:
             self._account(shard)
 
     def discard(self, state: object) -> None:
-        """Drops the records of a partition; the results of those in flight are ignored."""
+        """Drops the records of a partition.
+
+        Ignores the results of those that handlers are processing.
+        """
         for shard in [*self._shards_of(state)]:
             shard.discard()
             self._shards.pop(state, None)

@@ -104,8 +104,8 @@ class _FailedBatch:
 
         Drops all deliveries if the batch has at most `excess` bytes, or has the records of a single
         call. Returns the positions of the failed records whose delivery no caller has awaited. The
-        caller adds them to `counts`, the numbers of dropped records by topic; if their failure is
-        read later, they are subtracted again.
+        caller adds them to `counts`, the numbers of dropped records by topic. If a caller reads the
+        failure of such a record later, the record is subtracted again.
         """
         content = self.batch.content
         late_reads = self.batch.late_reads

@@ -362,8 +362,8 @@ def check_count(start: int, limit: int, count: int, last_offset_delta: int | Non
 def check_offset_delta(delta: int, least: int, last_offset_delta: int, later: int) -> None:
     """Raises ValueError if a record has an offset delta that its batch does not allow.
 
-    `least` is the least allowed delta: one more than that of the record before it. `later` is the
-    number of records after it, whose deltas must rise to at most `last_offset_delta`.
+    `least` is the least allowed delta: one more than the delta of the previous record. `later` is
+    the number of records after this one; their deltas must rise to at most `last_offset_delta`.
     """
     most = last_offset_delta - later
     if not least <= delta <= most:

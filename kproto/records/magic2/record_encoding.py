@@ -93,7 +93,7 @@ def encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, header
 
 
 def _encode_header_name(name: Any) -> bytes:
-    """Encodes a header's name after its length, and adds the name to the cache."""
+    """Returns a header's name, encoded, with its length in front; adds the name to the cache."""
     if not isinstance(name, str):
         raise TypeError("header name is not str")
     try:

@@ -124,11 +124,13 @@ def split_batch(
 ) -> list[Record | UnreadableRecordError]:
     """Returns the records of a batch in order, with an error in place of each unreadable record.
 
+    A record is unreadable if it cannot be decoded, if its offset does not rise above the previous
+    offset, or if its offset leaves too few offsets of the batch for the later records. In the last
+    two cases its error has the offset after the previous one.
+
     If neither the lengths of the records nor those of their fields fill the batch, the bounds of
-    the records are unknown: one error then stands for the first unreadable record and all later
-    ones. A record is also unreadable if its offset does not rise above the previous offset, or
-    leaves too few offsets of the batch for the later records. Its error then has the offset after
-    the previous one.
+    the records are unknown. Then one error stands for the first unreadable record and all later
+    records.
 
     One error stands for the whole batch if it cannot be decompressed, if its header counts more
     records than offsets, or if it is a message set (magic 0 or 1) with an unreadable record. As in

@@ -234,10 +234,11 @@ def _after_long_length(buffer: bytes | memoryview, position: int) -> int:
 def _record_ends_in_lockstep(
     buffer: bytes | memoryview, starts: Sequence[int], ends: Sequence[int], counts: Sequence[int]
 ) -> Int64s:
-    """Computes `record_ends` for many runs: step i finds the end of record i in each run.
+    """Computes `record_ends`: step i finds the end of record i in each run of records.
 
     Runs are sorted by falling record count, so that the unfinished ones are always the first. When
-    few runs are left, for example because one batch has very many records, reads these one by one.
+    few runs are left, for example because one batch has very many records, finds the ends of their
+    records one by one.
     """
     u8, pairs = _views(buffer)
     record_counts = np.array(counts, dtype=np.int64)

@@ -247,7 +247,7 @@ class ConsumerGroup:
     def _member(
         self, request: ConsumerHeartbeat, member_id: str, change: GroupChange
     ) -> ConsumerGroupMember:
-        """Returns the existing member that sends a heartbeat, or a new member if it joins."""
+        """Returns the member that sends a heartbeat; creates a member if the heartbeat joins."""
         joins = request.epoch == JOIN_EPOCH
         if request.instance_id is None:
             member = self.persisted.members.get(member_id)

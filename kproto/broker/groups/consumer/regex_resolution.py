@@ -59,7 +59,7 @@ def resolve_regexes(
     """Returns, for each expression, the topics whose complete names match.
 
     `names` are the topics of the cluster; those for which `may_describe` returns False are ignored.
-    The results have `version` and `timestamp_ms`.
+    Each result gets `version` and `timestamp_ms`.
     """
     visible = [name for name in names if may_describe(name)]
     return {

@@ -528,7 +528,10 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         self._leave = SendLeaveGroup(self.member_id, instance_id, intent.reason, until)
 
     def on_left(self, now: float) -> None:
-        """Ends the membership after LeaveGroup was answered or has failed, or if none is needed."""
+        """Ends the membership after LeaveGroup was answered or has failed.
+
+        Also called if no LeaveGroup is needed.
+        """
         intent, self._leave_intent = self._leave_intent, None
         assert intent is not None
         self.member_id = ""
