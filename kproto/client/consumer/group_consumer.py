@@ -262,11 +262,11 @@ class GroupConsumer(RecordStream):
     async def close(self, leave: bool | None = None) -> None:
         """Revokes all partitions, and ends the membership in the group.
 
-        With `auto_commit` it commits processed offsets first; a record in flight does not count as
-        processed. `leave` overrides the setting `leave`: by default a dynamic member leaves, so
-        that the group rebalances at once, and a static member stays, so that it can rejoin within
-        its session. If another task closes the consumer, the call waits for that close. Raises an
-        error, such as that of a callback, if no poll has raised it yet.
+        With `auto_commit` it commits processed offsets first; a record whose processing has not
+        ended does not count. `leave` overrides the setting `leave`: by default a dynamic member
+        leaves, so that the group rebalances at once, and a static member stays, so that it can
+        rejoin within its session. If another task closes the consumer, the call waits for that
+        close. Raises an error, such as that of a callback, if no poll has raised it yet.
 
         If `close` is cancelled, once or repeatedly, it still commits and leaves before it raises
         CancelledError. It has `error_flush_ms` for this, and callbacks and the handlers of `run`
@@ -425,10 +425,10 @@ class GroupConsumer(RecordStream):
 
         `run` stops if a handler raises `Stop`, at a signal of `stop_on` (by default SIGTERM, if it
         has no other handler), if `run` is cancelled, or if the consumer is closed. At the end it
-        waits for records in flight, up to `drain_timeout_ms`, then cancels the handlers that still
-        run, and with `auto_commit` commits processed offsets. With `cancel_lost` it cancels
-        handlers of lost partitions at once. See docs/how-to/handling.md. Raises ConfigurationError,
-        e.g. for a retry topic that does not exist, and errors of handlers and of polls.
+        waits for the handlers that still run, up to `drain_timeout_ms`, then cancels them, and with
+        `auto_commit` commits processed offsets. With `cancel_lost` it cancels handlers of lost
+        partitions at once. See docs/how-to/handling.md. Raises ConfigurationError, e.g. for a retry
+        topic that does not exist, and errors of handlers and of polls.
         """
         self._view.loop_guard.check()
         settings = RunSettings.of(

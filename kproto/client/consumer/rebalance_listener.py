@@ -1,9 +1,9 @@
 """`RebalanceListenerInvoker`: changes the assignment in Kafka's order, and calls the callbacks.
 
-Fetching of a revoked partition stops at once. When its records in flight are processed,
-`on_revoked` is called, its processed offset is committed if `auto_commit` is True, and the
-partition is released to other members. The member decides which partitions are assigned and
-revoked; `subscription_state` owns their states.
+Fetching of a revoked partition stops at once. When its returned records are processed, `on_revoked`
+is called, its processed offset is committed if `auto_commit` is True, and the partition is released
+to other members. The member decides which partitions are assigned and revoked; `subscription_state`
+owns their states.
 """
 
 from __future__ import annotations
@@ -113,10 +113,10 @@ class RebalanceListenerInvoker:
     async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
         """Revokes partitions by `until`, in seconds of the clock; the member can commit until then.
 
-        Waits for their records in flight until `until`, or until max_poll_interval_ms after the
-        last poll if that is earlier. Then calls `on_revoked`. With `auto_commit`, commits processed
-        offsets. Without it, or if `on_revoked` raised, commits only start offsets. Also waits for
-        explicit commits in flight.
+        Waits until their returned records are processed, but at most until `until`, and at most
+        until max_poll_interval_ms after the last poll. Then calls `on_revoked`. With `auto_commit`,
+        commits processed offsets. Without it, or if `on_revoked` raised, commits only start
+        offsets. Also waits for explicit commits in flight.
 
         If the member cancels this call, the member later reports the partitions as lost, or revokes
         them again. The second revocation calls `on_revoked` only if the first call of `on_revoked`
@@ -175,8 +175,8 @@ class RebalanceListenerInvoker:
     def poll_interval_exceeded(self, now: float) -> bool:
         """Returns True if the last poll was more than max_poll_interval_ms before `now`.
 
-        During `run`, the start time of the oldest record in flight counts, not the last poll.
-        Returns False during `close`.
+        During `run`, this time counts from the start of the oldest record that a handler processes,
+        not from the last poll. Returns False during `close`.
         """
         return not self._is_closing and now - self._last_poll_at(now) > self._max_poll_s
 
@@ -187,9 +187,9 @@ class RebalanceListenerInvoker:
         self._holder = weakref.ref(holder)
 
     def on_poll(self) -> None:
-        """Wakes the revocation that waits for records in flight, because the caller polls again.
+        """Wakes a revocation that waits for the processing of records: the caller polls again.
 
-        The revocation then checks again whether records are in flight.
+        The revocation then checks again whether all records are processed.
         """
         self._poll_event.set()
 
@@ -204,7 +204,7 @@ class RebalanceListenerInvoker:
         return self._callback_task is not None and self._callback_task is asyncio.current_task()
 
     async def close(self, until: float) -> None:
-        """Revokes all partitions as `revoke` does, but without waiting for records in flight.
+        """Revokes all partitions like `revoke`, but does not wait for the processing of records.
 
         Later calls of `assign` do nothing. If a call is cancelled, the next call completes it: it
         commits the offsets, and calls `on_revoked` if `on_revoked` has not returned. If another
@@ -249,7 +249,7 @@ class RebalanceListenerInvoker:
     # Revoking and calling
 
     async def _finish_revocation(self, revoked: _States, until: float) -> None:
-        """Waits for records in flight, calls `on_revoked`, and commits the offsets that are due."""
+        """Waits for the processing of records, calls `on_revoked`, and commits due offsets."""
         await self._until_processed(revoked, until)
         revocations = self._subscriptions.revocations
         revocations.on_listener_called(revoked)
@@ -269,7 +269,7 @@ class RebalanceListenerInvoker:
         return self._subscriptions.poll.last_poll_at(now, is_polling=self._status.is_polling)
 
     async def _until_processed(self, revoked: _States, until: float) -> None:
-        """Waits until no record of `revoked` is in flight, or the consumer is closed.
+        """Waits until the returned records of `revoked` are processed, or the consumer is closed.
 
         Waits at most until the earlier of `until` and max_poll_interval_ms after the last poll.
         """

@@ -195,7 +195,10 @@ class RecordProcessing:
 
     @property
     def has_lost_in_flight(self) -> bool:
-        """True if records of lost partitions are in flight: the member waits before it rejoins."""
+        """True if records of lost partitions are being processed.
+
+        The member waits for them before it rejoins.
+        """
         return self.pool is not None and self.pool.has_lost_in_flight
 
     # The ConsumerPort

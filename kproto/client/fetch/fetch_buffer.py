@@ -1,10 +1,10 @@
 """`FetchBuffer`: completed fetches that wait to be polled, and the records that were polled last.
 
-The caller processes the records of a poll until its next poll: these records are in flight, as one
-range of offsets per partition. If the caller iterates by record, one record is in flight. Its range
-is computed only on demand, from the number of records that are left in the current list, so that a
-record costs a group consumer hardly more than a plain consumer. Plain data: no connection and no
-event loop.
+The caller processes the records of a poll until its next poll. Until then these records are in
+flight; they are stored as one range of offsets per partition. If the caller iterates by record, one
+record is in flight. Its range is computed only on demand, from the number of records that are left
+in the current list, so that a record costs a group consumer hardly more than a plain consumer.
+Plain data: no connection and no event loop.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class FetchBuffer:
     and `take_batch` return the next list or batch. `take_polled` returns lists of several
     partitions. All four return None if no record is ready. All `take` methods except `take_batch`
     raise the errors of `CompletedFetch`. After MissingCodecError, `ready[0]` is the fetch that
-    raised it. After UnreadableRecordError, the unreadable record is in flight.
+    raised it. After UnreadableRecordError, the unreadable record counts as returned.
 
     A batch of which some records were returned stays decompressed. All paused partitions together
     keep at most `max_decompressed_bytes` of such batches; a batch beyond this limit is decompressed
@@ -138,7 +138,7 @@ class FetchBuffer:
     # The records in flight
 
     def on_poll(self) -> None:
-        """Clears the records in flight: the caller polls again, so it has processed them."""
+        """Marks the returned records as processed, because the caller polls again."""
         self._in_flight = {}
         self._by_record = None
         self._polls += 1
@@ -361,9 +361,9 @@ class FetchBuffer:
         return None if taken is None else taken[0]
 
     def _mark_returned(self, fetched: T | None, next_offset: int) -> T | None:
-        """Makes `fetched` the range in flight, which ends before `next_offset`; returns `fetched`.
+        """Records that the caller now processes `fetched`, which ends before `next_offset`.
 
-        Does nothing if `fetched` is None.
+        Returns `fetched`. Does nothing if `fetched` is None.
         """
         if fetched is not None:
             state, offset = self._taken()

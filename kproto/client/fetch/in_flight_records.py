@@ -1,7 +1,8 @@
-"""Defines ranges of records in flight, and adapts how many records are returned between two checks.
+"""Defines ranges of returned records, and adapts how many are returned between two checks.
 
-At each check the consumer asks whether it is still in the group session; between two checks it
-returns `AdaptiveBatchSize.size` records.
+A range is in flight from the poll that returns its records until they are processed. At each check
+the consumer asks whether it is still in the group session. Between two checks it returns
+`AdaptiveBatchSize.size` records.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tracks which records are polled, in flight and processed, and the time of the last poll.
+"""Tracks which polled records are processed, and the time of the last poll.
 
 Without a processor, records count as processed when the caller polls again. A processor (`run`)
 accepts the polled records, and tracks which of them are processed. `PollState` does no I/O. Callers
@@ -70,7 +70,10 @@ class RecordProcessor(Protocol):
         ...
 
     def oldest_started_at(self, now: float) -> float:
-        """Returns the start time of the oldest record in flight; `now` if none is in flight."""
+        """Returns the time at which the oldest record that is being processed was started.
+
+        Returns `now` if no record is being processed.
+        """
         ...
 
     def drop(self, state: object) -> int | None:
@@ -80,7 +83,7 @@ class RecordProcessor(Protocol):
     def forget(self, state: object) -> None:
         """Drops the records of a partition after a seek or reset of its position.
 
-        The results of its records in flight are ignored.
+        If a record of the partition is being processed, its result is ignored.
         """
         ...
 
@@ -102,7 +105,8 @@ class PollTimer:
 
     `since` is the time in seconds at which `observe` noticed the last poll, or the end of its wait
     for records. This time may be later than the poll, but not earlier. While `run` processes the
-    records, `PollState` sets `since` to the start time of the oldest record in flight instead.
+    records, `PollState` sets `since` to the start time of the oldest record that is being
+    processed.
     """
 
     __slots__ = ("_marker", "since")
@@ -167,7 +171,7 @@ class PollState:
         return [] if self.processor is not None else [*self.buffer.in_flight.values()]
 
     def has_in_flight(self, states: Mapping[TopicPartition, TopicPartitionState]) -> bool:
-        """Returns True if records of `states` are in flight, also after a seek.
+        """Returns True if returned records of `states` are not processed yet, also after a seek.
 
         If `run` processes the records (`processor`), the result is valid only after `drop`. If not,
         records whose offsets the user has committed do not count.
@@ -188,8 +192,8 @@ class PollState:
     def last_poll_at(self, now: float, *, is_polling: bool) -> float:
         """Returns the time of the last poll, in seconds; `now` while a poll waits for records.
 
-        With a processor, returns the start time of its oldest record in flight; `now` if no record
-        is in flight.
+        With a processor, returns the start time of the oldest record that it processes; `now` if it
+        processes no record.
         """
         timer = self._timer
         if self.processor is not None:

@@ -1,8 +1,9 @@
 """`SubscriptionState`: owns the assignment and the partition states of a consumer.
 
 For plain and group consumers alike it also owns the fetch buffer, pauses and backpressure, the
-records in flight, pending revocations and losses, and the commit state. Does no I/O: callers pass
-the time, in seconds of the client's clock, and a group consumer carries out the returned effects.
+returned records that are not processed yet, pending revocations and losses, and the commit state.
+Does no I/O: callers pass the time, in seconds of the client's clock, and a group consumer carries
+out the returned effects.
 """
 
 from __future__ import annotations

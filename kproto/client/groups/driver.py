@@ -84,11 +84,11 @@ class AssignmentListener(Protocol):
     async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
         """Revokes partitions while the member can still commit their offsets.
 
-        The listener returns no more records of them, waits for records in flight until the time
-        `until`, in seconds of the clock, commits, and forgets the partitions. If the generation is
-        lost during the call, the driver cancels the call and calls `on_partitions_lost`. If the
-        member begins to leave during the call and can still commit, the driver cancels the call and
-        calls `revoke` for all owned partitions.
+        The listener returns no more records of them, and waits until the returned records are
+        processed, at most until the time `until` (seconds of the clock). Then it commits, and
+        forgets the partitions. If the generation is lost during the call, the driver cancels the
+        call and calls `on_partitions_lost`. If the member begins to leave during the call and can
+        still commit, the driver cancels the call and calls `revoke` for all owned partitions.
         """
         ...
 
@@ -112,7 +112,8 @@ class AssignmentListener(Protocol):
     def poll_interval_exceeded(self, now: float) -> bool:
         """Returns True if the last poll was more than max_poll_interval_ms before `now`.
 
-        During `run`, the start of the oldest record in flight counts instead of the last poll.
+        During `run`, this time counts from the start of the oldest record that a handler processes,
+        not from the last poll.
         """
         ...
 
@@ -230,10 +231,10 @@ class MemberDriver(ABC, Generic[M]):
         """Revokes all partitions, sends the leave request if `leave` is True, and ends the member.
 
         If `leave` is False, a static member of the consumer protocol announces that it will rejoin.
-        Does not wait for records in flight, because the consumer has committed before. Waits at
-        most `leave_timeout_ms` for the response. If a call is cancelled and `close` then ends
-        the member, a later call of `leave` sends the leave request again. Raises ConfigurationError
-        in a callback of the member.
+        Does not wait for the processing of records, because the consumer has committed before.
+        Waits at most `leave_timeout_ms` for the response. If a call is cancelled and `close` then
+        ends the member, a later call of `leave` sends the leave request again. Raises
+        ConfigurationError in a callback of the member.
         """
         over = self._membership.has_ended or self._membership.error is not None
         if self._task is None or (self._task.done() and over):

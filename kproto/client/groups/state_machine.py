@@ -194,8 +194,8 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
         `ends` is True if the member will not rejoin. If `leaves` is True, the member sends a leave
         request, unless the coordinator cannot know the member. If `leaves` is False, only a static
         member of the consumer protocol sends a heartbeat, which announces that it will rejoin
-        (epoch -2). The member waits for records in flight until the time `until`, by default as
-        long as in a rebalance; it does not wait if the partitions are `lost`.
+        (epoch -2). The member waits for the processing of records until the time `until`, by
+        default as long as in a rebalance. It does not wait if the partitions are `lost`.
         """
 
     @abstractmethod

@@ -117,7 +117,7 @@ class ConsumerRun(Protocol):
 
     @property
     def records_in_flight(self) -> int:
-        """The number of records in flight."""
+        """The number of records that handlers are processing."""
         ...
 
     @property

@@ -2,7 +2,7 @@
 
 `tracker` decides which records may be processed now. A worker acquires a shard, processes some of
 its records, and acquires the next shard; the worker ends when no shard is ready. The caller of
-`run` waits meanwhile, and drains the pool at the end: records in flight have `drain_timeout_ms` to
+`run` waits meanwhile, and drains the pool at the end: running handlers have `drain_timeout_ms` to
 finish, and no task is left running.
 """
 
@@ -149,9 +149,9 @@ class ProcessingPool:
     async def until_stopped(self) -> None:
         """Polls and processes records until the pool stops, fails, or this call is cancelled.
 
-        Then drains the records in flight for at most `drain_timeout_ms`. A second cancellation ends
-        the drain at once. A cancellation that is repeated in each iteration of the event loop, as
-        by anyio, counts as one.
+        Then waits for running handlers for at most `drain_timeout_ms`: it drains the pool. A second
+        cancellation ends the drain at once. A cancellation that is repeated in each iteration of
+        the event loop, as by anyio, counts as one.
         """
         poll_task = start_task(self._poll_loop())
         poll_task.add_done_callback(self._on_poll_task_done)
@@ -180,7 +180,7 @@ class ProcessingPool:
         draining.result()
 
     async def _drain_and_end(self, poll_task: asyncio.Task[None]) -> None:
-        """Drains the records in flight, and ends all tasks and timers of the pool."""
+        """Waits for running handlers, and ends all tasks and timers of the pool."""
         try:
             await self._drain(poll_task)
         except asyncio.CancelledError:  # the program cancels all tasks
@@ -281,7 +281,7 @@ class ProcessingPool:
 
     @property
     def queued_bytes(self) -> int:
-        """The size in bytes of the records that are queued, in flight, or waiting for a retry."""
+        """The size in bytes of all records that are queued, processed now, or wait for a retry."""
         return self._tracker.held_bytes
 
     def on_poll_refused(self) -> None:
@@ -385,10 +385,11 @@ class ProcessingPool:
         return any(each.shard is not None and each.shard.is_lost for each in self._workers)
 
     def oldest_started_at(self, now: float) -> float:
-        """Returns the start time of the oldest record in flight; `now` if none is in flight.
+        """Returns the time at which the first of the running handlers was called.
 
-        Records of lost partitions do not count. The time of the first call while a record is in
-        flight counts as its start, so the result may be later than the real start.
+        Returns `now` if no record is being processed. Records of lost partitions do not count. The
+        first call during the processing of a record counts as the start of that record, so the
+        result may be later than the real start.
         """
         oldest = now
         for worker in self._workers:
@@ -419,7 +420,7 @@ class ProcessingPool:
     def forget(self, state: object) -> None:
         """Drops the queued records of a partition after a seek or reset of its position.
 
-        The results of its records in flight are ignored.
+        The results of its records that are being processed are ignored.
         """
         self._tracker.discard(state)
         self._wake_poll()

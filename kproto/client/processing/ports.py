@@ -93,10 +93,10 @@ class ConsumerPort(Protocol):
         ...
 
     def on_drained(self, *, is_lost: bool) -> None:
-        """Wakes a revocation that waits for records in flight; the revocation checks again.
+        """Makes a revocation check again whether handlers still process records of its partitions.
 
-        A rejoin may wait for lost records in flight. A call with `is_lost` wakes the rejoin if no
-        lost record is in flight any more.
+        A rejoin may wait for handlers that process records of lost partitions. If `is_lost` is True
+        and no such record is left, wakes this rejoin.
         """
         ...
 

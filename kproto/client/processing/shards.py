@@ -1,6 +1,6 @@
 """A shard has the incomplete records of one partition, and decides which of them may start.
 
-Does no I/O, starts no task and reads no clock. With order "partition" one record is in flight at a
+Does no I/O, starts no task and reads no clock. With order "partition" one record is processed at a
 time, with "key" one record of each key, with "none" any number of records. A shard stores the
 incomplete records themselves, not counts of offsets, so gaps by compaction and transactions do not
 matter. A record costs only a few operations on lists and dicts: `run` with an empty handler is
@@ -169,7 +169,7 @@ class Shard(ABC):
     @property
     @abstractmethod
     def held(self) -> int:
-        """The number of records that the shard holds: queued, in flight, or waiting for a retry."""
+        """The number of records in the shard: queued, being processed, or waiting for a retry."""
 
     @abstractmethod
     def has_ready_record(self) -> bool:
@@ -192,7 +192,7 @@ class Shard(ABC):
 
     @abstractmethod
     def has_in_flight(self) -> bool:
-        """Returns True if a record is in flight.
+        """Returns True if a handler processes a record of the shard.
 
         Before `drain`, an unordered shard also returns True for records that are ready, or that
         wait for their key or for a retry.
@@ -336,7 +336,7 @@ class OrderedShard(Shard):
     def _stop(self) -> list[Record]:
         """Removes the records that have not started; returns them.
 
-        Empties `remaining`, so that the worker ends its batch after the record in flight.
+        Empties `remaining`, so that the worker ends its batch after the present record.
         """
         remaining = list(self.remaining)
         if remaining:

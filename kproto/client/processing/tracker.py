@@ -3,8 +3,8 @@
 Does no I/O: callers pass the time, in seconds of the client's clock. A record of a retry topic has
 two due times, one by that clock and one in ms since 1970. It is due at the earlier of both, because
 the wall clock may be set back. Partitions are identified by their `state`: a partition that is
-revoked and assigned again has another state, and the results of records in flight of the first
-state are ignored.
+revoked and assigned again has another state, and the results of records that are still processed
+for the first state are ignored.
 """
 
 from __future__ import annotations
@@ -131,9 +131,10 @@ class RecordTracker:
         self._account(shard)  # `has_ready_record` may have dropped a processed list
 
     def _has_predecessor(self, shard: Shard) -> bool:
-        """Returns True while a record of an older shard of the same assignment is in flight.
+        """Returns True while a handler processes a record of an older shard of the partition.
 
-        A partition gets another shard after a seek or a truncation of its log.
+        A partition gets another shard after a seek or a truncation of its log. Only shards of the
+        same assignment count.
         """
         return any(
             each.assignment_epoch == shard.assignment_epoch
@@ -271,7 +272,7 @@ class RecordTracker:
         return {tp: offset for tp, offset in found.items() if offset is not None}
 
     def is_in_flight(self, epochs: Container[object]) -> bool:
-        """Returns True if a record of one of the assignment `epochs` is in flight.
+        """Returns True if a handler processes a record of one of the assignment `epochs`.
 
         Before `drain`, queued records may count, too; see `Shard.has_in_flight`.
         """
@@ -280,10 +281,10 @@ class RecordTracker:
 
     @property
     def is_idle(self) -> bool:
-        """True if no record is in flight.
+        """True if no handler processes a record.
 
-        Valid only after `drain_all`: before it, the result may be False because of records that are
-        not in flight (see `Shard.has_in_flight`).
+        Valid only after `drain_all`: before it, the result may be False because of records that no
+        handler processes (see `Shard.has_in_flight`).
         """
         return not any(shard.has_in_flight() for shard in (*self._shards.values(), *self._draining))
 

@@ -16,9 +16,9 @@ _LONG_AGO: Final = float("-inf")
 class PoolWorker:
     """A task that calls the handler with records of `shard`.
 
-    `marker` identifies the record in flight. `started_at` is the time at which
-    `ProcessingPool.oldest_started_at` first saw this record in flight; that function sets both. If
-    `stops_early` is True, the worker ends its batch after the record in flight.
+    `marker` identifies the record that the handler processes. `started_at` is the time at which
+    `ProcessingPool.oldest_started_at` first saw this record; that function sets both. If
+    `stops_early` is True, the worker ends its batch after this record.
     """
 
     __slots__ = (
@@ -49,7 +49,7 @@ class PoolWorker:
             self.task.cancel()
 
     def stop_early(self) -> None:
-        """Ends the batch after the record in flight."""
+        """Ends the batch after the record that the handler processes now."""
         self.stops_early = True
         if isinstance(self.shard, OrderedShard):
             self.shard.stop_early()
