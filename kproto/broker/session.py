@@ -276,9 +276,9 @@ class Session(asyncio.BufferedProtocol):
             raise CloseConnection("a control function closed it")
 
     async def _decide_outcome(self, request: ReceivedRequest) -> RequestOutcome:
-        """Calls the control functions; returns their combined outcome.
+        """Calls the control functions, and returns their combined outcome.
 
-        Waits for the delays that they request.
+        Waits for the delays that the control functions request.
         """
         outcome = RequestOutcome()
         for decided in self._controls.outcomes(request, self._topic_lookup):
@@ -292,9 +292,9 @@ class Session(asyncio.BufferedProtocol):
 
     @property
     def _topic_lookup(self) -> TopicLookup:
-        """Returns the functions that find the name of a topic id, and the partitions of a session.
+        """Returns the look-ups that control functions need to test a request.
 
-        Control functions need them to test a request.
+        They find the name of a topic id, and the partitions of a fetch session.
         """
         context = self._context
         return TopicLookup(context.cluster.topics.name_of, context.fetch_sessions.partitions_of)

@@ -225,7 +225,7 @@ def _has_beyond_int8(shape: StructLayout, node: Any) -> bool:
 
 
 def _traits(case: Case) -> tuple[dict[DeviationFromKafka | Oddity, str], int | None]:
-    """Returns the traits of the bytes of a case, and the end of the message.
+    """Returns the traits (unusual properties) of the bytes of a case, and the end of the message.
 
     The end is None if the content is JSON or cannot be read.
     """

@@ -156,7 +156,10 @@ def _less_json(case: Case) -> Iterator[Case]:
 
 
 def _less(node: Any) -> Iterator[Any]:
-    """Yields a message or JSON value with one part removed or simplified; larger steps first."""
+    """Yields copies of a message or JSON value, each with one part removed or simplified.
+
+    Larger removals come first.
+    """
     match node:
         case dict():
             for key in node:

@@ -25,8 +25,9 @@ _ARROWS: Final = {Side.CLIENT: "->", Side.BROKER: "<-"}
 class EventFilter:
     """Selects events by API keys and by client ids; None selects all.
 
-    `client_ids` are shell patterns (`billing-*`). Events without an API key, such as a broken
-    frame, are always selected, except that `api_keys` excludes SASL tokens.
+    `client_ids` are shell patterns (`billing-*`). An event without an API key, such as a broken
+    frame, is always selected. There is one exception: a raw SASL token, which has no API key, is
+    not selected if `api_keys` is set.
     """
 
     api_keys: frozenset[int] | None = None

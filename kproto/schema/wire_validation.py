@@ -279,10 +279,10 @@ class _Validator:
         return end
 
     def marked_struct(self, step: _Step) -> _Step:
-        """Builds the step for a nullable struct in a tagged field.
+        """Returns a function that validates a nullable struct in a tagged field.
 
-        The field begins with a varint that tells whether the struct is null; `step` validates the
-        struct.
+        The field begins with a varint that tells whether the struct is null. The argument `step` is
+        the function that validates the struct after the varint.
         """
 
         def run(pos: int) -> int:
@@ -413,9 +413,9 @@ class _Validator:
             raise
 
     def length(self, kind: WireType, width: int) -> Callable[[int], tuple[int, int]]:
-        """Builds the reader of a length or count, which returns -1 for null.
+        """Returns a function that reads a length or count; the function returns -1 for null.
 
-        The reader raises BytesFault for null if the type is not nullable.
+        It raises BytesFault for null if the type is not nullable.
         """
         data, size, uvarint = self.data, self.size, self.uvarint
         least = -1 if kind.nullable else 0

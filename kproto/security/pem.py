@@ -70,7 +70,10 @@ def inline(part: Pem) -> bytes | None:
 
 
 def stamp(part: Pem) -> FileStamp | None:
-    """Returns the stamp of a file, to detect changes; None for inline PEM, and if `stat` fails."""
+    """Returns the modification time, size and inode of a PEM file, by which a change is detected.
+
+    Returns None for inline PEM, and if `stat` fails.
+    """
     if isinstance(part, bytes) or inline(part) is not None:
         return None
     try:

@@ -165,8 +165,8 @@ class ConversationSplitter:
 
     `feed` must get the bytes of each side in order, and `missing` must be called for a gap. With
     `from_middle` the first bytes may be inside a frame. With `keep_bytes` the event of a response
-    has the bytes of its request. With `may_be_late` a response may be fed before its request,
-    because a capture may have packets of the two sides out of order.
+    also has the bytes of the request. With `may_be_late` a response may be fed before its request,
+    because in a capture the packets of the two sides may be out of order.
     """
 
     def __init__(

@@ -124,7 +124,10 @@ def _dump(text: str) -> bytes | None:
 
 
 def _dump_by(lines: list[str], base: int) -> bytes | None:
-    """Returns the bytes of a dump; None if its offsets, read in `base`, do not match the bytes."""
+    """Returns the bytes of a dump; `base` is the number base of the dump's offsets.
+
+    Returns None if the offsets do not match the bytes.
+    """
     data = bytearray()
     first: int | None = None
     last = b""

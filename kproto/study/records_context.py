@@ -17,9 +17,10 @@ _TOPICS_WITH_SECRETS: Final = frozenset({"__cluster_metadata"})
 class RecordsContext:
     """The topic of the records that are being decoded, and the limits of the tree.
 
-    `topic` is "" if unknown. `budget` limits the nodes of the tree. The next batches together may
-    decompress to `remaining_bytes` bytes. With `whole` a truncated batch is a fault. It is set for
-    a Produce request, but not for a Fetch response, which a broker may truncate.
+    `topic` is "" if unknown. `budget` limits the nodes of the tree. The batches that are decoded
+    from now on may together decompress to `remaining_bytes` bytes. If `whole` is True, a truncated
+    batch is a fault. `whole` is True for a Produce request, and False for a Fetch response, because
+    a broker may truncate the last batch of a Fetch response.
     """
 
     def __init__(

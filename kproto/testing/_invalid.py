@@ -189,8 +189,9 @@ def _invalid_tags(shape: StructLayout) -> SearchStrategy[_InvalidValue]:
 
 
 def _not_default(spec: FieldSpec) -> object:
-    """Returns a value other than the field's default: null (None) if the default is an array or
-    struct.
+    """Returns a value that differs from the field's default.
+
+    The value is None (null) if the field is an array or a struct whose default is not null.
     """
     default = spec.default_value()
     if default is None:

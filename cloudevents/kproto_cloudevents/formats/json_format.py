@@ -79,7 +79,10 @@ def from_json(document: bytes | str) -> CloudEvent:
 
 
 def _event_of_known_shape(text: str, document: bytes) -> CloudEvent | None:
-    """Returns the event if its document has a known shape and is valid, otherwise None."""
+    """Reads a document whose shape is known.
+
+    Returns None if the shape is unknown or the event invalid.
+    """
     found = shaped_members(text, _closely_checked)
     if found is None:
         return None

@@ -59,11 +59,10 @@ def shaped_members(
     """Returns the members of an event; None if the JSON decoder must read the document.
 
     Returns None if the document has no known shape, has a backslash before its data, or is invalid.
-    After many documents without a known shape, also returns None for most documents without
-    matching them (see `PATIENCE`). The members equal those that the JSON decoder returns, and the
-    attributes are valid.
-    `closely_checked(name, value, version)` checks a value that no quick check accepts; it raises
-    CloudEventError for an invalid value.
+    After many documents without a known shape, also returns None for most documents without testing
+    their shape (see `PATIENCE`). The members equal those that the JSON decoder returns, and the
+    attributes are valid. `closely_checked(name, value, version)` checks a value that no quick check
+    accepts; it raises CloudEventError for an invalid value.
     """
     missed = _missed[0]
     if missed and _is_skipped(missed):

@@ -395,7 +395,9 @@ def _uncached_header_spec(
     version: SpecVersion,
     header_specs: dict[str, _HeaderSpec],
 ) -> _HeaderSpec:
-    """Returns the header spec of an extension or of `ce_datacontenttype`; caches an extension's.
+    """Returns the `_HeaderSpec` of an extension or of `ce_datacontenttype`.
+
+    Caches the spec of an extension.
 
     Bindings before 1.0 wrote `ce_datacontenttype`; this package reads it and never writes it.
     Raises CloudEventError for an invalid name, and if `ce_datacontenttype` differs from the

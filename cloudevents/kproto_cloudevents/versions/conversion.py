@@ -108,7 +108,7 @@ def _flat(
 ) -> Iterator[tuple[str, AttributeValue | None, str | None]]:
     """Yields the name, the value and the new name of each attribute.
 
-    The new name is the name in the version `target`; None if the attribute has none there. Skips
+    The new name is the name in the version `target`; None if `target` has no such attribute. Skips
     the attributes for the spec version and the data encoding. Entries of a map of extensions are
     yielded like attributes. If an entry cannot be an attribute value, its value is None.
     """

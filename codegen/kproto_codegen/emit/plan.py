@@ -170,9 +170,9 @@ class FieldPlan:
     def lazy(self) -> bool:
         """Returns True if the field's slot has DEFAULT until the attribute is first read.
 
-        A lazy field is a struct that is tagged in all its versions, or an obsolete array: both are
-        mostly absent. This saves the creation of three objects for each partition of a Fetch
-        response. Nullable fields, and attributes in NEVER_LAZY, are not lazy.
+        A lazy field is a struct that is tagged in all its versions, or an obsolete array, because
+        such fields are mostly absent. Lazy fields save the creation of three objects for each
+        partition of a Fetch response. Nullable fields, and attributes in NEVER_LAZY, are not lazy.
         """
         spec = self.spec
         tagged = bool(spec.tagged_versions) and spec.tagged_versions.covers(spec.versions)

@@ -436,9 +436,10 @@ class ClassicGroup(Watchable):
         return pending
 
     def _assign(self, assignments: Mapping[str, bytes], now: ClockReading) -> None:
-        """Stores the assignments that the leader sent; a member without one gets an empty one.
+        """Stores the assignments that the leader sent.
 
-        If they cannot be stored, clears all assignments, and starts a rebalance.
+        A member for which the leader sent no assignment gets an empty assignment. If the
+        assignments cannot be stored, clears all assignments, and starts a rebalance.
         """
         for member in self.members.values():
             member.assignment = assignments.get(member.member_id, b"")

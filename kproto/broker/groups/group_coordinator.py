@@ -520,7 +520,10 @@ class GroupMetadataManager:
             group.restore(stored.metadata, now)
 
     def all(self, now: ClockReading) -> Iterator[AnyGroup]:
-        """Yields all loaded groups in the order of `ids`, after expired timeouts were handled."""
+        """Yields all loaded groups in the order of `ids`.
+
+        First handles the expired timeouts of the groups.
+        """
         for group_id in self.ids:
             group = self.find(group_id, now)
             if group is not None:

@@ -37,8 +37,10 @@ from ..registry import handles
 def consumer_group_heartbeat(
     context: Context, request: ConsumerGroupHeartbeatRequest, version: int
 ) -> ConsumerGroupHeartbeatResponse:
-    """Returns the member epoch. Also returns the assignment if it has changed, if the member joins,
-    or if the request has all fields of a joining member.
+    """Returns the member epoch, and in some cases the assignment.
+
+    The response has the assignment if it has changed, if the member joins, or if the request has
+    all fields of a joining member.
     """
     try:
         context.check_consumer_protocol()

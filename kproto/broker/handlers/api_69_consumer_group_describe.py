@@ -106,7 +106,7 @@ def _member(context: Context, group: ConsumerGroup, member: ConsumerGroupMember)
 def _partitions(
     context: Context, assigned: Iterable[tuple[Uuid, Iterable[int]]]
 ) -> list[TopicPartitions]:
-    """Returns partitions with topic names, without those of deleted topics."""
+    """Converts topic ids to topic names; leaves out partitions of deleted topics."""
     topics = context.cluster.topics
     return [
         TopicPartitions(

@@ -112,7 +112,10 @@ class MemoryLog(PartitionLog):
         return max(0, self._end_of(self._count_before(end_offset)) - self._end_of(first))
 
     def _count_before(self, end_offset: int | None) -> int:
-        """Returns how many of `_batches` end before `end_offset`; all if it is None."""
+        """Returns the number of batches in `_batches` that end before `end_offset`.
+
+        If `end_offset` is None, returns the number of all batches.
+        """
         if end_offset is None or end_offset >= self.end_offset:
             return len(self._batches)
         return bisect_left(self._last_offsets, end_offset)

@@ -271,9 +271,10 @@ class ProducerStateManager:
     def truncate(self, end_offset: int, remaining: Sequence[RecordBatch]) -> None:
         """Updates the state after the log was truncated to the batches `remaining`.
 
-        If a producer has lost batches or markers, its state is rebuilt from the remaining ones. If
-        none remains, the producer has no state, and `check` accepts any sequence. The transactions
-        of all producers are rebuilt from `remaining`.
+        If batches or markers of a producer were truncated, its state is rebuilt from its remaining
+        batches and markers. If it has no remaining batches and markers, the producer has no state,
+        and `check` accepts any sequence. The transactions of all producers are rebuilt from
+        `remaining`.
         """
         lost = {
             producer_id: producer

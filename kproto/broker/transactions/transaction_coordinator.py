@@ -272,7 +272,10 @@ class TransactionCoordinator:
         return found.get(transactional_id)
 
     def ids_of(self, node_id: int, now: ClockReading) -> list[TransactionMetadata]:
-        """Returns the metadata of all ids that a node coordinates, after timeouts were handled."""
+        """Handles the expired timeouts of the transactional ids that a node coordinates.
+
+        Then returns the metadata of all these ids.
+        """
         topic = self.topic
         result: list[TransactionMetadata] = []
         for partition in () if topic is None else topic.partitions:

@@ -182,7 +182,9 @@ class TransactionMetadata:
         return self.state is TransactionState.ONGOING and self.start_ms + self.timeout_ms < now_ms
 
     def is_expired(self, now_ms: int, expiration_ms: int) -> bool:
-        """Returns True if the id was not used for `expiration_ms` (transactional.id.expiration.ms).
+        """Returns True if the transactional id was not used for `expiration_ms`.
+
+        `expiration_ms` is transactional.id.expiration.ms.
 
         An id with an ongoing or prepared transaction does not expire.
         """

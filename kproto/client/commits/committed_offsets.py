@@ -72,9 +72,9 @@ class CommittedOffsetFetcher:
             await view.sleep_until(attempts.not_before)
 
     def _identity(self) -> Identity | None:
-        """Returns the member for OffsetFetch, if it has a member epoch (KIP-848).
+        """Returns the member of the consumer protocol to name in OffsetFetch (KIP-848).
 
-        Otherwise returns None: the request names no member.
+        Returns None if the consumer is no such member; the request then names no member.
         """
         identity = None if self.member is None else self.member.identity
         return identity if identity is not None and identity.has_epoch else None

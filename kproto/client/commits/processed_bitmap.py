@@ -69,7 +69,7 @@ class ProcessedBitmap(NamedTuple):
     def is_valid_for(self, epoch: int) -> bool:
         """Returns True if records of the leader epoch `epoch` may be those in the bitmap.
 
-        They may not be if `epoch` is higher than the highest epoch of the processed records.
+        Returns False if `epoch` is higher than the highest epoch of the processed records.
         """
         return self.epoch < 0 or epoch <= self.epoch
 

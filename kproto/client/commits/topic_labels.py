@@ -28,9 +28,9 @@ class CommittedTopicId(NamedTuple):
     topic_id: str
 
     def is_of_another(self, cluster_id: str | None, topic_id: Uuid) -> bool:
-        """Returns True if the label is of the cluster, but of a topic other than `topic_id`.
+        """Returns True if the label has this cluster's id, but a topic id other than `topic_id`.
 
-        Returns False if `topic_id` is all zeros, so unknown.
+        Returns False if `topic_id` is unknown, which means all zeros.
         """
         known = topic_id != ZERO_UUID and self.cluster_id == cluster_id
         return known and self.topic_id != str(topic_id)

@@ -44,11 +44,11 @@ class _GroupConsumerMethods(Protocol):
 
 
 class GroupConsumerCloser:
-    """Closes one group consumer, by as many calls as needed: each completes an earlier one.
+    """Closes one group consumer; if a close is cancelled, the next call completes it.
 
     `member` is None for manually assigned partitions. The consumer sets `must_leave` when it starts
-    the member. The member leaves the group if `leaves` is True, unless the call of a close says
-    otherwise. `on_background_close` is called with the task of `start_background_close`.
+    the member. `leaves` is True if the member leaves the group by default; the argument of a close
+    overrides it. `on_background_close` is called with the task of `start_background_close`.
     """
 
     def __init__(

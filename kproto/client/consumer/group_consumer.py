@@ -473,7 +473,10 @@ class GroupConsumer(RecordStream):
         return await self._run(BatchHandler(handler, batch_size), RunSettings.of(**settings))
 
     async def _run(self, handle: RecordHandler | BatchHandler, settings: RunSettings) -> RunSummary:
-        """Runs `handle` on polled records; raises ConfigurationError if it cannot start now."""
+        """Runs `handle` on polled records.
+
+        Raises ConfigurationError if the consumer is in a state in which `run` is not possible.
+        """
         self._check_started("run handlers on")
         self._check_may_poll("run handlers on")
         if self._processing.pool is not None or self._status.is_polling:

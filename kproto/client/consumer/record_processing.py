@@ -229,7 +229,7 @@ class RecordProcessing:
 
     @property
     def is_out_of_session(self) -> bool:
-        """True if the session may have expired, so that other members may own the partitions."""
+        """True if the session may have expired; other members may then own the partitions."""
         return self._effects.is_out_of_session
 
     async def until_in_session(self) -> None:

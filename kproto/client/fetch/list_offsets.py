@@ -81,9 +81,9 @@ async def send_list_offsets(
     partitions: Mapping[TopicPartition, OffsetSpec],
     read_committed: bool,
 ) -> ListOffsetsResponse:
-    """Sends one ListOffsets request to the leader of `partitions`; returns the response.
+    """Sends one ListOffsets request to the broker that leads all `partitions`.
 
-    Raises UnsupportedVersionError if the broker is too old for the request.
+    Returns the response. Raises UnsupportedVersionError if the broker is too old for the request.
     """
     epochs = {tp: view.cluster.leader_epoch(*tp) for tp in partitions}
     request = list_offsets_request(partitions, read_committed=read_committed, epochs=epochs)

@@ -43,9 +43,9 @@ class RecordProcessor(Protocol):
         ...
 
     def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
-        """Returns the highest offset of a started record, and the incomplete offsets up to it.
+        """Returns the highest started offset, and the incomplete offsets up to that offset.
 
-        Returns None if every offset up to it is complete. With order "partition", always returns
+        Returns None if there is no incomplete offset. With order "partition", always returns
         None.
         """
         ...

@@ -281,11 +281,11 @@ def _part(
 
 
 def merged(request: Message, row: SplitRule | None, responses: Sequence[R]) -> R:
-    """Merges the responses to the pieces of a request into the first response; returns it.
+    """Merges the responses to the parts of a split request into the first response, and returns it.
 
-    The elements of lists are in the order of the request, unrequested ones last. A field in
-    `SCALARS` is merged by the function that `SCALARS` has for it. All other fields are lists, which
-    are joined; lists of strings have each string once.
+    The elements of lists are in the order of the request; elements that were not requested come
+    last. A field in `SCALARS` is merged by the function that `SCALARS` has for it. All other fields
+    are lists, which are joined; a list of strings then has no duplicates.
     """
     first = responses[0]
     if len(responses) == 1:

@@ -347,9 +347,9 @@ class ProcessingPool:
         return self._tracker.first_incomplete(state)
 
     def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
-        """Returns the highest offset of a started record, and the incomplete offsets up to it.
+        """Returns the highest started offset, and the incomplete offsets up to that offset.
 
-        Returns None if none of them is incomplete. With order "partition", always returns None.
+        Returns None if there is no incomplete offset. With order "partition", always returns None.
         """
         return self._tracker.incomplete_offsets(state)
 
@@ -656,4 +656,4 @@ class ProcessingPool:
 
 
 async def _handle_no_record(record: Record) -> None:
-    """Takes the place of the handler of single records, if the records are processed in batches."""
+    """Does nothing; stands in for the handler of single records if `run` processes batches."""

@@ -180,9 +180,9 @@ class Shard(ABC):
         """Returns the first incomplete offset; None if all accepted records are processed."""
 
     def incomplete_offsets(self) -> tuple[int, list[int]] | None:
-        """Returns the highest offset of a started record, and the incomplete offsets up to it.
+        """Returns the highest started offset, and the incomplete offsets up to that offset.
 
-        Returns None if none of them is incomplete. With order "partition", always returns None.
+        Returns None if there is no incomplete offset. With order "partition", always returns None.
         """
         return None
 
@@ -482,7 +482,7 @@ class UnorderedShard(Shard):
         return records
 
     def end_batch(self) -> None:
-        """Ends a batch: each of its records is complete, delayed or abandoned."""
+        """Ends a batch whose records are all complete, delayed or abandoned."""
 
     def complete(self, record: Record) -> None:
         if self.attempts:

@@ -228,7 +228,10 @@ class Producer:
             raise
 
     async def _send_rest(self, timeout_ms: int) -> None:
-        """Sends records for `timeout_ms`; logs the records that failed, as no call raises them."""
+        """Sends records for `timeout_ms`.
+
+        Logs the records that failed, because no call raises them.
+        """
         try:
             await self._send_all(self._view.clock.monotonic() + timeout_ms / 1000)
         finally:
@@ -240,8 +243,8 @@ class Producer:
     async def _send_all(self, ends_at: float | None) -> None:
         """Waits until all records are acked or have failed, at most until `ends_at`.
 
-        `ends_at` is in seconds of the clock; None sets no limit. First waits for calls that append
-        records, then fails the calls that are not done.
+        `ends_at` is in seconds of the clock; None sets no limit. First waits for the calls that
+        append records; calls that are not done in time fail. Then waits for the batches.
         """
         limit_ms = self._view.settings.delivery_timeout_ms
         # If the time is over, the calls whose records are incomplete raise the error.

@@ -182,7 +182,7 @@ class ProducerState:
     ) -> None:
         """Restarts the sequence of a partition after its batch under `identity` failed for good.
 
-        `maybe_stored` is True if the broker may have stored the batch: then it is unknown which
+        `maybe_stored` is True if the broker may have stored the batch, so that it is unknown which
         sequence the broker expects next. Does nothing if the partition has another producer id or
         epoch by now.
         """

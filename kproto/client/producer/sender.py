@@ -201,8 +201,8 @@ class Sender:
     async def _refresh_leaders(self, queues: Sequence[PartitionQueue]) -> None:
         """Refreshes the metadata of the topics of `queues`.
 
-        A queue whose partition then still has no leader backs off; after a permanent error, its
-        batches fail.
+        If a partition still has no leader after the refresh, its queue backs off. If the error is
+        permanent, the batches of the queue fail.
         """
         view = self._view
         try:

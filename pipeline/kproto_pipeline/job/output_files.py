@@ -73,7 +73,7 @@ class OutputFiles:
         return f"{self._parent()}/{self._sibling_prefix(purpose)}{uuid.uuid4().hex}"
 
     def leftover_siblings(self, purpose: str) -> list[str]:
-        """Returns the paths from `new_sibling` that killed runs left."""
+        """Returns the paths of the temporary folders for `purpose` that killed runs left behind."""
         parent, prefix = self._parent(), self._sibling_prefix(purpose)
         return [f"{parent}/{name}" for name in self.names(parent) if name.startswith(prefix)]
 

@@ -111,7 +111,7 @@ class _ClientLoop:
         await asyncio.gather(*(each.client.close() for each in clients), return_exceptions=True)
 
     def stop(self) -> None:
-        """Stops the loop after its queued callbacks, and joins its thread."""
+        """Runs the queued callbacks of the event loop, then stops the loop and joins its thread."""
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
 

@@ -321,7 +321,7 @@ class ConsumerGroup:
     def start_timer(
         self, timer: MemberTimeout, member: ConsumerGroupMember, timeout_ms: int, now: ClockReading
     ) -> None:
-        """Starts a timeout of a member, which is fenced when the timeout expires."""
+        """Starts a timeout of a member; the member is fenced when the timeout expires."""
         self._deadlines[timer, member.member_id] = _Deadline(now.ms + timeout_ms, member.epoch)
 
     def is_timer_running(self, timer: MemberTimeout, member_id: str) -> bool:

@@ -396,7 +396,9 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     def join_request(
         self, topics: Iterable[str], owned: Collection[TopicPartition]
     ) -> JoinGroupRequest:
-        """Returns the JoinGroup of a `SendJoinGroup`, with `topics` and the partitions `owned` now.
+        """Returns the JoinGroup for the subscribed `topics`.
+
+        `owned` are the partitions that the member owns now.
 
         Raises ConfigurationError if the user's own assignor fails to build its user data.
         """

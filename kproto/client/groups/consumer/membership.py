@@ -200,7 +200,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         self._topics, self._regex = topics, None if broker_pattern is None else broker_pattern.text
 
     def on_topics_matched(self, topics: frozenset[str], now: float) -> None:
-        """Updates the subscribed topic names, for example if a compiled pattern matches others.
+        """Updates the subscribed topic names, for example after a pattern has matched other topics.
 
         Schedules a heartbeat if the coordinator does not know these names.
         """

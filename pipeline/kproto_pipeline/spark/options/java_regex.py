@@ -80,7 +80,10 @@ _NO_JAVA: Final = "Java does not accept it"
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part of the result; `width` is how many characters it matches, None if that varies."""
+    """A part of the Python expression; `width` is the number of characters that the part matches.
+
+    `width` is None if that number varies.
+    """
 
     text: str
     width: int | None

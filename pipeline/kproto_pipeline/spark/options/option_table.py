@@ -440,7 +440,11 @@ def _parsed(given: Mapping[str, str], uses: OptionScope) -> dict[str, Any]:
 
 
 def _fields(parsed: Mapping[str, Any], uses: OptionScope) -> dict[str, Any]:
-    """Returns the value of each field: from the first given option that sets it, or its default."""
+    """Returns the value of each field of the typed options.
+
+    The value comes from the first given option that sets the field. Without such an option, it is
+    the default of the field.
+    """
     fields: dict[str, Any] = {}
     for option in _rows(uses):
         if option.field is not None and option.name in parsed:

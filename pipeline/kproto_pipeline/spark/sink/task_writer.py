@@ -106,7 +106,8 @@ def _resized_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 def _split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yields copies of the parts of a large batch.
 
-    A slice would keep the memory of the whole batch as long as it is queued; a copy does not.
+    A queued slice would keep the memory of the whole batch. A queued copy keeps only its own
+    memory.
     """
     rows = max(1, _PART_BYTES * batch.num_rows // batch.nbytes)
     for first in range(0, batch.num_rows, rows):
@@ -142,7 +143,8 @@ class _TopicPartitions:
     def refreshed_partitions(self, topic: str) -> list[int]:
         """Requests new metadata of a topic; returns the numbers of all its partitions.
 
-        Partitions may have been added. Raises KprotoError if the client cannot get the metadata.
+        The new metadata may have additional partitions. Raises KprotoError if the client cannot get
+        the metadata.
         """
         self._by_topic.pop(topic, None)
         return self._partitions(topic, refresh=True)[0]

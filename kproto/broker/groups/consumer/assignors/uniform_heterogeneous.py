@@ -137,10 +137,10 @@ class _HeterogeneousAssignmentBuilder:
 class _LoadOrder:
     """Tracks the members with the fewest and the most partitions while partitions move.
 
-    It has two ranges of the members, which are sorted by partition count. The left range has the
-    members with the fewest partitions; it grows when each of them has got a further partition. The
-    right range has the members with the most; it grows when each of them has lost one. The caller
-    updates `sizes`.
+    The members are sorted by partition count. The left range has the members with the fewest
+    partitions. When each member of the left range has got another partition, the next members join
+    the range. The right range has the members with the most partitions. When each member of the
+    right range has lost a partition, the next members join the range. The caller updates `sizes`.
     """
 
     def __init__(self, sizes: list[int], members: list[int]) -> None:
