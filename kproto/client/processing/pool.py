@@ -656,4 +656,4 @@ class ProcessingPool:
 
 
 async def _handle_no_record(record: Record) -> None:
-    """Does nothing; stands in for the handler of single records if `run` processes batches."""
+    """Does nothing; is the handler of single records if `run` processes batches."""
