@@ -197,7 +197,6 @@ class Schedule:
         assert its.is_ready
         if its.transaction is None:
             its.transaction = Transaction(self.play.clock.now_ms(), its.timeout_ms)
-            its.last_end = None
         return its.transaction
 
     def commit_offset(self, its: Id) -> None:
@@ -247,17 +246,19 @@ class Schedule:
         assert error == "NONE" or self.stopped is not None
 
     def repeat_end(self, its: Id) -> None:
-        """Repeats EndTxn, whose response was lost, before the next transaction begins."""
-        if its.last_end is None:
+        """Repeats EndTxn, whose response was lost; with older clients only between transactions."""
+        if its.last_end is None or (its.producer.version < 2 and its.transaction is not None):
             return
         pair, commit = its.last_end
         twin = Producer(self.play, its.producer.transactional_id, version=its.producer.version)
         twin.producer_id, twin.epoch = pair
         error = twin.end(commit=commit)
         if its.is_ready and its.producer.pair == its.pair_after_end:
-            waits = self.waits_for_leader(its)
-            assert error == ("CONCURRENT_TRANSACTIONS" if waits else "NONE"), error
-            if not waits and twin.version >= 2:
+            expected = "CONCURRENT_TRANSACTIONS" if self.waits_for_leader(its) else "NONE"
+            if its.transaction is not None:
+                expected = "PRODUCER_FENCED"
+            assert error == expected, error
+            if error == "NONE" and twin.version >= 2:
                 assert twin.pair == its.producer.pair
 
     def zombie(self, its: Id) -> None:
