@@ -321,6 +321,53 @@ def test_marker_wakes_waiting_fetches_after_the_last_stable_offset_moved() -> No
     assert seen == [0, 3]
 
 
+# Sequences while the first batch of a transaction is verified (KIP-890)
+
+
+@pytest.mark.parametrize(
+    ("starts_at_zero", "sent", "sequence", "expected"),
+    [
+        (True, [0], 0, "NONE"),
+        (True, [3], 3, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+        (True, [3, 0], 0, "NONE"),
+        (False, [3], 3, "NONE"),
+        (False, [3], 4, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+        (False, [3, 5], 5, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+        (False, [5, 3], 5, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+        (False, [5, 3], 3, "NONE"),
+    ],
+)
+def test_earlier_batches_of_a_new_producer_are_appended_first(
+    sent: list[int], sequence: int, expected: str, *, starts_at_zero: bool
+) -> None:
+    log = Log()
+    for each in sent:
+        log.partition.producer_states.start_verification(7, 0, each, starts_at_zero=starts_at_zero)
+    log.sequences[7] = sequence
+    assert log.produce(7) == expected
+    if expected == "NONE":
+        assert log.produce(7, count=3) == "NONE", "the verification has ended"
+
+
+def test_verification_of_a_newer_epoch_replaces_the_former() -> None:
+    log = Log()
+    states = log.partition.producer_states
+    states.start_verification(7, 0, 2, starts_at_zero=False)
+    states.start_verification(7, 1, 4, starts_at_zero=False)
+    states.start_verification(7, 0, 0, starts_at_zero=False)
+    log.sequences[7] = 5
+    assert log.produce(7, epoch=1) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    log.sequences[7] = 4
+    assert log.produce(7, epoch=1) == "NONE"
+
+
+def test_verification_does_not_concern_other_producers() -> None:
+    log = Log()
+    log.partition.producer_states.start_verification(7, 0, 0, starts_at_zero=True)
+    log.sequences[8] = 3
+    assert log.produce(8) == "NONE"
+
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("produce"), st.integers(1, 3), st.booleans()),

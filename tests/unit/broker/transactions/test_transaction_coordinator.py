@@ -476,6 +476,29 @@ def test_full_storage_is_not_coordinator(version: int) -> None:
     assert play.read("t") == ["a"]
 
 
+def test_marker_waits_while_the_storage_is_full() -> None:
+    sizes = []
+    for is_stopped in (True, False):
+        play = Play(max_stored_bytes=1_000_000)
+        limit = play.state.storage_limit
+        producer = Producer(play)
+        producer.init()
+        producer.produce("s", 1, "a")
+        if is_stopped:  # without its marker, EndTxn stores one record
+            play.state.stop(2)
+        else:
+            limit.take(limit.limit - limit.used - sizes[0])
+        before = limit.used
+        assert producer.end() == "NONE"
+        sizes.append(limit.used - before)
+    assert sizes[0] == sizes[1]
+    assert play.described() == ("PrepareCommit", {("s", 1)})
+    assert play.markers("s", 1) == []
+    limit.release(limit.used // 2)
+    assert play.described() == ("CompleteCommit", set())
+    assert (play.markers("s", 1), play.read("s", 1)) == (["commit 0 1"], ["a"])
+
+
 def test_too_large_record_is_unknown_server_error() -> None:
     play = Play()
     producer = Producer(play)
