@@ -23,6 +23,9 @@ __all__ = [
 #: The first version of OffsetCommit with GROUP_ID_NOT_FOUND.
 _FIRST_VERSION_OF_NOT_FOUND: Final = 9
 
+#: The first version of TxnOffsetCommit with GROUP_ID_NOT_FOUND (KIP-1319).
+_FIRST_TRANSACTIONAL_VERSION_OF_NOT_FOUND: Final = 6
+
 #: The states in which a commit resets the session timeout of the member.
 _OF_SESSIONS: Final = frozenset({ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE})
 
@@ -97,20 +100,26 @@ def validate_offset_commit(
 
 
 def validate_transactional_commit(
-    group: SupportsOffsetCommit | None, member_id: str, generation: int, instance_id: str | None
+    group: SupportsOffsetCommit | None,
+    member_id: str,
+    generation: int,
+    instance_id: str | None,
+    version: int,
 ) -> None:
     """Checks whether a TxnOffsetCommit is allowed; `group` is None if the group does not exist.
 
     A producer without the metadata of a consumer group sends a generation below 0 and no member:
-    it may always commit. Otherwise the member and generation must be current (KIP-447). Raises
-    ILLEGAL_GENERATION, COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID and FENCED_INSTANCE_ID.
+    it may always commit. Otherwise the member and generation must be current (KIP-447). `version`
+    is the version of TxnOffsetCommit. Raises GROUP_ID_NOT_FOUND (before v6 ILLEGAL_GENERATION),
+    COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID and ILLEGAL_GENERATION.
     """
     if group is None:
         if generation < 0:
             return
-        raise api_error(
-            "ILLEGAL_GENERATION", f"there is no group for generation {generation} to commit to"
-        )
+        name = "GROUP_ID_NOT_FOUND"
+        if version < _FIRST_TRANSACTIONAL_VERSION_OF_NOT_FOUND:
+            name = "ILLEGAL_GENERATION"
+        raise api_error(name, f"there is no group for generation {generation} to commit to")
     if group.state is ClassicGroupState.DEAD:
         raise api_error("COORDINATOR_NOT_AVAILABLE", f"group {group.group_id!r} is being deleted")
     if generation < 0 and group.state is ClassicGroupState.EMPTY:

@@ -5,7 +5,8 @@ v2      leader epoch (KIP-320)
 v3      flexible; generation, member id and group instance id of the consumer (KIP-447)
 v4      TRANSACTION_ABORTABLE (KIP-890)
 v5      adds the group's partition to the transaction, without AddOffsetsToTxn (KIP-890)
-v6      topics by id (KIP-848, KIP-1191)
+v6      topics by id; GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH, in whose place older versions get
+        ILLEGAL_GENERATION (KIP-1319)
 
 The offsets are records of one transactional batch of `__consumer_offsets`. Until v4, the partition
 must have been added to the transaction.
@@ -120,10 +121,11 @@ def _commit(
         validate_epoch(
             group,
             *member,
+            version,
             [(topic.topic_id, each.partition_index) for _, topic, each in requested],
         )
     else:
-        validate_transactional_commit(group, *member)
+        validate_transactional_commit(group, *member, version)
     codes: dict[_Place, int] = {}
     commits: list[tuple[str, int, CommittedOffset]] = []
     for place, topic, each in requested:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from ....wire.errors import BrokerResponseError
 from ....wire.uuid import Uuid
 from ...api_error import api_error
 from .consumer_group import ConsumerGroup
@@ -18,6 +19,9 @@ __all__ = ["validate_offset_commit", "validate_offset_fetch", "validate_transact
 
 #: The first version of OffsetCommit in which a member can send its epoch.
 _FIRST_VERSION_OF_EPOCHS: Final = 9
+
+#: The first version of TxnOffsetCommit with STALE_MEMBER_EPOCH (KIP-1319).
+_FIRST_TRANSACTIONAL_VERSION_OF_STALE: Final = 6
 
 
 def validate_offset_commit(
@@ -53,19 +57,27 @@ def validate_transactional_commit(
     member_id: str,
     epoch: int,
     instance_id: str | None,
+    version: int,
     partitions: Iterable[tuple[Uuid, int]],
 ) -> None:
     """Checks whether a TxnOffsetCommit is allowed (KIP-447).
 
     A producer without the metadata of a consumer group sends an epoch below 0 and no member: it may
-    always commit. Otherwise raises the errors of `validate_offset_commit`, except
-    UNSUPPORTED_VERSION.
+    always commit. `version` is the version of TxnOffsetCommit. Otherwise raises the errors of
+    `validate_offset_commit`, except UNSUPPORTED_VERSION; before v6, ILLEGAL_GENERATION instead of
+    STALE_MEMBER_EPOCH.
     """
     if epoch < 0 and not group.members:
         return
     if epoch < 0 and not member_id and instance_id is None:
         return
-    _check_epoch(group.check_member(member_id, None), epoch, partitions)
+    member = group.check_member(member_id, None)
+    try:
+        _check_epoch(member, epoch, partitions)
+    except BrokerResponseError as error:
+        if version >= _FIRST_TRANSACTIONAL_VERSION_OF_STALE:
+            raise
+        raise api_error("ILLEGAL_GENERATION", error.detail) from None
 
 
 def _check_epoch(

@@ -13,6 +13,7 @@ from kproto.broker.groups.offset_commit_checks import (
     resets_session,
     validate_offset_commit,
     validate_offset_delete,
+    validate_transactional_commit,
 )
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = ClassicGroupState
@@ -130,6 +131,74 @@ def test_dead_group_rejects_commit() -> None:
     group = ClassicGroup(DEAD, roster=ClassicMembers())
     assert error_of_commit(group) == error_of_commit(group, "a", 4) == "COORDINATOR_NOT_AVAILABLE"
     assert not resets_session(empty())
+
+
+# Commits of transactions (KIP-447)
+
+
+def error_of_transactional_commit(
+    group: ClassicGroup | None,
+    member: str = "",
+    generation: int = -1,
+    instance: str | None = None,
+    version: int = 6,
+) -> str:
+    try:
+        validate_transactional_commit(group, member, generation, instance, version)
+    except BrokerResponseError as error:
+        return error.name
+    return FINE
+
+
+def test_transaction_of_a_missing_group_is_validated() -> None:
+    assert error_of_transactional_commit(None) == FINE
+    assert error_of_transactional_commit(None, "x", -7, "i") == FINE
+    assert error_of_transactional_commit(None, "", 0) == "GROUP_ID_NOT_FOUND"
+    assert error_of_transactional_commit(None, "", 0, version=5) == "ILLEGAL_GENERATION"
+
+
+@pytest.mark.parametrize("state", [PREPARING, COMPLETING, STABLE])
+def test_transaction_without_a_member_may_commit_for_a_group_with_members(
+    state: ClassicGroupState,
+) -> None:
+    assert error_of_transactional_commit(ClassicGroup(state)) == FINE
+
+
+def test_transaction_commits_for_an_empty_group_without_a_generation() -> None:
+    assert error_of_transactional_commit(empty()) == FINE
+    assert error_of_transactional_commit(empty(), "x", -1, "i") == FINE
+    assert error_of_transactional_commit(empty(), "x", 4) == "UNKNOWN_MEMBER_ID"
+
+
+@pytest.mark.parametrize("state", [PREPARING, COMPLETING, STABLE])
+@pytest.mark.parametrize(
+    ("member", "generation", "instance", "expected"),
+    [
+        ("a", 4, None, FINE),
+        ("b", 4, "i", FINE),
+        ("b", 4, None, FINE),
+        ("a", 3, None, "ILLEGAL_GENERATION"),
+        ("a", 5, None, "ILLEGAL_GENERATION"),
+        ("a", -1, None, "ILLEGAL_GENERATION"),
+        ("x", 4, None, "UNKNOWN_MEMBER_ID"),
+        ("", 4, None, "UNKNOWN_MEMBER_ID"),
+        ("x", -1, None, "UNKNOWN_MEMBER_ID"),
+        ("a", 4, "i", "FENCED_INSTANCE_ID"),
+        ("", -1, "i", "FENCED_INSTANCE_ID"),
+        ("a", 4, "j", "UNKNOWN_MEMBER_ID"),
+    ],
+)
+def test_transaction_with_a_member_is_validated(
+    state: ClassicGroupState, member: str, generation: int, instance: str | None, expected: str
+) -> None:
+    """Unlike OffsetCommit, it is also accepted while the group waits for its assignment."""
+    group = ClassicGroup(state)
+    assert error_of_transactional_commit(group, member, generation, instance) == expected
+
+
+def test_dead_group_rejects_transactions() -> None:
+    group = ClassicGroup(DEAD, roster=ClassicMembers())
+    assert error_of_transactional_commit(group) == "COORDINATOR_NOT_AVAILABLE"
 
 
 def deleting(group: ClassicGroup | None) -> str:

@@ -477,7 +477,7 @@ def test_full_storage_is_not_coordinator(version: int) -> None:
 
 
 def test_marker_waits_while_the_storage_is_full() -> None:
-    sizes = []
+    sizes: list[int] = []
     for is_stopped in (True, False):
         play = Play(max_stored_bytes=1_000_000)
         limit = play.state.storage_limit

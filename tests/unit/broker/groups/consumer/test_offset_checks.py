@@ -7,6 +7,7 @@ import pytest
 from kproto.broker.groups.consumer.offset_checks import (
     validate_offset_commit,
     validate_offset_fetch,
+    validate_transactional_commit,
 )
 from tests.unit.broker.groups.classic_group_driver import error_of
 
@@ -50,6 +51,51 @@ def test_commits_are_checked_by_member_and_epoch(
         error_of(lambda: validate_offset_commit(play.group, member_id, epoch, version, places))
         == error
     )
+
+
+@pytest.mark.parametrize(
+    ("member_id", "epoch", "instance_id", "partitions", "error"),
+    [
+        ("a", 3, None, [0], "NONE"),
+        ("a", 3, "i", [0], "NONE"),
+        ("a", 2, None, [0, 2], "NONE"),
+        ("a", 2, None, [0, 3], "STALE_MEMBER_EPOCH"),
+        ("a", 4, None, [0], "STALE_MEMBER_EPOCH"),
+        ("a", -1, None, [0], "STALE_MEMBER_EPOCH"),
+        ("c", 3, None, [0], "UNKNOWN_MEMBER_ID"),
+        ("", 3, None, [0], "UNKNOWN_MEMBER_ID"),
+        ("", -1, None, [0], "NONE"),
+        ("", -1, "i", [0], "UNKNOWN_MEMBER_ID"),
+    ],
+)
+@pytest.mark.parametrize("version", [5, 6])
+def test_transactions_are_checked_by_member_and_epoch(
+    member_id: str,
+    epoch: int,
+    instance_id: str | None,
+    partitions: list[int],
+    error: str,
+    version: int,
+) -> None:
+    play = shared()
+    topic_id = play.topics.named("t").topic_id
+    places = [(topic_id, it) for it in partitions]
+    if error == "STALE_MEMBER_EPOCH" and version < 6:
+        error = "ILLEGAL_GENERATION"
+    found = error_of(
+        lambda: validate_transactional_commit(
+            play.group, member_id, epoch, instance_id, version, places
+        )
+    )
+    assert found == error
+
+
+def test_transactions_commit_for_an_empty_group() -> None:
+    play = shared()
+    play.leave("a")
+    play.leave("b")
+    found = error_of(lambda: validate_transactional_commit(play.group, "a", -1, "i", 6, []))
+    assert found == "NONE"
 
 
 def test_commit_for_revoking_partition_is_accepted() -> None:
