@@ -1,8 +1,9 @@
 """The errors and the warning of this package.
 
 Every fault of a record, document, attribute or setting is a `CloudEventError`. Its message names
-the fault. If the fault belongs to a header, member or attribute, the message begins with its name.
-If the fault breaks a clause of a specification, the message ends with the clause:
+the fault. If the fault belongs to a header, member or attribute, the message begins with the name
+of that header, member or attribute. If the fault breaks a clause of a specification, the message
+ends with the clause:
 
     ce_time: "tomorrow" is not RFC 3339 (Kafka binding 3.2.3, CloudEvents 1.0 "Timestamp")
 

@@ -241,9 +241,9 @@ class _Validator:
         return parts, width, first
 
     def validate_one_by_one(self, fields: Sequence[_Named], pos: int) -> int:
-        """Finds the first invalid field of `fields`, which were found invalid together.
+        """Raises BytesFault, which names the first invalid field of `fields`.
 
-        Raises BytesFault, which names that field.
+        A check of all `fields` together has failed before.
         """
         for name, kind in fields:
             try:

@@ -263,8 +263,10 @@ class ConversationSplitter:
         return [TrafficEvent(time_us, side, EventKind.BYTES, rest, len(rest), note=note)]
 
     def end(self, time_us: int) -> list[TrafficEvent]:
-        """Returns the events at the end of a connection: incomplete frames, unanswered requests,
-        and responses whose requests were not captured.
+        """Returns the events at the end of a connection.
+
+        They report incomplete frames, unanswered requests, and responses whose requests were not
+        captured.
         """
         events = [event for side in Side for event in self.end_side(side, time_us)]
         while self._waiting:

@@ -1,7 +1,7 @@
 """Decodes keys and values of Kafka's own records: control, coordinator and metadata log records.
 
-Reads the type and version before each message; `kproto.stored` has the tables of types. Other
-records are not decoded. An error in such a record is a fault of the layer `stored`.
+Reads the type and version before each message; `kproto.stored` has the tables of types. An error in
+such a message is a fault whose `Fault.layer` is `stored`. Records of other topics are not decoded.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ class _ArrayBetweenNumbers(NamedTuple):
 
 
 class _InlineReadEmitter(ReadCodeEmitter):
-    """Emits inline code for short values, and calls for others (STRAIGHT style)."""
+    """Emits inline code for short values, and function calls for other values (STRAIGHT style)."""
 
     _after_numbers: tuple[Statement, ...] = ()  # statements that use the collected numbers
     _deferred: _ArrayBetweenNumbers | None = None

@@ -411,7 +411,7 @@ def _are_refused(
 def _split(
     path: _ErrorCodePath, remaining: Any, answer: Any, refuse: Refuse, lookup: TopicLookup
 ) -> None:
-    """Writes the errors of the elements that `refuse` includes to the error response `answer`.
+    """Writes an error to the error response `answer` for each element that `refuse` refuses.
 
     Removes these elements from the request `remaining`.
     """

@@ -52,7 +52,7 @@ class ClientQuotaManager:
             self._rate(_CONSUMED, limit, now_ms).record(-size, now_ms)
 
     def max_fetch_bytes(self, user: str, client_id: str) -> int | None:
-        """Returns the maximum bytes of a Fetch response that alone does not exceed the quota.
+        """Returns the largest size in bytes of a single Fetch response that stays within the quota.
 
         Returns None if no quota applies.
         """

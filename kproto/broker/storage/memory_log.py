@@ -217,6 +217,6 @@ class MemoryLog(PartitionLog):
     def _end_of(self, count: int) -> int:
         """Returns the position after the first `count` of `_batches`, in bytes.
 
-        Positions include the batches that were removed from the lists.
+        Positions also count the bytes of batches that were removed from the log before.
         """
         return self._ends[count - 1] if count else self._first_position

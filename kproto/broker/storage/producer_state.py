@@ -61,10 +61,11 @@ class AbortedTxn(NamedTuple):
 class ProducerState:
     """Holds the state of one producer: its epoch, cached batches and ongoing transaction.
 
-    `last_offset` is the base offset of its last batch or marker, `last_timestamp` (ms) its largest
-    timestamp, and `last_append_ms` the time of the append. `coordinator_epoch` is that of its last
-    marker, -1 before the first. `txn_first_offset` is the first offset of its ongoing transaction;
-    None if no transaction is ongoing.
+    `last_offset` is the base offset of the producer's last batch or marker, `last_timestamp` (ms)
+    the largest timestamp in that batch, and `last_append_ms` the time of that append.
+    `coordinator_epoch` is the epoch in the producer's last marker, -1 before the first marker.
+    `txn_first_offset` is the first offset of its ongoing transaction; None if no transaction is
+    ongoing.
     """
 
     epoch: int

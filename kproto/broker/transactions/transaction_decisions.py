@@ -85,11 +85,11 @@ def decide_forced_abort(
     new_producer_id: Callable[[], int],
     transaction_version: int,
 ) -> TransactionMetadata:
-    """Returns the metadata after an abort by the coordinator, which fences the current producer.
+    """Returns the metadata after the coordinator has aborted a transaction and fenced the producer.
 
-    The coordinator aborts for InitProducerId and when the transaction has timed out.
-    `transaction_version` is the finalized level of transaction.version: with 2, the epoch is bumped
-    as for an abort by the producer; before, a fence bumps it (KIP-588).
+    The coordinator aborts for InitProducerId, and when the transaction has timed out.
+    `transaction_version` is the finalized level of transaction.version. From level 2 on, the epoch
+    is bumped as in an abort by the producer. Below level 2, fencing bumps the epoch (KIP-588).
     """
     bumps = transaction_version >= EPOCH_BUMP_VERSION
     return (metadata if bumps else metadata.fenced()).prepared(

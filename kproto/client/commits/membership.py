@@ -75,8 +75,8 @@ class GroupMembership(Protocol[S_contra]):
         ...
 
     def on_commit_refused(self, error: BrokerResponseError, identity: Any) -> None:
-        """Acts on the error of a request that was sent with `identity`, e.g. rejoins the group.
+        """Acts on the error of a request, e.g. rejoins the group.
 
-        The request is an OffsetCommit or an OffsetFetch.
+        The request is an OffsetCommit or an OffsetFetch that was sent with `identity`.
         """
         ...

@@ -361,7 +361,7 @@ class FetchBuffer:
         return None if taken is None else taken[0]
 
     def _mark_returned(self, fetched: T | None, next_offset: int) -> T | None:
-        """Records that the caller now processes `fetched`, which ends before `next_offset`.
+        """Marks `fetched`, which ends before `next_offset`, as being processed by the caller.
 
         Returns `fetched`. Does nothing if `fetched` is None.
         """

@@ -67,11 +67,12 @@ class StartOffsetResolver:
         )
 
     def cancel_lookup(self) -> list[Effect]:
-        """Returns the effect that cancels the look-up, if no partition needs its result any more.
+        """Returns the effect that cancels the look-up.
 
-        The result applies to the partition states with which the look-up began. A revocation
-        removes the state of a partition; a seek or a recreated topic replaces the state. The next
-        look-up has its own timeout.
+        No effect if a partition still needs the result. A partition needs the result if it still
+        has the state with which the look-up began. A revocation removes this state; a seek or a
+        recreated topic replaces it. A look-up is cancelled so that the next look-up can start with
+        its full timeout.
         """
         if not self._lookup_states or any(
             self._partitions.get(state.tp) is state for state in self._lookup_states

@@ -47,10 +47,11 @@ def next_step(
     *,
     is_decoded: bool,
 ) -> Step:
-    """Returns the step for a record of `topic` that has failed `attempts` times in this `run`.
+    """Decides about a record of `topic` that has failed `attempts` times in this `run`.
 
-    The record is never retried if `decode` raised `error` (`is_decoded` is False), or if `error` is
-    an `Exception` that is not in `settings.retries.exceptions`. Such a record is a dead letter at
+    Returns `Retry`, or `Forward` to a retry topic or the dead letter topic, or `Raise`. The record
+    is never retried if `decode` raised `error` (`is_decoded` is False), or if `error` is an
+    `Exception` that is not in `settings.retries.exceptions`. Such a record is a dead letter at
     once, or `run` raises the error if there is no dead letter topic.
     """
     if is_decoded:

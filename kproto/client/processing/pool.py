@@ -202,7 +202,7 @@ class ProcessingPool:
             self._tracker.drain_all()
 
     def end_drain(self) -> None:
-        """Stops the pool, and cancels the handlers at once; no time of the drain remains."""
+        """Stops the pool, and cancels the handlers before `drain_timeout_ms` is over."""
         self.stop()
         self._drain_deadline = _LONG_AGO
         self.cancel_handlers()
@@ -385,7 +385,7 @@ class ProcessingPool:
         return any(each.shard is not None and each.shard.is_lost for each in self._workers)
 
     def oldest_started_at(self, now: float) -> float:
-        """Returns the time at which the first of the running handlers was called.
+        """Returns the start time of the oldest record that a handler is processing.
 
         Returns `now` if no record is being processed. Records of lost partitions do not count. The
         first call during the processing of a record counts as the start of that record, so the
@@ -548,9 +548,9 @@ class ProcessingPool:
     async def _process_unordered(
         self, worker: PoolWorker, shard: UnorderedShard, started_at: float
     ) -> tuple[Record, BaseException] | None:
-        """Processes some records of a shard that workers share.
+        """Processes some records of a shard that several workers share, until a handler fails.
 
-        Returns a failed record with its error; None if no record failed.
+        Returns the failed record with its error; None if no record failed.
         """
         handle = self._handle
         ready = shard.ready

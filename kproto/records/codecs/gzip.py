@@ -78,11 +78,11 @@ def _without_reserved_flags(data: bytes) -> bytes:
 
 
 def _next_member(data: bytes, pos: int) -> NextStream | None:
-    """Returns the end of the header of a member at `pos`, and a plain header in place of it.
+    """Returns the end of the header of the member at `pos`, and a plain header to replace it.
 
-    It is called only after a member. Returns None if no header is at `pos`: Java's GZIPInputStream,
-    with which Kafka reads, ignores other bytes after a member, and the last bytes if they are too
-    few for a member.
+    Call it only at the end of another member. Returns None if no header begins at `pos`, or if the
+    remaining bytes are too few for a member. Kafka reads with Java's GZIPInputStream, which ignores
+    such bytes after a member.
     """
     if len(data) - pos < _LEAST_MEMBER_BYTES:
         return None

@@ -188,7 +188,7 @@ def fold_case(characters: Iterable[str]) -> Characters:
 
 
 def class_text(characters: Characters) -> str:
-    """Returns a class of Python's `re` with these ASCII characters."""
+    """Returns a character class of Python's `re` that matches exactly these ASCII characters."""
     codes = sorted(map(ord, characters))
     if not codes:
         return "[^\\x00-\\U0010ffff]"

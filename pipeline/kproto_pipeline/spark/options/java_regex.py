@@ -528,7 +528,10 @@ class _Translator:
     # Classes
 
     def _class(self, start: int) -> Characters:
-        """Parses a class after its bracket; `start` is the token of the bracket."""
+        """Parses a character class such as `[a-z]`; `start` is the token of its opening bracket.
+
+        Returns the characters in the class.
+        """
         self._depth += 1
         if self._depth > MAX_DEPTH:
             self._refuse(start, f"classes nest more than {MAX_DEPTH} deep")
@@ -543,7 +546,10 @@ class _Translator:
         return ASCII - found if negated else found
 
     def _operand(self, start: int, *, is_first: bool) -> Characters:
-        """Parses a union up to `&&` or the closing bracket."""
+        """Parses a part of a character class: up to `&&`, or up to the closing bracket.
+
+        Returns the union of the characters and classes in the part.
+        """
         found: Characters = frozenset()
         begin = self._at
         begins_with_class = self._raw() == "["

@@ -61,9 +61,9 @@ def parse_offset_spec(option: str, text: str, *, refused: str | None = None) -> 
 
 
 def check_no_sentinel(option: str, spec: OffsetSpec, refused: str) -> None:
-    """Raises OptionError if `spec` has the sentinel `refused`.
+    """Raises OptionError if `spec` has the sentinel `refused`, such as `latest`.
 
-    A batch cannot start at the latest offset, and cannot end at the earliest.
+    A batch read cannot start at the latest offset, and cannot end at the earliest offset.
     """
     sentinel = _WORDS[refused]
     if spec == sentinel:

@@ -325,7 +325,10 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
 
 
 def _is_unstable_start(spec: Any, part: TopicPartition) -> bool:
-    """Returns True if another listing may return a different start: a timestamp or `latest`."""
+    """Returns True if the start is a timestamp or `latest`.
+
+    A second ListOffsets may then return a different offset.
+    """
     if isinstance(spec, TimestampSpec):
         return True
     return bool((spec if isinstance(spec, int) else spec.get(part)) == LATEST)
