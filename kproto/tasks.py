@@ -12,11 +12,7 @@ T = TypeVar("T")
 
 
 def start_task(coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """Returns a task that runs `coroutine`, and starts it after the caller has waited or ended.
-
-    So the caller can store the task first. The event loop may have a task factory that starts
-    coroutines at once, such as `asyncio.eager_task_factory`.
-    """
+    """Returns a task that runs `coroutine`, and starts it once the caller waits or ends."""
     loop = asyncio.get_running_loop()
     if loop.get_task_factory() is None:
         return loop.create_task(coroutine)

@@ -1,7 +1,6 @@
-"""Iterates over the batches and records in the `records` field of a Fetch response or a Produce
-request, like Kafka's MemoryRecords.
+"""Iterates over the batches and records in a `records` field, like Kafka's MemoryRecords.
 
-`magic2` and `legacy` read the batches.
+The field is that of a Fetch response or a Produce request. `magic2` and `legacy` read the batches.
 """
 
 from __future__ import annotations

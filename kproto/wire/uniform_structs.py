@@ -28,7 +28,11 @@ class _CountedStruct(NamedTuple):
 
 
 def _fits(found: _CountedStruct, data: bytes, pos: int, count: int) -> bool:
-    """Returns True if each of `count` structs at `pos` has the bytes that `found.marks` names."""
+    """Returns True if the `count` structs at `pos` have the form `found`.
+
+    `found.marks` has the bytes that all these structs must have in common, each with its offset in
+    the struct: array counts, and the end of the tagged fields.
+    """
     shape, marks = found
     stop = pos + shape.size * count
     for at, byte in marks:  # noqa: SIM110 - a generator would take twice the time

@@ -29,11 +29,7 @@ _NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 
 
 def repeated_keys(definition: Definition) -> Iterator[Finding]:
-    """Reports a key that an object has twice with the same value, as an accepted finding.
-
-    The parser refuses different values. Kafka 3.9.2 has `versions` twice in fields of its
-    DescribeTopicPartitions request and response.
-    """
+    """Reports a key that an object has twice with the same value, as a note, not as an error."""
     for error in definition.repeated:
         yield Finding(error, accepted=True)
 
@@ -109,7 +105,7 @@ def valid_versions_closed(definition: Definition) -> Iterator[Finding]:
 def flexible_versions_stated(definition: Definition) -> Iterator[Finding]:
     """Checks that a message with valid versions has flexibleVersions.
 
-    The legacy profile accepts a violation.
+    With CheckStrictness.LEGACY a violation is a note, not an error.
     """
     if definition.spec.valid_versions and not definition.states("flexibleVersions"):
         yield message_finding(

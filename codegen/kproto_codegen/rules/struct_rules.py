@@ -206,10 +206,10 @@ def _measure(
 
 
 def element_has_bytes(definition: Definition) -> Iterator[Finding]:
-    """Checks that the elements of an array have at least one byte in each version of the array.
+    """Checks that each element of an array has at least one byte, in all versions with the array.
 
-    Elements without bytes could be written but not read, because a reader refuses a count that
-    exceeds the number of remaining bytes.
+    Elements without bytes could be written but not read: a reader refuses an array whose count is
+    larger than the number of remaining bytes.
     """
     if any(no_recursion(definition)):
         return

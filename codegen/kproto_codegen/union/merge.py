@@ -140,7 +140,7 @@ def _have_gap(old: Versions, new: Versions) -> bool:
 
 
 def _verify(merged: MessageSpec, old: MessageSpec, new: MessageSpec) -> None:
-    """Raises DefinitionError if a version has another wire form in `merged` than in its source.
+    """Raises DefinitionError if a version is encoded differently in `merged` than in its source.
 
     The source of a version is `new`, or `old` if `new` lacks the version.
     """

@@ -192,7 +192,10 @@ def load(
 def _replay_pending(
     groups: dict[str, StoredGroup], record: CoordinatorRecord, producer_id: int
 ) -> None:
-    """Replays a record of a transaction. Kafka writes no other records than offsets in it."""
+    """Adds the offset of an open transaction to its group, if `record` is a committed offset.
+
+    Ignores any other record: Kafka writes only committed offsets under a transaction's producer id.
+    """
     key, value = record.key, record.value
     if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue):
         group = groups.setdefault(key.group, StoredGroup())

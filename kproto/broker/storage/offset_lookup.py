@@ -46,14 +46,16 @@ NOT_FOUND: Final = FoundOffset(_NONE, NO_TIMESTAMP, _NONE)
 def fetch_offset_by_timestamp(
     log: PartitionLog, timestamp: int, end_offset: int | None = None
 ) -> FoundOffset:
-    """Returns the offset for a special (negative) timestamp such as LATEST.
+    """Returns the offset for a timestamp, as ListOffsets does.
 
-    For any other timestamp, returns the offset of the first record whose timestamp is at least
-    `timestamp` (ms). Returns NOT_FOUND if there is no such record. There is no remote storage:
-    EARLIEST_LOCAL is the log start offset, and for the timestamps of remote storage the result is
-    NOT_FOUND. `end_offset` is the end of the log for the client, None for the log end offset.
-    LATEST returns it, and a later record is not found. Raises CORRUPT_MESSAGE and
-    UNSUPPORTED_COMPRESSION_TYPE if the batch with the record cannot be decoded.
+    `end_offset` is the end of the log for the client; None stands for the log end offset. LATEST
+    returns this end, EARLIEST the log start offset. There is no remote storage: EARLIEST_LOCAL also
+    returns the log start offset, and the other timestamps of remote storage return NOT_FOUND. A
+    timestamp in ms returns the offset of the first record whose timestamp is at least `timestamp`.
+    It returns NOT_FOUND if there is no such record before the end.
+
+    Raises CORRUPT_MESSAGE and UNSUPPORTED_COMPRESSION_TYPE if the batch with the record cannot be
+    decoded.
     """
     if timestamp == LATEST:
         if end_offset is None or end_offset == log.end_offset:

@@ -109,10 +109,11 @@ def _bytes_of(bits: int) -> bytes:
 def merge_bitmaps(
     own: ProcessedBitmap | None, before: ProcessedBitmap | None
 ) -> ProcessedBitmap | None:
-    """Returns `own`, with the processed offsets of `before` after its last processed offset.
+    """Returns `own`, extended by the processed offsets of `before` that follow all those of `own`.
 
     `before` is the bitmap of the previous owner of the partition. If either bitmap is None, returns
-    the other. If the log was truncated since `before`, returns `own`.
+    the other. Returns `own` unchanged if the log was truncated since `before`, or if `before`
+    begins too far after `own`.
     """
     if own is None or before is None:
         return before if own is None else own

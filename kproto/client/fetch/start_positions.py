@@ -121,8 +121,8 @@ async def find_partitions(
 ) -> list[TopicPartition]:
     """Returns the wanted partitions, each once. Raises KprotoError if a partition does not exist.
 
-    Refreshes metadata of a topic that arrived before `since`, in seconds of the clock: it may lack
-    new partitions, or have a topic that was deleted.
+    Requests the metadata of a topic again if it arrived before `since`, in seconds of the clock:
+    old metadata may lack new partitions, or have a deleted topic.
     """
     names = set(map(topic_of, wanted))
     old = {name for name in names if not view.has_metadata_since(name, since)}

@@ -269,13 +269,12 @@ class SubscriptionState:
     def _on_recreated(self, info: TopicInfo, member: GroupMembership[Any] | None) -> list[Effect]:
         """Resets the partitions of a recreated topic to their log start (KIP-516).
 
-        A plain consumer that has fetched nothing of the topic looks up its start positions again.
-        It does not look them up with `start` "latest", because the log end would skip records of
-        the recreated topic. In all other cases, a consumer with `stop_at_end` raises
-        UNKNOWN_TOPIC_ID.
-
-        A member of the consumer protocol waits until the coordinator assigns the new topic id,
-        because the coordinator may assign the partitions to another member.
+        There are three exceptions:
+        - A plain consumer that has fetched nothing of the topic looks up its start positions again.
+          With `start` "latest" it does not: the log end would skip records of the recreated topic.
+        - Any other consumer with `stop_at_end` raises UNKNOWN_TOPIC_ID.
+        - A member of the consumer protocol waits until the coordinator assigns the new topic id.
+          The coordinator may assign the partitions to another member.
         """
         tps = [tp for tp in self.partitions if tp[0] == info.name]
         has_group = self.options.group_id is not None

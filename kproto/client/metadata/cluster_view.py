@@ -521,8 +521,9 @@ class ClusterView:
         The time runs from `started_at` on, in seconds of the clock; by default from now. Lost
         connections and timeouts are retried, and with `responses` also retriable error codes. Any
         other error is raised at once. A backoff ends at the deadline at the latest. An attempt that
-        runs at the deadline is cancelled, but each retry has at least 0.1 s. Afterwards the call
-        raises the last error, or RequestTimeoutError if there is none.
+        runs at the deadline is cancelled, but each retry may run for at least 0.1 s. After the
+        deadline the call raises the error of the last attempt, or RequestTimeoutError if no attempt
+        has failed.
         """
         started_at = self.clock.monotonic() if started_at is None else started_at
         limit_ms: int = getattr(self.settings, limited_by)

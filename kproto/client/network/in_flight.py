@@ -88,7 +88,10 @@ class RequestDeadlines:
 
     @property
     def has_requests(self) -> bool:
-        """True if a request is in flight that was not sent after an idle time."""
+        """True if a request is in flight.
+
+        Requests that were sent on an idle connection do not count.
+        """
         return any(not each.context.was_idle for each in self._pending)
 
     @property

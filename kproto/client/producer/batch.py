@@ -405,9 +405,9 @@ class Delivery(_FutureOfAck):
         return DeliveryError(batch.topic, batch.partition, [self.record], cause)
 
     def failed(self) -> list[int]:
-        """Returns the position of the record in its batch if it failed; an empty list otherwise.
+        """Returns the index of the record in its batch, as a list, if the record has failed.
 
-        Call it only once the delivery is `done()`.
+        Returns an empty list otherwise. Call it only once the delivery is `done()`.
         """
         return [] if self._batch.failure(self.position) is None else [self.position]
 

@@ -288,7 +288,10 @@ class FailedDeliveries:
         return self._size_in_bytes - self.limit_bytes - self._with_largest[0].largest_in_bytes
 
     def _add_largest(self, batch: _FailedBatch) -> None:
-        """Adds the latest batch to `_with_largest`."""
+        """Adds the latest batch to `_with_largest`, which finds the largest record that is kept.
+
+        Removes the earlier batches there whose largest record is not larger than that of `batch`.
+        """
         largest = self._with_largest
         while largest and largest[-1].largest_in_bytes <= batch.largest_in_bytes:
             largest.pop()
