@@ -51,7 +51,10 @@ LENIENT: Final = Profile(any_case_headers=True)
 
 
 class BindingVocabulary(NamedTuple):
-    """The terms of Kafka or Pulsar for a message and its parts, and the clauses for errors."""
+    """The words of Kafka or Pulsar for a message and its parts, for the texts of errors.
+
+    The clauses are those of the binding's specification.
+    """
 
     #: The name of the system: Kafka, Pulsar.
     system: str

@@ -186,7 +186,7 @@ class Cluster(EmbeddedCluster):
         """Adds a control as `Broker.control` does: for all nodes, or only for the node `node`.
 
         The control is removed after `function` has returned `times` outcomes other than None; the
-        outcomes of all its nodes count together.
+        outcomes on all nodes count together.
         """
         if node is not None:
             self._check_node(node)

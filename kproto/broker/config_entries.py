@@ -318,7 +318,10 @@ _BROKER: Final = (
 
 
 def topic_entries(config: TopicConfig, settings: BrokerSettings) -> list[ConfigEntry]:
-    """Returns all configs of a topic; their synonyms are the broker configs and the defaults."""
+    """Returns all configs of a topic.
+
+    The synonyms of a config are its broker config and defaults.
+    """
     entries = []
     for name, (kind, broker_config) in _TOPIC.items():
         synonyms: list[ConfigSynonym] = []

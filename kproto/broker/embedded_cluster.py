@@ -277,8 +277,8 @@ class EmbeddedCluster:
     ) -> Control:
         """Adds one control to several nodes.
 
-        The control is removed after `times` outcomes, counted over all nodes together; None for no
-        limit.
+        The control is removed after `times` outcomes on all these nodes together. If `times` is
+        None, there is no limit.
         """
         control: Control | None = None
         for node in nodes:

@@ -84,7 +84,11 @@ def _print(exchanges: Iterator[Exchange], options: argparse.Namespace) -> int:
 
 
 def _print_stats(chosen: Iterator[Exchange], options: argparse.Namespace) -> None:
-    """Prints the sums of the exchanges up to the first error in the file, then raises the error."""
+    """Prints the sums of the exchanges.
+
+    If the file has an error, the sums are those of the exchanges before the error, and the error is
+    raised after the output.
+    """
     missing_bytes = gaps = 0
     broken: DecodeError | None = None
 

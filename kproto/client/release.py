@@ -84,7 +84,10 @@ def common_ranges(
 
 
 def magic_of_release(name: str | None) -> int:
-    """Returns the magic of the record format of a release; the newest magic if `name` is None."""
+    """Returns the magic of the record format of a Kafka release.
+
+    If `name` is None, returns the newest magic.
+    """
     if name is None:
         return MAGIC_OF_BATCHES
     return message_magic(version_ranges_of(name)[ProduceRequest.API_KEY].highest)

@@ -519,8 +519,9 @@ class _Target:
     def send(self, frame: Frame) -> tuple[str, tuple[str, str] | None]:
         """Sends a frame on a new connection; returns the outcome, and the fault of the broker.
 
-        The outcome is `answered`, `closed`, `silent` or `no connection`. The fault is a pair of its
-        name and its cause, such as ("malformed", cause) for an invalid response; None without one.
+        The outcome is `answered`, `closed`, `silent` or `no connection`. The fault is a pair of a
+        name and a cause, such as ("malformed", cause) for an invalid response; None if there is no
+        fault.
         """
         try:
             with self._connected() as connection:
@@ -559,9 +560,9 @@ class _Target:
         return read_frame(connection, timeout_s, self.settings.max_answer_bytes)
 
     def _wrong(self, frame: Frame, answer: bytes) -> tuple[str, str] | None:
-        """Returns ("malformed", cause) for an invalid response, else None.
+        """Returns ("malformed", cause) if `answer` is an invalid response to `frame`, else None.
 
-        Also returns None if the frame is too broken to expect a certain response.
+        Also returns None if the frame is too broken to have a certain response.
         """
         cls = _expected(frame)
         if cls is None or frame.version is None:

@@ -157,7 +157,7 @@ def _difference(case: Case, right: Answer, given: Answer) -> tuple[Fault, str] |
 
 
 def _first_difference(right: Any, given: Any, path: str) -> str | None:
-    """Returns the path of the first difference between two JSON values; None if they are equal.
+    """Describes the first difference between two JSON values by its path; None if they are equal.
 
     The path has no indexes, so that it is the same for all elements of an array.
     """

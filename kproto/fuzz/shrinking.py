@@ -116,10 +116,10 @@ def _less_bytes(case: Case) -> Iterator[Case]:
 
 
 def _shorter_values(case: Case) -> Iterator[Case]:
-    """Yields the bytes with a string or bytes field emptied or halved, and its length corrected.
+    """Yields cases in which one string or bytes field is emptied or halved, with a correct length.
 
-    Also works for a message that kproto cannot read, up to the first unreadable byte. Removing
-    only bytes of the content would make the length field wrong.
+    Also shortens a message that kproto cannot read, up to its first unreadable byte. Removing only
+    bytes of the content would make the length wrong.
     """
     data = cast("bytes", case.content)
     lengths = [

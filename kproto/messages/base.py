@@ -209,7 +209,7 @@ class KeyedList(list[T]):
         return wanted in map(attrgetter(*self._KEY), self)
 
     def _find_all(self, *key: object) -> list[T]:
-        """Returns every element with that key, in order."""
+        """Returns every element with the key `key`, in order."""
         return [element for element in self if self._key_of(element) == key]
 
     def _key_of(self, element: T) -> tuple[Any, ...]:

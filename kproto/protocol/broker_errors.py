@@ -70,7 +70,8 @@ class OffsetOutOfRangeError(BrokerResponseError):
 class UnknownTopicOrPartitionError(BrokerResponseError):
     """UNKNOWN_TOPIC_OR_PARTITION (3): the broker has no such topic or partition.
 
-    It does not exist, was deleted, or is so new that the broker's metadata lacks it.
+    The topic or partition does not exist, was deleted, or is so new that the broker's metadata
+    lacks it.
     """
 
 

@@ -259,9 +259,10 @@ class Proxy:
 
 
 def _listening_socket(address: Address) -> socket.socket:
-    """Returns one listening socket for one address family.
+    """Returns a listening socket for a single address of the host, in one address family.
 
-    A host name may have several addresses; with port 0, a socket for each would get its own port.
+    A host name may have several addresses. With port 0, a socket for each address would get its own
+    port.
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listener = socket.create_server(address, family=family, backlog=_BACKLOG)

@@ -76,7 +76,10 @@ def explain_encode(message: MessageSpec, version: int, value: object) -> EncodeE
 
 @contextmanager
 def _inspecting(path: str) -> Iterator[None]:
-    """Converts an exception of an inspected object, such as in a property, to a fault at `path`."""
+    """Converts an exception of the encoded value to a fault at `path`.
+
+    The value raises such an exception, for example, in a property that is read.
+    """
     try:
         yield
     except (_CannotEncodeError, MemoryError):

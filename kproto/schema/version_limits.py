@@ -103,8 +103,8 @@ def _set_fields(
     """Yields the fields of a message whose values limit the version.
 
     `versioned` returns the fields of a struct that some versions lack, each with the fields that
-    replace it. Such a field limits the version if its value is not the default, and no field that
-    replaces it has a value.
+    replace it. Such a field limits the version if its value is not the default, and if no replacing
+    field has a value.
     """
     for attribute, field, replacements in versioned(shape):
         if is_default(field, getattr(value, attribute, None)):

@@ -178,7 +178,7 @@ class _Validator:
         return run
 
     def fields_step(self, fields: Sequence[_Named]) -> _Step:
-        """Builds the step for the fields of a struct, except its tagged fields."""
+        """Returns a function that validates the fields of a struct, except its tagged fields."""
         data, size = self.data, self.size
         parts, width, numbers_start = self.parts(fields)
         last = _FieldSpan(numbers_start, "")
@@ -489,7 +489,7 @@ class _Validator:
         return count, end
 
     def part_of_tag(self, pos: int, what: str) -> tuple[int, int]:
-        """Reads a varint that belongs to no field; a fault names it `what`."""
+        """Reads a varint that belongs to no field; `what` is its name in a fault."""
         if pos < self.size and self.data[pos] < 128:
             return self.data[pos], pos + 1
         try:

@@ -228,10 +228,10 @@ def _client_credentials(
 
 
 def _handler(given: ConfiguredByRow) -> tuple[Mapping[str, str], bool]:
-    """Returns the JAAS option names of the login callback handler, by purpose.
+    """Returns the names of the JAAS options of the login callback handler, by purpose.
 
-    The second item is True if the handler is Kafka's handler for unsecured tokens. Raises
-    ConfigurationError for a handler, grant type or retriever that kproto does not support.
+    Also returns True if the handler is Kafka's handler for unsecured tokens, otherwise False.
+    Raises ConfigurationError for a handler, grant type or retriever that kproto does not support.
     """
     grant = given.get("grant")
     if grant is not None and grant.value != "client_credentials":

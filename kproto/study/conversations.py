@@ -412,7 +412,10 @@ class _ArrivalTimes:
         self._count = 0
 
     def note(self, count: int, time_us: int, pending: int) -> None:
-        """Records the capture time of `count` bytes; `pending` bytes are buffered before them."""
+        """Records that `count` bytes were captured at `time_us`.
+
+        `pending` bytes that were captured before are still buffered.
+        """
         if not pending:
             self._marks.clear()
         self._count += count

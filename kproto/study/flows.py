@@ -172,7 +172,10 @@ class _Flow:
         return stream is not None and stream.is_new_connection(segment.sequence)
 
     def add(self, segment: TcpSegment) -> Iterator[ConnectionEvent]:
-        """Adds a segment; yields the events whose last missing bytes it has or acknowledges."""
+        """Adds a segment, and yields the events that it completes.
+
+        The bytes or the acknowledgement in the segment may complete an event.
+        """
         if self._is_other_protocol:
             self._note_end(segment)
             return
@@ -239,9 +242,9 @@ class _Flow:
     def _is_kafka(self, source: _Endpoint, piece: bytes | Gap) -> bool:
         """Returns True if the connection is known to carry Kafka's protocol.
 
-        It is known by its port, or after a request from `source`: then `source` becomes the client.
-        `piece` has the next bytes that `source` sent. If the first bytes that `source` sent cannot
-        begin a request, the connection is marked as another protocol.
+        The port shows the protocol. Without `ports`, a request from `source` shows it; `source` is
+        then the client. `piece` has the next bytes that `source` sent. If the first bytes that
+        `source` sent cannot begin a request, the connection is marked as another protocol.
         """
         if self.ports and self._client is not None:
             return True

@@ -73,7 +73,10 @@ class _Packet:
 
 @dataclass(slots=True)
 class FragmentReassembler:
-    """Stores fragments; returns the payload of a packet when the last missing fragment arrives."""
+    """Stores fragments of packets.
+
+    Returns the payload of a packet when its last fragment arrives.
+    """
 
     max_waiting_bytes: int = MAX_WAITING_BYTES
     max_waiting_pieces: int = MAX_WAITING_PIECES

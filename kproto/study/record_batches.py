@@ -57,7 +57,10 @@ _NONE_IF_MINUS_ONE: Final = frozenset(
 
 
 def read_batches(parent: Node, data: bytes, start: int, end: int, context: RecordsContext) -> None:
-    """Adds the record batches and messages (magic 0, 1) in `data[start:end]` to `parent`."""
+    """Adds the record batches and messages in `data[start:end]` to `parent`.
+
+    Messages have magic 0 or 1.
+    """
     builder = NodeBuilder(data, end, context.budget)
     pos = start
     index = 0

@@ -51,10 +51,9 @@ def redact_frame(event: TrafficEvent) -> bytes:
 def _public_bytes(event: TrafficEvent) -> int:
     """Returns how many leading bytes of a frame are not secret.
 
-    For a request that could be read, these are the size and the header. For another request, or one
-    whose client id is not printable, they are the size and the header up to the correlation id, or
-    up to the version if the correlation id is missing. For a response, they are the size and the
-    correlation id.
+    For a readable request with a printable client id, these are the size and the header. For any
+    other request, they are the size and the header up to the correlation id, or up to the version
+    if the correlation id is missing. For a response, they are the size and the correlation id.
     """
     received = event.received
     if isinstance(received, ReceivedRequest) and (received.client_id or "").isprintable():

@@ -144,7 +144,10 @@ class _Builder:
         return made
 
     def leaves_default(self) -> bool:
-        """Returns True if a field keeps its default; a `_RandomBuilder` decides this by chance."""
+        """Returns True if the next field keeps its default.
+
+        A `_RandomBuilder` decides this by chance.
+        """
         return self.fill is Fill.LEAST
 
     def field(self, field: LayoutField, depth: int) -> Any:

@@ -232,9 +232,9 @@ def _drawn(
 
 
 def _name_in_definition(struct: type[Struct]) -> str:
-    """Returns the name of `struct`; for a subclass of a message class, that of the message class.
+    """Returns the name of `struct` in its definition.
 
-    The definition of the message has this name.
+    A subclass of a message class has the name of the message class.
     """
     return struct._generated().__name__ if issubclass(struct, Message) else struct.__name__
 

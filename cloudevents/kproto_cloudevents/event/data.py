@@ -342,7 +342,7 @@ def _decode_json(data: bytes, content_type: str | None) -> str:
 
 
 def _charset(content_type: str | None) -> str:
-    """Returns the name of Python's codec for the charset of a datacontenttype (default UTF-8).
+    """Returns the name of Python's codec for the charset in a datacontenttype, by default UTF-8.
 
     Raises CloudEventError for an unknown charset.
     """

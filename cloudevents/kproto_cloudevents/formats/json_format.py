@@ -126,7 +126,10 @@ def from_json_with_content_type(document: bytes, content_type: str | None) -> Cl
 
 
 def _whole(text: str) -> Pairs:
-    """Returns the members of the document's object. Raises CloudEventError if text follows it."""
+    """Returns the members of the JSON object in `text`.
+
+    Raises CloudEventError if other text follows the object.
+    """
     start = 0 if text[:1] == "{" else skip_blanks(text, 0)
     pairs, end = _members(text, start)
     if end != len(text) and skip_blanks(text, end) != len(text):

@@ -200,8 +200,9 @@ def _write_time(into: Any, name: str, text: str) -> None:
 def _text_data(text: str, content_type: AttributeValue | None) -> Data:
     """Returns text of a JSON type as JSON, other text unchanged.
 
-    The charset of the type does not apply to JSON, because the field is already decoded text. Text
-    of a JSON type that is not JSON, or has whitespace around it, becomes bytes in that charset.
+    The charset of the type does not apply to JSON, because the field is already decoded text. If
+    the type is a JSON type, but the text is not JSON or has whitespace around it, the text becomes
+    bytes in the charset of the type.
     """
     if not isinstance(content_type, str) or not declares_json(content_type):
         return text

@@ -376,7 +376,7 @@ def _clauses(header: str) -> tuple[str, ...]:
 
 
 def _defined_header_specs(version: SpecVersion) -> dict[str, _HeaderSpec]:
-    """Returns the header specs of the attributes that a version defines, by header."""
+    """Returns the `_HeaderSpec` of each attribute that a version defines, by header."""
     return {
         header: _header_spec(header, name, version.attributes[name])
         for name, header in _HEADER_OF[version].items()

@@ -59,6 +59,9 @@ class InvalidEvent(NamedTuple):
 def invalid_event(
     key: bytes | None, value: bytes | None, headers: object, error: CloudEventError
 ) -> InvalidEvent:
-    """Returns the result for an invalid record, without headers if `headers` is no sequence."""
+    """Returns the `InvalidEvent` for a record that breaks a rule.
+
+    It has no headers if `headers` is not a sequence.
+    """
     header_pairs = tuple(headers) if isinstance(headers, Sequence) else ()
     return InvalidEvent(KafkaRecord(key, value, header_pairs), error)

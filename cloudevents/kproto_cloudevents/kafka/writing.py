@@ -225,9 +225,9 @@ def _extra_headers(headers: Sequence[Header]) -> Sequence[Header]:
 def _check_without_headers(
     event: CloudEvent | ForwardOnly, headers: Sequence[Header], message_format: int
 ) -> None:
-    """Checks that the record loses no information without its headers.
+    """Checks that the record can be written without headers and without loss of information.
 
-    Raises CloudEventError if it would, and for an unknown message format.
+    Raises CloudEventError if it cannot, and for an unknown message format.
     """
     if message_format not in (0, 1):
         raise CloudEventError(

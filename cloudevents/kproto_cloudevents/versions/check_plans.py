@@ -30,7 +30,7 @@ def checked_attributes(
     clauses: tuple[str, ...] = (),
     required_clauses: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """Checks each attribute, and returns those that are set; an attribute of None is unset.
+    """Checks each attribute, and returns the attributes that are set; a value of None means unset.
 
     Updates `attributes` in place, and returns it if all attributes are set. A quick check accepts
     most strings. `otherwise(name, value, version)` checks any other value, and returns the value to
@@ -68,9 +68,9 @@ def checked_attributes(
 
 
 def _learn(names: tuple[str, ...], version: SpecVersion) -> None:
-    """Stores a plan: the checks of the values of an event with these attribute names.
+    """Stores the checks of the values of an event that has the attributes `names`, as a plan.
 
-    Stores none if a name is not cached as valid, or if a limit is reached.
+    Stores no plan if a name is not cached as valid, or if a limit is reached.
     """
     if len(version.plans) >= MAX_PLANS or len(names) > MAX_NAMES:
         return

@@ -114,9 +114,10 @@ class StructCodeEmitter(ABC):
 
     @abstractmethod
     def tagged(self, field: FieldPlan, expr: str) -> None:
-        """Emits code for a field that the layout tags, such as code that sets the default.
+        """Emits code for a field that the layout tags, at the place of the untagged fields.
 
-        `end` emits the code that reads or writes the tagged fields themselves.
+        A reader sets the default of the field here. `end` emits the code that reads or writes the
+        tagged fields.
         """
 
     @abstractmethod

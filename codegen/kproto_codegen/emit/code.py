@@ -244,7 +244,8 @@ def _split(layouts: list[_VersionRangeCode]) -> Code:
 def _only_in(layout: _VersionRangeCode, context: Versions) -> If:
     """Returns the code of `layout` inside an `if` that tests the versions of `layout`.
 
-    If the code is itself a single `if` with one branch, joins both conditions with `and`.
+    If the code of `layout` is a single `if` with one branch, returns this `if` with both
+    conditions, joined with `and`.
     """
     versions = version_test(layout.versions, context)
     match layout.code:

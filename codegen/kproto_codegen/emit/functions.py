@@ -111,8 +111,8 @@ def _layouts(
     """Returns the code of all field runs for all versions, with tests of the version.
 
     `block` creates an emitter, and `loop` puts code into a loop. In STRAIGHT style each layout has
-    its own loop; `together` may replace the whole loop by faster code. In BRANCHING style all
-    versions share one loop, and the version tests are inside it.
+    its own loop; `together` returns the loop, or faster code that replaces the whole loop. In
+    BRANCHING style all versions share one loop, and the version tests are inside it.
     """
     if plan.style is Style.STRAIGHT:
         (run,) = plan.runs
@@ -129,7 +129,10 @@ def _layouts(
 
 
 def tags_functions(plan: StructPlan, imports: Imports) -> list[Lines]:
-    """Returns the functions that read and write the tagged fields of a struct, if it has any."""
+    """Returns the two functions that read and write the tagged fields of a struct.
+
+    Returns no function if the struct has no tagged fields.
+    """
     if not plan.tagged:
         return []
     imports.wire("tags", "RawTaggedField")
@@ -200,9 +203,9 @@ def _write_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
 
 
 def _tag_tests(plan: StructPlan, field: FieldPlan) -> tuple[str, ...]:
-    """Returns the source of the test whether a version tags `field`.
+    """Returns the test of whether a version tags `field`, as source code in a tuple.
 
-    Returns an empty tuple if all flexible versions tag it.
+    Returns an empty tuple if all flexible versions tag the field.
     """
     if plan.always_tagged(field):
         return ()

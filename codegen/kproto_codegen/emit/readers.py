@@ -283,8 +283,8 @@ class _InlineReadEmitter(ReadCodeEmitter):
     def _long_octets(self, form: FieldForm, expr: str) -> None:
         """Emits the code for bytes whose length is mostly a varint of two bytes.
 
-        The code always reads two bytes. They exist even if the length has one byte, because the
-        tagged fields at the end of the struct have at least one.
+        The code always reads two bytes. Two bytes exist even if the length has only one byte,
+        because the tagged fields at the end of the struct have at least one byte.
         """
         self.numbers.append(("uint8", "size"))
         self._take_length("uint8", "more")

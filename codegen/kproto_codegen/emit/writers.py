@@ -82,7 +82,7 @@ class WriteCodeEmitter(StructCodeEmitter):
         pass  # `end` writes the tagged fields
 
     def end(self, form: TaggedFieldsForm) -> None:
-        """Emits code that writes the tagged fields, mostly the byte 0.
+        """Emits code that writes the tagged fields; without tagged fields it writes the byte 0.
 
         If the layout is not flexible, the code raises WireFault for unknown tagged fields.
         """

@@ -61,7 +61,7 @@ def check_messages(definitions: Iterable[Definition]) -> list[DefinitionError]:
 def _named_as(request: Definition, response: MessageSpec) -> list[DefinitionError]:
     """Returns an error for each struct of `request` whose class has the name of `response`.
 
-    The module of a request imports the class of its response, so the two names would clash.
+    The module of a request imports the class of the response, so the two class names would clash.
     """
     reason = "the struct {} would have the name of the response in Python"
     return [

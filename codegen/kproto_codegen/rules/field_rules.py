@@ -166,7 +166,10 @@ def fields_of_struct(definition: Definition) -> Iterator[Finding]:
 
 
 def default_fits(definition: Definition) -> Iterator[Finding]:
-    """Checks that a default is valid for the type, and null only if all versions are nullable."""
+    """Checks that a default is valid for the type of the field.
+
+    The default null is valid only if the field is nullable in all its versions.
+    """
     for located, field in located_fields(definition):
         reason = fault_of_default(field)
         if reason is not None:

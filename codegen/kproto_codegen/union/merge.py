@@ -320,7 +320,7 @@ class _Merger:
         self.struct_matches.setdefault(after, []).append(matches)
 
     def _restore_struct(self, old: FieldSpec) -> None:
-        """Adds the struct that is the type of `old` to the merged message, with its inner structs.
+        """Adds the struct type of the field `old`, and its inner structs, to the merged message.
 
         `old` is a field that only the older definition has. If the newer definition has a struct
         with the same name, matches the fields of both structs instead.
@@ -368,9 +368,10 @@ class _Merger:
                 position = max(position, order.index(continued[before.name]) + 1)
 
     def _merged(self, old: FieldSpec | None, new: FieldSpec, aliases: Sequence[str]) -> FieldSpec:
-        """Returns `new` with the versions of both fields; if `old` is None, with those of `new`.
+        """Returns the field `new` with the versions of both `old` and `new`.
 
-        Raises _GapError if a version range of the result would have a gap.
+        If `old` is None, returns `new` with its own versions. Raises _GapError if a version range
+        of the result would have a gap.
         """
         inherited = () if old is None else old.aliases
         names = dict.fromkeys((*new.aliases, *inherited, *aliases))

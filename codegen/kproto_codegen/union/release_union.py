@@ -272,9 +272,9 @@ _KEYED_TYPES: Final = frozenset(
 def _renamed(old: MessageSpec, newer: _NewerMessages, older_names: set[str]) -> MessageSpec | None:
     """Returns the newer message with the same module, type and api key; None if there is none.
 
-    A release may reuse an api key for another message. So both messages must have a common version,
-    all common versions must have the same bytes, and the newer name must not exist in the older
-    releases.
+    A release may reuse an api key for another message. So the result must have a version in common
+    with `old`, all common versions must have the same wire layout, and the newer name must not
+    exist in the older releases.
     """
     if old.type not in _KEYED_TYPES or old.api_key is None:
         return None

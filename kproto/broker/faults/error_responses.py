@@ -216,7 +216,7 @@ _TOP_LEVEL_FETCH_ERRORS: Final = frozenset(
 def applies_to(request: ReceivedRequest, refuse: Refuse, lookup: TopicLookup) -> bool:
     """Returns True if `refuse` refuses the request, or a topic, partition, group or resource in it.
 
-    Also returns True for a Metadata or OffsetFetch request for all topics, because the response may
+    If a Metadata or OffsetFetch request is for all topics, returns True, because the response may
     contain a refused topic. Raises the error of `_error_code_path`.
     """
     message = request.message

@@ -127,7 +127,8 @@ class ClassicGroup(Watchable):
     def is_subscribed_to(self, topic: str) -> bool:
         """Returns True if a member subscribes to the topic.
 
-        If the subscriptions are unknown, returns True if the protocol type is `consumer`.
+        If the subscriptions of the group are unknown, returns True if the protocol type is
+        `consumer`.
         """
         if self._topics is None:
             return self.protocol_type == PROTOCOL_TYPE
@@ -455,7 +456,7 @@ class ClassicGroup(Watchable):
                 member.reset_session(now.ms)
 
     def _clear_assignments(self, error: str, now: ClockReading) -> None:
-        """Clears all assignments, and completes the delayed SyncGroups with `error`."""
+        """Clears all members' assignments, and completes the delayed SyncGroups with `error`."""
         for member in self.members.values():
             member.assignment = b""
             if self._members.complete_sync(member, SyncResult(error)):

@@ -244,7 +244,10 @@ class JoinDeadline(NamedTuple):
 
 
 class SyncDeadline(NamedTuple):
-    """Holds the time `ends_ms` (as `ClockReading.ms`) until which `generation` awaits SyncGroup."""
+    """Holds the time until which the members of `generation` must send SyncGroup.
+
+    The time `ends_ms` is as `ClockReading.ms`.
+    """
 
     ends_ms: int
     generation: int

@@ -151,10 +151,11 @@ class GroupCoordinator:
     # Groups
 
     def find(self, node_id: int, group_id: str, now: ClockReading) -> AnyGroup | None:
-        """Returns a group after its expired timeouts were handled; None if it does not exist.
+        """Handles the expired timeouts of a group, then returns the group.
 
-        Removes expired offsets first. If the group itself has expired, deletes it and returns None.
-        Raises NOT_COORDINATOR if the node is not the coordinator of the group.
+        Also removes expired offsets. If the group itself has expired, deletes it. Returns None if
+        the group does not exist, or was deleted. Raises NOT_COORDINATOR if the node is not the
+        coordinator of the group.
         """
         self._load(self.check_coordinator(node_id, group_id), now)
         group = self._groups.find(group_id, now)
@@ -327,7 +328,8 @@ class GroupCoordinator:
         """Stores tombstones for the offsets of `partitions`, and removes the offsets.
 
         If the batch of tombstones is too large, stores several batches, as Kafka does. Returns
-        False if a batch could not be stored; then its offsets, and those after it, remain.
+        False if a batch could not be stored; then the offsets of this batch and of all later
+        batches remain.
         """
         try:
             records = [offset_tombstone(group.group_id, *tp) for tp in partitions]

@@ -7,8 +7,8 @@ Offset -1 stands for the high watermark. As in Kafka, a request with an offset b
 offset succeeds and deletes nothing. Records of topics that are only compacted (POLICY_VIOLATION)
 and of internal topics (INVALID_TOPIC_EXCEPTION) cannot be deleted.
 
-Left out: the timeout of the request, because there are no followers to wait for: all replicas share
-one log.
+Left out: the timeout of the request. All replicas share one log, so the request does not wait for
+followers.
 """
 
 from __future__ import annotations

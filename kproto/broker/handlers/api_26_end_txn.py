@@ -32,7 +32,10 @@ _FIRST_VERSION_OF_EPOCH_BUMP: Final = 5
 
 @handles(EndTxnRequest, versions=range(6))
 def end_txn(context: Context, request: EndTxnRequest, version: int) -> EndTxnResponse:
-    """Commits or aborts, and since v5 returns the producer id and epoch of the next transaction."""
+    """Commits or aborts the producer's transaction.
+
+    Since v5 the response has the producer id and epoch of the next transaction.
+    """
     transactional_id = request.transactional_id
     bumps = version >= _FIRST_VERSION_OF_EPOCH_BUMP
     try:

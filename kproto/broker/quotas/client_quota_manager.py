@@ -114,8 +114,8 @@ class ClientQuotaManager:
 class ControllerMutationQuota:
     """Applies controller_mutation_rate to the partition mutations of one request.
 
-    With `strict`, mutations are refused while the token bucket is below 0. Without `strict`, no
-    mutation is refused; instead, the client is throttled.
+    If `strict` is True, mutations are refused while the token bucket is below 0. If `strict` is
+    False, no mutation is refused, and the client is throttled instead.
     """
 
     def __init__(

@@ -103,7 +103,7 @@ class TokenBucket:
     def throttle_ms(self, limit: float, now_ms: int) -> int:
         """Returns the time in ms until the number of tokens is no longer negative.
 
-        Returns 0 if it is not negative now.
+        Returns 0 if the number is not negative now.
         """
         return max(0, round(-self.tokens(limit, now_ms) / limit * 1000))
 

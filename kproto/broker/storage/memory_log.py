@@ -148,8 +148,8 @@ class MemoryLog(PartitionLog):
     def _remaining_records(self, batch: RecordBatch) -> list[Record]:
         """Returns the records from the log start offset on.
 
-        In an uncompressed batch, omits a record whose offset does not rise above the offset before
-        it: Kafka's brokers accept such a batch. Raises CorruptBatchError for other faults.
+        In an uncompressed batch, omits a record whose offset is not greater than the offset before
+        it, because Kafka's brokers accept such a batch. Raises CorruptBatchError for other faults.
         """
         try:
             return batch.records(from_offset=self.start_offset)

@@ -145,7 +145,7 @@ class ProducerStateManager:
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTxn]:
         """Returns the aborted transactions with records or a marker from `offset` to `end_offset`.
 
-        `end_offset` is exclusive. The order is that of their markers.
+        `end_offset` is exclusive. The transactions are in the order of their markers.
         """
         return [
             aborted
@@ -241,10 +241,11 @@ class ProducerStateManager:
     def check_marker(self, marker: TxnMarker) -> None:
         """Checks the epochs of a marker.
 
-        Raises INVALID_PRODUCER_EPOCH if the producer epoch is older than that of the producer. With
-        transaction version 2, it must be newer while a transaction is ongoing; the same epoch
-        without an ongoing transaction is a retry (KIP-890). Raises TRANSACTION_COORDINATOR_FENCED
-        if the coordinator epoch is older than that of the producer's last marker.
+        Raises INVALID_PRODUCER_EPOCH if the marker's producer epoch is older than the epoch of the
+        producer. With transaction version 2, also raises it for the same epoch while a transaction
+        is ongoing. Without an ongoing transaction, a marker with the same epoch is a retry
+        (KIP-890). Raises TRANSACTION_COORDINATOR_FENCED if the marker's coordinator epoch is older
+        than that of the producer's last marker.
         """
         producer = self._producers.get(marker.producer_id)
         if producer is None:

@@ -14,7 +14,10 @@ __all__ = ["apply_retention"]
 
 
 def apply_retention(log: PartitionLog, config: TopicConfig, now_ms: int) -> None:
-    """Deletes the oldest batches: those older than retention.ms, or beyond retention.bytes."""
+    """Deletes the oldest batch while it has expired or the log exceeds its size limit.
+
+    The limits are `retention.ms` and `retention.bytes`.
+    """
     if config.retention_bytes < 0 and config.retention_ms < 0:
         return
     start = None

@@ -31,7 +31,7 @@ EPOCH_BUMP_VERSION: Final = 2
 
 
 def is_epoch_exhausted(epoch: int) -> bool:
-    """Returns True if a producer may not get a higher epoch; then it gets a new producer id.
+    """Returns True if the producer needs a new producer id, because the epoch cannot be bumped.
 
     The highest epoch (32,767) is reserved for fencing.
     """
@@ -139,7 +139,7 @@ class TransactionMetadata:
     def prepared(
         self, *, is_commit: bool, client_version: int, next_producer_id: int, now_ms: int
     ) -> TransactionMetadata:
-        """Returns the metadata after the outcome of the transaction is decided.
+        """Returns the metadata after the decision to commit or abort the transaction.
 
         With transaction version 2, the epoch is bumped. If no partition was added, the transaction
         starts at `now_ms`.

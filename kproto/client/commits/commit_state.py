@@ -129,9 +129,9 @@ class CommitState:
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Returns the offsets of `processed` that are not committed yet.
 
-        A committed offset is returned again `RENEW_S` after its commit. In `unchanged` partitions
-        no record was processed since the assignment or the last explicit commit: their `processed`
-        offsets are ignored.
+        Returns a committed offset again `RENEW_S` after its commit. Ignores the `processed` offsets
+        of `unchanged` partitions, because no record of these partitions was processed since the
+        assignment or the last explicit commit.
         """
         found = {}
         for tp, its in processed.items():

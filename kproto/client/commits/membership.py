@@ -61,9 +61,7 @@ class GroupMembership(Protocol[S_contra]):
         ...
 
     def on_topics_changed(self) -> None:
-        """Checks new metadata: topics or partitions to which the member subscribes may have
-        changed.
-        """
+        """Compares the topics and partitions of the subscription with new metadata."""
         ...
 
     def on_poll(self) -> None:

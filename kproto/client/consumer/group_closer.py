@@ -142,9 +142,9 @@ class GroupConsumerCloser:
     ) -> None:
         """Runs `closing`; after a cancellation, limits the time of callbacks and handlers.
 
-        They then have `max_cancelled_close_ms`. After this time they are cancelled; the consumer
-        still commits and leaves the group, within `error_flush_ms`. Raises RequestTimeoutError if
-        this takes longer.
+        After a cancellation, callbacks and handlers have `max_cancelled_close_ms`, and are then
+        cancelled. The consumer still commits and leaves the group, within `error_flush_ms`. Raises
+        RequestTimeoutError if the commit and the leave take longer.
         """
         self._is_limited = self._is_limited or is_cancelled
         self._last_requests_by = _NEVER

@@ -168,7 +168,10 @@ class RebalanceListenerInvoker:
                 self._effects.apply(self._subscriptions.on_callback_returned(added))
 
     def on_member_failed(self, error: KprotoError) -> None:
-        """Drops all assigned partitions except those in revocation; each poll raises `error`."""
+        """Drops all assigned partitions, and makes each poll raise `error`.
+
+        Partitions that are being revoked are not dropped.
+        """
         self._effects.apply(self._subscriptions.drop_all())
         self._effects.fail(error)
 

@@ -56,7 +56,7 @@ _NEVER: Final = float("inf")
 
 
 class PollTimeoutError(Exception):
-    """Ends a poll that has found no record within its timeout; `RecordStream.poll` handles it."""
+    """Raised if a poll has found no record within its timeout; `RecordStream.poll` handles it."""
 
 
 class _IterationKey:
@@ -423,7 +423,7 @@ class RecordStream(ABC):
             await self._fetch_once(ends_at)
 
     def _is_error_deferred(self) -> bool:
-        """Returns True while the pending error waits for fetches in flight.
+        """Returns True if the pending error must wait, because fetches are still in flight.
 
         The error waits for up to max_wait_ms, the time for which a broker may delay a fetch. So a
         caller that polls again after each error also reads the partitions of slower brokers.

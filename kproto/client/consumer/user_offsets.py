@@ -132,9 +132,9 @@ def commits_of(
 
     Raises ConfigurationError for an invalid offset, and CommitFailedError for partitions that are
     not assigned. Also raises CommitFailedError for stale records, which are recognized by their
-    offsets (see `TopicPartitionState.may_commit`). A record is stale in two cases. It was returned
-    during an earlier assignment: the group may have committed later offsets in between. Or its
-    topic was recreated afterwards: the record belongs to another log.
+    offsets (see `TopicPartitionState.may_commit`). A record is stale in two cases: it was returned
+    during an earlier assignment, so the group may have committed later offsets; or its topic was
+    recreated after the record was returned, so the record belongs to another log.
     """
     offsets = next_offsets_of(offsets_or_records)
     states = {

@@ -157,7 +157,10 @@ def _name_of(error: KprotoError) -> str:
 
 
 def _by_remedy(error: KprotoError) -> ErrorAction:
-    """Returns the action for an error without a row in the table, by the remedy of the error."""
+    """Returns the action for an error that has no row in the table.
+
+    The remedy of the error (`core.retry`) determines the action.
+    """
     if remedy_of(error) is Remedy.FAIL:
         return ErrorAction.FAIL
     if isinstance(error, BrokerResponseError):

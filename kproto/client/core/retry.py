@@ -165,7 +165,7 @@ class Attempts:
             self.not_before = now
 
     def make_due(self, now: float) -> None:
-        """Makes the second part of an attempt due at `now`, because its first part has succeeded.
+        """Makes the second part of an attempt due at `now`, because the first part has succeeded.
 
         The first part is, for example, a metadata refresh. The duration of the first part does not
         move the deadline.

@@ -31,8 +31,9 @@ class SingleFlight(Generic[K, A]):
     async def request(self, keys: frozenset[K]) -> A:
         """Returns the response to a request for `keys` and for the keys of other callers.
 
-        The request is sent after this call began: a request that is in flight already may return
-        older data. Cancelling one caller cancels no other. Raises the errors of `send`.
+        This call uses only a request that is sent after the call began, because a request that was
+        already in flight may return older data. Cancelling one caller cancels no other. Raises the
+        errors of `send`.
         """
         self._keys |= keys
         task = self._next

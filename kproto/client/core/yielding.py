@@ -62,7 +62,7 @@ class LoopYielder:
     async def yield_after_blocking(self, took_s: float) -> None:
         """Yields to the event loop after handlers have blocked it for more than 20 ms in sum.
 
-        `took_s` is the time in seconds for which a handler has just blocked it.
+        `took_s` is the time in seconds for which a handler has just blocked the event loop.
         """
         self._blocked_s += took_s
         if self._blocked_s > _LONG_S:

@@ -278,7 +278,7 @@ class CompletedFetch:
     def on_unreadable(self, error: UnreadableRecordError, *, put_back: bool) -> None:
         """Releases the batch of an unreadable record; the last take must have raised `error`.
 
-        With `put_back` the next take raises `error` again.
+        If `put_back` is True, the next take raises `error` again.
         """
         unread, self._unreadable = self._unreadable, None
         assert unread is not None, "its batch raised the error"
@@ -406,9 +406,10 @@ class CompletedFetch:
 
     @staticmethod
     def _is_in(bitmap: ProcessedBitmap, batch: RecordBatch) -> bool:
-        """Returns False if `bitmap` covers no offset of the batch, or has a lower leader epoch.
+        """Returns True if `bitmap` may cover a record of the batch.
 
-        Always returns True for a wrapper message, because its first offset is not known.
+        It covers none if its offsets are outside of the batch, or if the batch has a higher leader
+        epoch. Always returns True for a wrapper message, because its first offset is not known.
         """
         if batch.record_count < 0:
             return True  # a wrapper, which has the offset of its last message

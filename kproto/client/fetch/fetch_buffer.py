@@ -307,7 +307,7 @@ class FetchBuffer:
         return found
 
     def _keep_after(self, fetched: FetchedRecords, count: int) -> None:
-        """Keeps all records of `fetched` except the first `count`, for the next take."""
+        """Stores the records of `fetched` after the first `count` for the next take."""
         self._current = fetched
         self._unreturned = iter(fetched.records)
         for _ in islice(self._unreturned, count):
@@ -320,7 +320,7 @@ class FetchBuffer:
         return self._mark_returned(fetched, 0 if fetched is None else fetched.next_offset)
 
     def take_batch(self) -> FetchedBatch | None:
-        """Returns the next batch, whole even if some of its records were returned already."""
+        """Returns the next batch as a whole, even if some of its records were returned already."""
         self.put_back_remaining()
         taken = self._take_first(CompletedFetch.take_batch)
         fetched = None if taken is None else taken[0]

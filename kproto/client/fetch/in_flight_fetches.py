@@ -27,9 +27,9 @@ class InFlightFetch:
     """A fetch at one broker: its partitions and offsets, and its times in seconds of the clock.
 
     The response is used only for a partition whose state is still the one in `states`. A partition
-    gets another state after a seek, or after its topic was recreated. `sent` has the partitions of
-    `requested` that the request names; the fetch session leaves out unchanged ones (KIP-227). The
-    response has at most `max_bytes`, or a single batch that is larger.
+    gets another state after a seek, or after its topic was recreated. `sent` has the partitions
+    that the request names: those of `requested`, without the unchanged partitions of the fetch
+    session (KIP-227). The response has at most `max_bytes`, or a single batch that is larger.
     """
 
     requested: dict[TopicPartition, RequestedPartition]

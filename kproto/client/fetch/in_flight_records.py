@@ -45,8 +45,8 @@ class AdaptiveBatchSize:
     def on_poll(self, now: float) -> float:
         """Adapts `size`, when the caller polls again.
 
-        Returns how many seconds the caller took for the records of the previous poll, 0 if that
-        poll returned none.
+        Returns the time in seconds that the caller took for the records of the previous poll; 0 if
+        the previous poll returned no records.
         """
         if self._returned_at is None:
             return 0.0

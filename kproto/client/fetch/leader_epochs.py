@@ -50,7 +50,10 @@ class EpochHistory:
             del self._start_offsets[:-_MAX_EPOCHS], self._epochs[:-_MAX_EPOCHS]
 
     def rewind(self, offset: int) -> int:
-        """Removes epoch changes from `offset` on; returns the epoch of the record before it."""
+        """Removes the epoch changes from `offset` on.
+
+        Returns the leader epoch of the record before `offset`.
+        """
         at = bisect_left(self._start_offsets, offset)
         del self._start_offsets[at:], self._epochs[at:]
         return self.epoch_before(offset)

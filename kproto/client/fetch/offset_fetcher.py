@@ -197,9 +197,9 @@ class OffsetFetcher:
         self._effects.apply(effects)
 
     async def find_leaders(self, states: Sequence[TopicPartitionState]) -> None:
-        """Refreshes metadata; partitions that still have no leader back off.
+        """Refreshes metadata; if a partition then still has no leader, it backs off.
 
-        If the refresh fails, all of `states` back off.
+        If the refresh fails, all partitions of `states` back off.
         """
         view = self._view
         requested = {(state.topic, state.partition): state for state in states}

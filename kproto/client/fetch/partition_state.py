@@ -327,11 +327,11 @@ class TopicPartitionState:
     # Leaders and replicas
 
     def may_fetch_from(self, leader_epoch: int) -> bool:
-        """Returns False if the leader with that epoch must validate the position first (KIP-320).
+        """Returns False if the leader with this epoch must first validate the position (KIP-320).
 
         The log of a newer leader may lack records that were fetched from an older leader. If the
-        epoch of the record before the position is unknown, the position cannot be validated, so it
-        is not.
+        leader epoch of the record before the position is unknown, the position is fetched without
+        validation.
         """
         if leader_epoch != self.leader_epoch:
             if self.last_epoch >= 0 and 0 <= self.leader_epoch < leader_epoch:

@@ -254,7 +254,10 @@ class PollState:
     # Partitions that are dropped
 
     def drop(self, state: TopicPartitionState) -> int:
-        """Drops buffered and queued records; returns the offset of the next one to be processed."""
+        """Drops the buffered and queued records of a partition.
+
+        Returns the offset of the next record to be processed.
+        """
         dropped = None if self.processor is None else self.processor.drop(state)
         position = self.position_of(state) if dropped is None else dropped
         self.buffer.drop(state)

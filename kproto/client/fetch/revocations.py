@@ -1,8 +1,8 @@
 """`PendingRevocations`: partitions that are being revoked, with their listener calls. Does no I/O.
 
 A revocation is pending from the end of fetching until the listener has returned and the offsets are
-committed. It is interrupted if the member loses its membership meanwhile: the partitions are then
-lost, or are revoked again.
+committed. The revocation is interrupted if the member loses its membership before that; the
+partitions are then lost, or are revoked again.
 """
 
 from __future__ import annotations

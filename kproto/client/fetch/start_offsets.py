@@ -190,7 +190,7 @@ class StartOffsetResolver:
         state.await_reset("earliest")
 
     def on_position(self, state: TopicPartitionState) -> list[Effect]:
-        """Marks the position of a partition to be committed as its start offset.
+        """Marks the position of a partition as a start offset that auto-commit must commit.
 
         Does so only if `commits_start` is True, and the position is set and validated. Returns the
         effect that commits the start offset at once, or an empty list if the position is not

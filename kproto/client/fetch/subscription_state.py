@@ -159,7 +159,7 @@ class SubscriptionState:
         last_epoch: int,
         epochs: Iterable[tuple[int, int]],
     ) -> None:
-        """Moves the position to `position`, and buffers `fetch`, if it is not None.
+        """Moves the position to `position`; buffers `fetch` unless `fetch` is None.
 
         Moves the partition to the end of the fetch order, so that no partition is left out for ever
         if each response reaches its size limit.
@@ -420,9 +420,10 @@ class SubscriptionState:
     def mark_pending_revocation(
         self, tps: Iterable[TopicPartition]
     ) -> tuple[dict[TopicPartition, TopicPartitionState], list[Effect]]:
-        """Stops fetching `tps`, whose offsets can be committed until `complete_revocation`.
+        """Stops fetching the partitions `tps`, and marks their revocation as pending.
 
-        Returns their states, and the effects that the consumer must carry out.
+        Their offsets can be committed until `complete_revocation`. Returns the states of the
+        partitions, and the effects that the consumer must carry out.
         """
         states, effects = self._remove(tps)
         self.revocations.add(states)

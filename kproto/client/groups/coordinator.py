@@ -89,13 +89,14 @@ class CoordinatorConnections:
             self._pending_join_node = None
 
     async def request_member_id(self, request: Callable[[], Request[R]]) -> tuple[R, float]:
-        """Sends a JoinGroup without a member id, which `request` builds.
+        """Sends the JoinGroup that `request` builds, which has no member id.
 
-        A coordinator with KIP-394 answers it at once. If the client's shared connection to such a
-        coordinator is open, the JoinGroup is sent on it; meanwhile the member's own connection is
-        opened for the next JoinGroup. Otherwise `send_join_or_sync` sends it. In a cluster of one
-        broker the member's own connection is opened even before the coordinator is looked up.
-        Returns the response, and the time of sending in seconds of the clock.
+        A coordinator with KIP-394 answers such a JoinGroup at once. If the client's shared
+        connection to such a coordinator is open, the JoinGroup is sent on the shared connection;
+        meanwhile the member's own connection is opened for the next JoinGroup. In all other cases
+        `send_join_or_sync` sends the JoinGroup. In a cluster of one broker the member's own
+        connection is opened even before the coordinator is looked up. Returns the response, and the
+        time of sending in seconds of the clock.
         """
         view = self._view
         brokers = list(view.cluster.brokers)

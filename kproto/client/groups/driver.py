@@ -106,7 +106,10 @@ class AssignmentListener(Protocol):
         ...
 
     def on_member_failed(self, error: KprotoError) -> None:
-        """Handles the permanent failure of the member, which has left the group if it could."""
+        """Handles the permanent failure of the member.
+
+        If the member could leave the group, it has left the group before this call.
+        """
         ...
 
     def poll_interval_exceeded(self, now: float) -> bool:
@@ -632,9 +635,9 @@ class MemberDriver(ABC, Generic[M]):
 
     @property
     def _topics_without_metadata(self) -> frozenset[str]:
-        """The subscribed topics that are missing in metadata.
+        """The subscribed topics that the metadata lacks.
 
-        A topic is also missing if the principal is not authorized to DESCRIBE it.
+        The metadata also lacks a topic if the principal is not authorized to DESCRIBE the topic.
         """
         subscription = self._membership.subscription
         wanted = frozenset[str]() if subscription is None else subscription.topics

@@ -95,7 +95,10 @@ class TopicWatch:
         self.follow()
 
     def follow(self) -> None:
-        """Stops watching partition counts of the group's topics, which only a leader watches."""
+        """Stops watching the partition counts of the group's topics.
+
+        Only the leader of a group watches them.
+        """
         self._counts.clear()
         self._seen.clear()
 

@@ -118,7 +118,7 @@ class RebootstrapTimer:
     def on_request(self, now: float) -> bool:
         """Records the start of a Metadata request.
 
-        Returns True if a rebootstrap must come before the request.
+        Returns True if the client must rebootstrap before it sends the request.
         """
         if self._since is None or now - self._last > self._trigger_s:
             self._since = now

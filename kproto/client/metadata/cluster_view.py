@@ -180,8 +180,8 @@ class ClusterView:
     ) -> BrokerConnection:
         """Returns the connection to node `broker`, or to any broker; see `Client.connection`.
 
-        With `broker` and `owner` only that owner uses the connection, because its requests may wait
-        at the broker. The connection to any broker is always shared.
+        If `broker` and `owner` are given, only `owner` uses the connection, because the broker may
+        delay the responses to its requests. The connection to any broker is always shared.
         """
         if broker is None:
             return await connect_any(
@@ -315,7 +315,11 @@ class ClusterView:
         return topics
 
     def _store_arrival_times(self, topics: Sequence[TopicInfo], is_whole: bool) -> None:
-        """Stores the arrival time of topics; forgets topics that are gone or have an error."""
+        """Stores the time at which the metadata of `topics` arrived.
+
+        Forgets topics that no longer exist or have an error. Also forgets older leaders from other
+        responses.
+        """
         now = self.clock.monotonic()
         names = {topic.name for topic in topics}
         left = self.cluster.topics if is_whole else self._received_at.keys() - names

@@ -327,7 +327,7 @@ def _merge_level(
     answers: Sequence[Any],
     answer_levels: Sequence[KeyedListField],
 ) -> None:
-    """Merges the lists of all structs in `answers` into the list of the first struct.
+    """Merges the lists in `answers`, one list per struct, into the list of the first struct.
 
     The merged list is in the order of the request.
     """

@@ -43,7 +43,10 @@ class SaslTransport(Protocol):
         ...
 
     def exclusive(self) -> AbstractAsyncContextManager[float]:
-        """Delays all other requests; yields the deadline of responses, in seconds of the clock."""
+        """Delays all other requests of the connection, for the block of a `with` statement.
+
+        Yields the time by which responses are due, in seconds of the clock.
+        """
         ...
 
     def fail(self, error: KprotoError) -> None:

@@ -271,13 +271,14 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def version_for(self, request: Request[R]) -> int:
         """Returns the highest version that both sides support and that can express `request`.
 
-        The version has every field whose value is not the default, with two exceptions. It may lack
-        an ignorable field that only later versions have; an id counts as ignorable only if the
-        request also has the name. It may lack a name if the request has the id that replaces it,
-        such as a topic id.
+        The version has every field whose value is not the default, with two exceptions. First, it
+        may lack an ignorable field that only later versions have; an id, such as a topic id, is
+        ignorable only if the request also has the name. Second, it may lack a name if the request
+        also has the id that replaces the name.
 
         Raises UnsupportedVersionError if there is no such version. If a field is the reason, the
-        error names it; if no version has two of the fields together, the error names both.
+        error names the field. If no version has two of the fields together, the error names these
+        two fields.
         """
         return version_for(request, self.version_of)
 
@@ -413,10 +414,11 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._watch.sent_only(type(request), used, len(data), now)
 
     def try_send_only(self, request: Request[R], *, version: int) -> bool:
-        """Writes at once a request that gets no response; returns False if it would have to wait.
+        """Writes at once a request to which there is no response.
 
-        Also returns False if the connection is idle, because the broker may be closing it. Raises
-        the errors that `send_only` raises before it writes.
+        Returns False if the request would have to wait. Also returns False if the connection is
+        idle, because the broker may be closing the connection. Raises the errors that `send_only`
+        raises before it writes.
         """
         now = self.clock.monotonic()
         if not self._write_queue.can_write_now:
@@ -495,7 +497,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             raise
 
     def _register(self, request: Request[R], exchange: InFlightRequest, now: float) -> bytes:
-        """Registers a request as in flight; returns its frame, which is written next."""
+        """Stores a request as in flight; returns its frame, which the caller writes next."""
         self._check_expects_response(request, exchange.version)
         exchange.was_idle = self._is_idle(now)
         _, data = self._protocol.send(request, exchange.version, exchange)

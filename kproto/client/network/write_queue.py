@@ -108,8 +108,8 @@ class WriteQueue:
         Serves callers in the order of their calls. If `is_idle` returns True, the call first waits
         for `IDLE_ITERATIONS` iterations of the event loop, in which the loop may notice that the
         broker has closed the connection. Raises TimeoutError after `limit_s` plus the throttle time
-        that is left at the call. If the caller writes in the iteration in which this call returns,
-        no other caller writes before it.
+        that is left at the call. If the caller writes in the iteration of the event loop in which
+        this call returns, no other caller writes before this caller.
         """
         self._queued_calls += 1
         try:

@@ -24,7 +24,7 @@ _OPERATIONS: Final = {"produce": "producing to", "fetch": "fetching"}
 
 
 def logs_changes() -> bool:
-    """Returns True if the logger is enabled for INFO, the level of changes of state."""
+    """Returns True if INFO is enabled for the logger; changes of state are logged at INFO."""
     return is_enabled(logging.INFO)
 
 

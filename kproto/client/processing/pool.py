@@ -644,7 +644,7 @@ class ProcessingPool:
         self._state_changed.set()
 
     def set_timer(self) -> None:
-        """Sets the timer to the due time of the next record, if that is earlier than the timer."""
+        """Sets the timer to the due time of the next record, unless the timer is due earlier."""
         due = self._tracker.next_due
         if due >= self._timer_at or self._has_ended:
             return

@@ -192,10 +192,10 @@ class Shard(ABC):
 
     @abstractmethod
     def has_in_flight(self) -> bool:
-        """Returns True if a handler processes a record of the shard.
+        """Returns True if handlers are processing a record.
 
         Before `drain`, an unordered shard also returns True for records that are ready, or that
-        wait for their key or for a retry.
+        wait for another record of their key or for a retry.
         """
 
     @abstractmethod

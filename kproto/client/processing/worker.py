@@ -16,8 +16,8 @@ _LONG_AGO: Final = float("-inf")
 class PoolWorker:
     """A task that calls the handler with records of `shard`.
 
-    `marker` identifies the record that the handler processes. `started_at` is the time at which
-    `ProcessingPool.oldest_started_at` first saw this record; that function sets both. If
+    `marker` identifies the record that the handler processes. `started_at` is the time of the first
+    call of `ProcessingPool.oldest_started_at` during this processing. That method sets both. If
     `stops_early` is True, the worker ends its batch after this record.
     """
 

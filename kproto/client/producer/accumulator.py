@@ -69,9 +69,9 @@ class PartitionQueue:
     """The batches of one partition: pending, in flight to broker `node`, or waiting for a retry.
 
     `sequence` is the producer id, epoch and next sequence number of the partition.
-    `has_append_time` is True if the last ack had a log append time. Acks of batches that an earlier
-    attempt may have stored do not count. Metadata is used only if it is newer than
-    `leader_stale_since`, in seconds of the clock.
+    `has_append_time` is True if the last ack had a log append time; acks of batches that an earlier
+    attempt may have stored are ignored. The leader in the metadata is used only if the metadata is
+    newer than `leader_stale_since`, in seconds of the clock.
     """
 
     __slots__ = (
@@ -141,7 +141,7 @@ class PartitionQueue:
     def take(self, node: int, state: ProducerState) -> ProducerBatch:
         """Moves the first pending batch to the batches in flight to `node`, and returns it.
 
-        If the batch has no sequence yet, `state` assigns the next sequence of the partition.
+        If the batch has no sequence number yet, assigns the next one of the partition.
         """
         batch = self.pending.popleft()
         if not batch.has_sequence:
@@ -287,8 +287,8 @@ class RecordAccumulator:
     def add_encoded(self, topic: str, partition: int, content: GrowingBatch) -> ProducerBatch:
         """Queues `content` as a batch of its own, after the other batches of the partition.
 
-        No record is added to this batch later. It is ready to be sent at once, like the open batch
-        before it.
+        No record is added to this batch later. This batch, and an open batch before it, are ready
+        to be sent at once.
         """
         before = self.open_batch(topic, partition)
         if before is not None:

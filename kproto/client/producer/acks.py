@@ -50,7 +50,7 @@ class Acks(Sequence[Ack]):
             self._offset = start - position
 
     def set_count(self, count: int) -> None:
-        """Sets the total number of records; the last run of records in one batch ends there."""
+        """Sets the total number of records; the last run of records ends at this number."""
         self._count = count
 
     def batches(self) -> list[ProducerBatch]:

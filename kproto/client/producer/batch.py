@@ -147,9 +147,9 @@ class ProducerBatch:
 
     @property
     def must_keep_sequence(self) -> bool:
-        """True for a part of a split batch if a broker may have stored the whole batch.
+        """True for a part of a split batch if a broker may have stored the batch before the split.
 
-        If the part got a new sequence, its records could be stored twice.
+        With a new sequence number, the records of such a part could be stored twice.
         """
         return self.parent is not None and self.maybe_stored
 
@@ -237,8 +237,9 @@ class ProducerBatch:
     def _part_at(self, position: int) -> tuple[ProducerBatch, int]:
         """Returns the part of a split batch that has a record, and the record's position in it.
 
-        Returns this batch and `position` if the batch was not split. Returns the batch that was
-        split, and the position in it, if the broker has refused the record as invalid.
+        Returns this batch and `position` if the batch was not split. If the broker has refused the
+        record as invalid before a split, the record is in no part: returns the batch that was then
+        split, and the position in that batch.
         """
         batch = self
         while batch.parts and position not in batch.invalid:

@@ -1,8 +1,9 @@
 """`DoneCallbacks`: the callbacks of the deliveries of one batch, by the position of the record.
 
-The deliveries of a batch share a future. If each of them added its callbacks to that future,
-removing one would compare it with those of all other deliveries. Here it is compared with the
-callbacks of its own delivery only, so `asyncio.wait` over n deliveries takes O(n) comparisons.
+The deliveries of a batch share a future. If each delivery added its callbacks to that future, the
+removal of a callback would compare it with the callbacks of all deliveries. Here a callback is
+compared only with the callbacks of its own delivery, so `asyncio.wait` over n deliveries takes O(n)
+comparisons.
 """
 
 from __future__ import annotations
@@ -81,10 +82,10 @@ class DoneCallbacks:
         return len(callbacks) - len(kept)
 
     def _run(self, future: asyncio.Future[Any]) -> None:
-        """Calls the callbacks; passes what they raise to the exception handler of the event loop.
+        """Calls the callbacks; the exception handler of the event loop gets their exceptions.
 
-        KeyboardInterrupt and SystemExit end the event loop, as those of any callback; the other
-        callbacks are called when it runs again.
+        If a callback raises KeyboardInterrupt or SystemExit, the exception ends the event loop, as
+        in any callback. The event loop calls the other callbacks when it runs again.
         """
         loop = future.get_loop()
         callbacks = sorted(chain.from_iterable(self._by_position.values()))

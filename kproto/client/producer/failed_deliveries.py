@@ -248,7 +248,10 @@ class FailedDeliveries:
         return chain(self._batches, *self._recent)
 
     def _on_iteration(self) -> None:
-        """Keeps the batches that were added `SETTLE_ITERATIONS` iterations ago, up to the limit."""
+        """Processes the batches that failed `SETTLE_ITERATIONS` iterations of the event loop ago.
+
+        Keeps the batches whose deliveries no caller has awaited yet, up to the limit of bytes.
+        """
         self._is_scheduled = False
         settled = self._recent.popleft()
         self._recent.append([])

@@ -204,7 +204,10 @@ class Producer:
         self._raise_unretrieved()
 
     async def _close_by(self, ends_at: float | None) -> None:
-        """Sends all records until `ends_at`, in seconds of the clock, then fails the others."""
+        """Sends all records until `ends_at`, in seconds of the clock.
+
+        Records that remain then fail.
+        """
         try:
             await self._send_all(ends_at)
             await self._sender.close()
@@ -281,7 +284,7 @@ class Producer:
         self._raise_unretrieved()
 
     async def _send_buffered(self, timeout_ms: int | None) -> None:
-        """Waits as `flush` does, but raises no error: `close` raises it."""
+        """Waits as `flush` does, but raises no error, because `close` raises it."""
         await self._within_timeout(timeout_ms, self._until_all_completed())
 
     async def _within_timeout(self, timeout_ms: int | None, waiting: Awaitable[object]) -> bool:
@@ -301,7 +304,7 @@ class Producer:
         await self._until_batches_completed()
 
     async def _until_calls_done(self) -> None:
-        """Waits for the calls that wait for metadata or memory now.
+        """Waits for the calls that are waiting for metadata or memory now.
 
         Returns when each of these calls has appended its records, or has failed.
         """
@@ -328,7 +331,10 @@ class Producer:
             await asyncio.sleep(0)
 
     def _unretrieved(self) -> DeliveryError | None:
-        """Returns the failures of deliveries that no caller has awaited, as one error, or None."""
+        """Returns one error for all failed deliveries that no caller has awaited.
+
+        Returns None if there are no such deliveries.
+        """
         return self._accumulator.failed_deliveries.take()
 
     def _raise_unretrieved(self) -> None:
@@ -339,7 +345,7 @@ class Producer:
     def _report_undelivered(self, failure: DeliveryError | None) -> None:
         """Logs how many records have failed, and adds these records to `undelivered`.
 
-        Records that were dropped to save memory count, but cannot be added.
+        The number includes the records that were dropped to save memory; these cannot be added.
         """
         if failure is None:
             return

@@ -85,11 +85,11 @@ class OutOfOrderAction(Enum):
 class PartitionSequence:
     """The producer id and epoch, and the next sequence number, of one partition.
 
-    `identity` is the producer id and epoch. It is None until the first batch gets a sequence; it
-    becomes None again if a failed batch means that the partition needs another one. `is_acked` is
-    True once a broker has acked a batch under `identity`. After a batch has failed for good,
-    `must_restart` is True: the next batch has sequence 0. `unresolved_sequence` is True if the
-    broker may have stored the failed batch.
+    `identity` is the producer id and epoch. It is None until the first batch gets a sequence
+    number. It becomes None again if, after a failed batch, the partition needs another producer id
+    or epoch. `is_acked` is True once a broker has acked a batch under `identity`. After a batch has
+    failed for good, `must_restart` is True: the next batch has sequence 0. `unresolved_sequence` is
+    True if the broker may have stored the failed batch.
     """
 
     __slots__ = ("identity", "is_acked", "must_restart", "next_sequence", "unresolved_sequence")

@@ -77,7 +77,7 @@ def produce_request(
 class ProduceRequestTemplate:
     """The bytes around the batch in a Produce request for one batch, in one `version`.
 
-    They are encoded in advance, because they are the same for all batches of a partition, until
+    These bytes are encoded once, because they are the same for all batches of a partition, until
     the topic id changes. `ids` maps the topic's name to the topic id.
     """
 

@@ -177,8 +177,8 @@ class Sender:
     def _within_request_size(self, queues: Sequence[PartitionQueue]) -> Sequence[PartitionQueue]:
         """Returns the leading queues whose first batches fit into one request.
 
-        Their size is at most `max_request_bytes`. Returns at least one queue, even if its batch is
-        larger.
+        The size of these batches is at most `max_request_bytes` in total. Returns at least one
+        queue, even if its batch is larger.
         """
         remaining_bytes = self._view.settings.max_request_bytes
         for count, queue in enumerate(queues):
@@ -563,7 +563,7 @@ class Sender:
 
 
 def _abort_error(fault: BaseException) -> KprotoError:
-    """Returns the error of batches that the producer drops after `fault`."""
+    """Returns the error of the batches that the producer drops because of `fault`."""
     if isinstance(fault, asyncio.CancelledError):
         return KprotoError("the producer was closed before that")
     return KprotoError(f"the producer had an internal error before that: {fault!r}")

@@ -73,7 +73,7 @@ def encode_text(text: str, what: str) -> bytes:
 
 
 def decode_text(token: bytes, what: str) -> str:
-    """Returns the text of a SASL token; `what` names it in errors.
+    """Decodes a SASL token to text; `what` names the token in errors.
 
     Raises `AuthenticationError` for more than `MAX_TOKEN_BYTES`, and for bytes that are not UTF-8.
     """

@@ -66,7 +66,7 @@ def decompress_into(data: bytes, output: memoryview) -> int | None:
 
 
 def _without_reserved_flags(data: bytes) -> bytes:
-    """Returns the data with a plain first header if that header sets reserved flags.
+    """Returns the data; replaces its first header by a plain header if it sets reserved flags.
 
     Java's GZIPInputStream ignores these flags; zlib refuses them. Returns `data` if the header is
     invalid.

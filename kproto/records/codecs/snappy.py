@@ -77,10 +77,10 @@ def _check_header(data: bytes, pos: int) -> None:
 
 
 def _is_ignored(data: bytes, pos: int) -> bool:
-    """Returns True if `data` has no block at `pos`, but a rest that snappy-java ignores.
+    """Returns True if snappy-java ignores all bytes from `pos` on.
 
-    snappy-java ignores up to three bytes at the end. It also ignores all bytes from a complete
-    header on, of which it checks only the first four bytes.
+    It ignores up to three bytes at the end of the data. If a complete header follows the blocks, it
+    ignores all bytes from this header on. It checks only the first four bytes of such a header.
     """
     bytes_left = len(data) - pos
     is_header = data.startswith(_XERIAL_MAGIC[:4], pos) and bytes_left >= len(_XERIAL_HEADER)

@@ -96,8 +96,8 @@ def _is_cut_magic(rest: bytes) -> bool:
 def _is_cut_before_content(data: bytes, start: int) -> bool:
     """Returns True if a frame ends before a streaming decoder can output its first content.
 
-    That is the end of the first block if the block is compressed, or its first content byte
-    otherwise. Returns False if the decoder refuses what is left of the header and of the block.
+    The decoder outputs a compressed block at the end of the block, and any other block from its
+    first content byte on. Returns False if the decoder refuses the remaining part of the frame.
     """
     pos = start + _MAGIC_BYTES
     if pos >= len(data):
@@ -201,8 +201,8 @@ def with_small_window(frame: bytes) -> bytes:
     """Returns the frame with a window of 8 MiB and no declared content size.
 
     Returns the frame unchanged if its window is at most 8 MiB already. A streaming decoder keeps as
-    many bytes as the window has; for a single-segment frame that is the whole content. The changed
-    frame cannot be decoded if it refers back further than 8 MiB.
+    many bytes as the window has. The window of a single-segment frame is its whole content. A
+    changed frame cannot be decoded if it refers to bytes further back than 8 MiB.
     """
     descriptor = frame[_DESCRIPTOR_AT]
     blocks_at = _DESCRIPTOR_AT + 1

@@ -326,7 +326,10 @@ def _join(
     max_timestamp: int,
     log_append_time: int | None,
 ) -> bytes:
-    """Returns the messages, each after its offset; with compression, inside a wrapper."""
+    """Returns the encoded messages, each after its offset.
+
+    If `codec` compresses, returns a single wrapper message, which contains the messages.
+    """
     # Inside a wrapper of magic 1 offsets count from the first message (KIP-31).
     base = offsets[0] if codec.id and magic == 1 else 0
     parts: list[bytes] = []

@@ -176,7 +176,7 @@ class GrowingBatch:
         )
 
     def compact(self) -> bytes:
-        """Joins `parts` to one part, which needs less memory; returns it."""
+        """Joins `parts` to one part, which needs less memory, and returns this part."""
         payload = b"".join(self.parts)
         self.parts[:] = (payload,)
         return payload

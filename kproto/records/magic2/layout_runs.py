@@ -27,9 +27,9 @@ _RECORDS_A_RUN: Final = 128
 
 
 def runs(count: int) -> int:
-    """Returns the number of short runs after which a reader reads no more runs in the batch.
+    """Returns the number of short runs after which the reader of a batch looks for no more runs.
 
-    A run, consecutive records with the same layout, is short if it has fewer than LEAST_RUN
+    A run is a sequence of records with the same layout. It is short if it has fewer than LEAST_RUN
     records. `count` is the number of records in the batch.
     """
     return 2 + count // _RECORDS_A_RUN
@@ -118,11 +118,12 @@ def read_values(
     index: int,
     seen: bytes,
 ) -> tuple[bool, int, bytes]:
-    """Appends the values of the records from `pos` on, while they have the layout.
+    """Appends the values of consecutive records from `pos` on that have the layout.
 
-    Takes an element of `others` for each record after the first; the caller has taken the element
-    for the first. The other arguments are like those of `read_run`. Returns three values: True if
-    an element was taken for a record that was not read, and `index` and `seen` for the next record.
+    Stops at the first record with another layout. Takes an element of `others` for each record
+    after the first one; the caller has taken the element for the first record. The other arguments
+    are like those of `read_run`. Returns three values: True if an element was taken for a record
+    that was not read, and `index` and `seen` for the next record.
     """
     size, _, key_length, value_length, empty, nulls, length, row = layout
     view = memoryview(data)[pos : pos + (limit - pos) // size * size]

@@ -95,7 +95,7 @@ class Layouts:
         return self._by_sizes.setdefault((time_size, offset_size), {}).get
 
     def count(self) -> int:
-        """Returns how many layouts are stored."""
+        """Returns the number of stored layouts."""
         return sum(map(len, self._by_sizes.values()))
 
     def learn(self, data: bytes, pos: int) -> Callable[[bytes], Layout | None]:
@@ -182,7 +182,7 @@ _deltas: Final[dict[bytes, int]] = {}
 
 
 def delta_of(varint: bytes) -> int:
-    """Returns the unsigned (still zigzag) value of `varint`; -1 if it is not a whole varlong."""
+    """Returns the unsigned value of `varint`, before zigzag; -1 if it is not a whole varlong."""
     found = _deltas.get(varint)
     if found is None:
         try:

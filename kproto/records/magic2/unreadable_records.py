@@ -94,9 +94,10 @@ class UnreadableRecordsReader:
 
 
 def _has_wanted(item: Record | UnreadableRecordError, is_wanted: Callable[[int], bool]) -> bool:
-    """Returns True if `is_wanted` accepts the record's offset, or an offset that the error covers.
+    """Returns True if `is_wanted` accepts the offset of a record or an offset of an error.
 
-    Sets the error's `record_offset` to the first offset that `is_wanted` accepts.
+    An error covers one or more offsets. Sets the `record_offset` of an error to the first offset
+    that `is_wanted` accepts.
     """
     if not isinstance(item, UnreadableRecordError):
         return is_wanted(item.offset)
@@ -330,7 +331,7 @@ class _Split:
         return ends if pos == len(data) else None
 
     def _readable_ends(self) -> list[int]:
-        """Returns the end position of each record before the first unreadable one."""
+        """Returns the end position of each record before the first unreadable record."""
         data = self._data
         ends: list[int] = []
         pos = 0
@@ -388,8 +389,8 @@ class _Split:
     def _offset_at(self, start: int, end: int, least: int, index: int) -> int:
         """Returns the offset that a corrupt record states.
 
-        Returns `least` if the offset is unreadable, or is not possible for the record with this
-        `index`: below `least`, or too high for the number of records after it.
+        Returns `least` if the offset is unreadable, below `least`, or so high that the records
+        after this record would have no offsets. `index` is the index of the record in the batch.
         """
         try:
             _, pos = read_varint(self._data, start)

@@ -121,8 +121,8 @@ def _unreadable_mask(columns: RecordColumns) -> Bools | None:
 def binary_array(buffer: pa.Buffer, ranges: ByteRanges, rows: Int64s | None = None) -> pa.Array:
     """Returns the byte strings of `ranges` as an Arrow binary array without unused bytes.
 
-    `rows` are the indexes of the strings in the array, in order; -1 stands for a null. Without
-    `rows`, the array has all strings.
+    `rows` selects the strings of the array by their indexes, in order; -1 stands for a null. If
+    `rows` is None, the array has all strings.
     """
     count = len(ranges)
     if count == 0:

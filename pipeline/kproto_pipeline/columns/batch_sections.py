@@ -71,8 +71,9 @@ class BatchSection:
         return self.batch.max_timestamp if self.log_append_time else self.batch.base_timestamp
 
     def relocated(self, start: int) -> BatchSection:
-        """Returns a section for the same records, which are at `start` of a buffer that is built
-        later.
+        """Returns a section for the same records at another place.
+
+        The records are at `start` of a buffer that is built later.
         """
         return BatchSection(self.batch, b"", start, start + self.size)
 

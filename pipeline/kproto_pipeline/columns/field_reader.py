@@ -325,9 +325,9 @@ class _Headers:
         self.null: Bools | None = None
 
     def read(self, reader: FieldReader, target: slice | Int64s) -> None:
-        """Reads the next header of each record; `target` are the rows of these headers.
+        """Reads the next header of each record; `target` has the row of each header.
 
-        Stores the positions of key and value in these rows of `keys` and `values`.
+        Stores the positions of the header key and value in these rows of `keys` and `values`.
         """
         if isinstance(target, slice):
             null_keys = reader.byte_strings(self.keys[target])

@@ -252,7 +252,7 @@ class _JobRun:
     def _catch_up(
         self, store: IncrementStore, increments: IncrementWriter, result: RunResult
     ) -> None:
-        """Reads up to the latest offsets, in increments of about `max_records` offsets or fewer."""
+        """Reads up to the latest offsets, in increments of at most about `max_records` offsets."""
         plan = self._plan_next(store)
         while plan.size and not self._stopped.is_set():
             part = limit_plan(plan, self._settings.max_records)

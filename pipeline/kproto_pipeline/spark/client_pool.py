@@ -84,7 +84,7 @@ class _ClientLoop:
             self.loop.close()
 
     def close_when_idle(self, options: ClientOptions) -> None:
-        """Closes a client after `IDLE_TIMEOUT_S`, unless it is used again before."""
+        """Closes a client after `IDLE_TIMEOUT_S`, if no task uses it before that."""
         shared = self.clients[options]
         shared.closing = self.loop.call_later(IDLE_TIMEOUT_S, self.close_client, options)
 

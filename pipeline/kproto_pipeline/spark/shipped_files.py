@@ -21,9 +21,9 @@ _FILE_SUFFIX: Final = ".location"
 
 
 def resolve_shipped_files(properties: Mapping[str, str]) -> dict[str, str]:
-    """Returns the properties, with the name of each shipped file replaced by its full path.
+    """Returns the properties with full paths for the files that Spark has shipped.
 
-    A name of a file that also exists in the working directory is not replaced.
+    Does not replace the name of a file that also exists in the working directory.
     """
     return {
         name: _path(value) if name.endswith(_FILE_SUFFIX) else value

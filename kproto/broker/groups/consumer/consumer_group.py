@@ -414,7 +414,7 @@ class ConsumerGroup:
         self.apply_change(change, now)
 
     def _may_downgrade(self, leaving: Collection[str]) -> bool:
-        """Returns True if the group may be downgraded when the members `leaving` have left."""
+        """Returns True if the group may become a classic group without the members `leaving`."""
         staying = [it for it in self.persisted.members.values() if it.member_id not in leaving]
         return bool(staying) and self._are_classic(staying, len(staying))
 

@@ -125,7 +125,7 @@ class StickyBalancer:
         return False
 
     def _exclude_fixed_members(self) -> None:
-        """Excludes from the balancing the members that can neither gain nor lose partitions.
+        """Excludes the members that can neither get nor lose partitions.
 
         Such a member owns all partitions of its topics, and no other member subscribes to these
         topics.

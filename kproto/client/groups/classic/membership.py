@@ -361,10 +361,10 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     def on_commit_refused(
         self, error: BrokerResponseError, identity: MemberIdentity, now: float
     ) -> None:
-        """Processes the error of an OffsetCommit with `identity`.
+        """Processes the error of an OffsetCommit that was sent with `identity`.
 
-        Ignores the error if the member has another generation or member id now, or sends no
-        heartbeats any more. Ignores ILLEGAL_GENERATION also while the member joins.
+        Ignores the error if the member has another generation or member id now, or if it sends no
+        heartbeats any more. Also ignores ILLEGAL_GENERATION while the member joins.
         """
         current = (identity.member_id, identity.generation) == (self.member_id, self.generation)
         if not current or not self._heartbeat_due:

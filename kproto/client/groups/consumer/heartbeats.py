@@ -69,7 +69,7 @@ class Heartbeat(NamedTuple):
 
     @property
     def lists_owned(self) -> bool:
-        """Returns True if the request has the list of owned partitions, which may be unchanged."""
+        """Returns True if the request lists the owned partitions, changed or not."""
         return self.request.topic_partitions is not None
 
 

@@ -294,10 +294,10 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         return LeaveByHeartbeat(self.member_id, instance_id, epoch, intent.reason, until)
 
     def _leave_without_heartbeat(self, now: float) -> None:
-        """Ends a leave at once if no heartbeat is needed, or none can be sent.
+        """Ends a leave at once if the member need not or cannot send a heartbeat.
 
-        Without a member id none can be sent. If a pending response may have the id, the leave waits
-        for it until a deadline.
+        Without a member id, the member cannot send a heartbeat. If a pending response may have the
+        id, the leave waits for that response until a deadline.
         """
         if self.phase is not Phase.LEAVING:
             return

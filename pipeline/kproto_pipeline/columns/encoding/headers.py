@@ -26,7 +26,7 @@ class HeaderColumn(NamedTuple):
     data: pa.Array
 
     def take(self, rows: Int64s) -> HeaderColumn:
-        """Returns the headers of the rows with these indexes, in this order."""
+        """Returns the headers of the rows with the given indexes, in the order of the indexes."""
         return HeaderColumn(self.counts[rows], self.data.take(number_array(rows)))
 
     @staticmethod

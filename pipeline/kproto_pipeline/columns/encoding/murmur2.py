@@ -23,7 +23,10 @@ _SEED: Final = np.uint32(0x9747B28C)
 
 
 def partition_hashes(keys: pa.Array) -> Int64s:
-    """Returns the hash of each key without its sign bit: 0 to 2**31 - 1; arbitrary for nulls."""
+    """Returns a number from 0 to 2**31 - 1 for each key: its hash without the sign bit.
+
+    The number of a null key is arbitrary.
+    """
     count = len(keys)
     if not count:
         return np.empty(0, dtype=np.int64)

@@ -26,7 +26,7 @@ _STEPS: Final = (1 << 7, 1 << 14, 1 << 21, 1 << 28)
 
 
 def varint_sizes(numbers: Int64s) -> Int64s:
-    """Returns the size in bytes of each number's varint; numbers have 32 bits."""
+    """Returns the size in bytes of the varint of each 32-bit number."""
     folded = _zigzag(numbers)
     sizes = np.ones(len(folded), dtype=np.int64)
     for step in _STEPS:

@@ -220,9 +220,10 @@ class _Translator:
         return _Piece(class_text(folded) if len(folded) > 1 else re.escape(character), 1)
 
     def _folded(self, start: int, character: str) -> Characters:
-        """Returns the characters that a literal character matches; several if case is ignored.
+        """Returns the characters that a literal character matches.
 
-        Refuses a character whose matches cannot be translated.
+        With the flag i, these are both cases of a letter. Refuses a character whose matches cannot
+        be translated.
         """
         if character == "\0" or "\ud800" <= character <= "\udfff":
             self._refuse(start, _UNSUPPORTED)

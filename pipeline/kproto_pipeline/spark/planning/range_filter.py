@@ -103,9 +103,10 @@ def _by_offset(found: RangeFilter, operator: str, value: object) -> RangeFilter:
 
 
 def _by_time(found: RangeFilter, operator: str, value: object) -> RangeFilter:
-    """Excludes offsets before the first record that has the timestamp or a later one.
+    """Returns the filter, narrowed to offsets from the first record at or after `value` on.
 
-    Does so only for the operators `=`, `>` and `>=`; otherwise returns `found`.
+    `value` is a timestamp. Narrows the filter only for the operators `=`, `>` and `>=`; for any
+    other operator, returns `found`.
     """
     if operator not in ("=", ">", ">=") or not isinstance(value, datetime) or value.tzinfo is None:
         return found

@@ -242,8 +242,8 @@ class _RangeFetch:
     async def _check_topic(self, client: Client) -> None:
         """Raises _TopicDeletedError if the topic is missing or has another id than planned.
 
-        An all-zero id equals any other. A topic is missing if the brokers do not know it for
-        `metadata_wait_ms`.
+        An id of zeros is unknown, and equals any other id. A topic is missing if the brokers do not
+        know it for `metadata_wait_ms`.
         """
         offset_range = self.offset_range
         try:

@@ -239,7 +239,10 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
         self._commit_for_group(from_json(end))
 
     def stop(self) -> None:
-        """Does nothing: Spark may not call it, and the reader has no open resources."""
+        """Does nothing, because the reader has no open resources.
+
+        Spark may also never call this method.
+        """
 
     # Requests to the cluster
 
