@@ -218,9 +218,10 @@ class FetchSessionCache:
         return len(self._by_id)
 
     def partitions_of(self, session_id: int) -> list[tuple[str, int]]:
-        """Returns the topic names and partitions of a session; empty for an unknown session.
+        """Returns the topic name and the number of each partition of a session.
 
-        The name is empty if the topic id has not been looked up.
+        Returns an empty list for an unknown session. A topic name is "" if the topic id of the
+        partition has not been looked up.
         """
         session = self._by_id.get(session_id)
         partitions = () if session is None else session.partitions.values()

@@ -320,7 +320,7 @@ class Client:
 
         The broker waits up to `timeout_ms` until the topics are created. With `validate_only` it
         checks the request and creates no topic. Raises BrokerResponseError for the first topic that
-        was refused; the others may have been created.
+        was refused; other topics may have been created.
         """
         request = create_topics_request(topics, timeout_ms, validate_only=validate_only)
         answer = await self._view.request(request)

@@ -1,5 +1,6 @@
-"""Collects data about Kafka's own messages from `kproto.schema`, for the arguments of `build.page`:
-releases, descriptions, KIPs and former names.
+"""Collects data about Kafka's own messages: releases, descriptions, KIPs and former names.
+
+The data come from `kproto.schema`, and are the arguments of `build.page`.
 """
 
 from __future__ import annotations

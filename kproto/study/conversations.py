@@ -254,7 +254,10 @@ class ConversationSplitter:
         return [TrafficEvent(time_us, side, EventKind.MISSING, rest, count, note=note)]
 
     def end_side(self, side: Side, time_us: int) -> list[TrafficEvent]:
-        """Returns an event for the buffered bytes, if any, after `side` closed its direction."""
+        """Returns an event with the buffered bytes of `side`, which has closed its direction.
+
+        The list is empty if there are no buffered bytes.
+        """
         rest = self._splitters[side].take_unframed()
         if not rest:
             return []

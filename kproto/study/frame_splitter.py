@@ -75,11 +75,13 @@ class FrameSplitter:
         may_start: Callable[[bytes], bool],
         is_frame: Callable[[bytes], bool],
     ) -> tuple[int, bool]:
-        """Drops the bytes before the next frame; returns how many, and whether a frame was found.
+        """Drops the bytes before the next frame.
 
-        `start` must match the first bytes of the frame, up to 12 including its size field.
-        `may_start` gets up to 256 bytes of its content, `is_frame` the whole content. An incomplete
-        candidate is not dropped, and is tried again at the next call.
+        Returns the number of dropped bytes, and True if a frame was found. `start` must match the
+        first bytes of the frame: up to 12 bytes, including the size field. `may_start` gets the
+        first 256 bytes of the frame's content, and `is_frame` gets the whole content. If the rest
+        of a possible frame has not arrived yet, its bytes are not dropped, and the next call tries
+        it again.
         """
         buffer = self._buffer
         unfinished, self._unfinished = self._unfinished, []

@@ -209,9 +209,9 @@ def find_message_class(
 ) -> type[Message]:
     """Returns the class of a message, given as a class, name or api key; ignores case.
 
-    An api key, or a name without `Request` or `Response`, selects the request. With `response`,
-    both select the response, and so does the name of a request. Raises ConfigurationError, which
-    suggests similar names, for an unknown name.
+    By default, an api key, or a name without `Request` or `Response`, selects the request. With
+    `response`, an api key and any name of the API select the response. Raises ConfigurationError,
+    which suggests similar names, for an unknown name.
     """
     if isinstance(message, type):
         return message

@@ -310,9 +310,10 @@ def read_tags(data: bytes, pos: int) -> tuple[list[tuple[int, int, int]], int]:
 
 
 def read_unknown_tags(data: bytes, pos: int) -> tuple[list[RawTaggedField] | None, int]:
-    """Reads the tagged fields of a struct whose definition has none; returns None for no fields.
+    """Reads the tagged fields of a struct in whose definition no field is tagged.
 
-    Also returns the position after them. Raises the errors of `read_tags`.
+    Returns the fields, or None if there are none, and the position after them. Raises the errors of
+    `read_tags`.
     """
     if not data[pos]:
         return None, pos + 1

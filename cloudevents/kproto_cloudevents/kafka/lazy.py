@@ -73,7 +73,10 @@ class LazyEvent(UnreadEvent):
         return has_attribute(self._table, self._version, name)
 
     def __iter__(self) -> Iterator[str]:
-        """Yields the names of the set attributes, in order. Raises the errors of `keys`."""
+        """Yields the names of the set attributes, in the order of `keys`.
+
+        Raises the errors of `keys`.
+        """
         return iter(self.keys())
 
     def __len__(self) -> int:

@@ -76,12 +76,12 @@ class ControlFunctions:
     def add(
         self, function: ControlFunction, request: type[Request[Any]] | None, times: int | None
     ) -> Control:
-        """Registers `function` for requests of class `request`; None stands for all requests.
+        """Registers the control function `function` for requests of class `request` (None: all).
 
-        The control is removed after `times` outcomes other than None. If `times` is None, the
-        attribute `times` of the function applies, such as that of `ErrorCode`. If the function has
-        no such attribute, or if the attribute is None, the control stays. Raises ConfigurationError
-        for invalid arguments.
+        The function is removed after it has returned `times` outcomes other than None. If `times`
+        is None, the attribute `times` of the function applies, such as that of `ErrorCode`. If it
+        has no such attribute, or if the attribute is None, it is never removed. Raises
+        ConfigurationError for invalid arguments.
         """
         if not callable(function):
             raise ConfigurationError(

@@ -140,9 +140,10 @@ def _partition(
 def _check_replica(
     context: Context, topic: Topic, requested: ListOffsetsPartition, replica_id: int
 ) -> None:
-    """Checks leadership and leader epoch; for a debugging consumer (-2) any replica is enough.
+    """Checks that the node leads the partition, and checks the leader epoch.
 
-    Raises NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH or FENCED_LEADER_EPOCH.
+    For a debugging consumer (replica id -2), the node may be any replica. Raises
+    NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH or FENCED_LEADER_EPOCH.
     """
     index, epoch = requested.partition_index, requested.current_leader_epoch
     node_id = context.node_id

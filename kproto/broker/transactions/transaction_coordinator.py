@@ -329,7 +329,8 @@ class TransactionCoordinator:
     def _force_abort(self, metadata: TransactionMetadata, now: ClockReading) -> None:
         """Aborts the ongoing transaction of an id, and fences its producer.
 
-        Raises the errors of `_store`; then a fence keeps the bumped epoch, as in Kafka.
+        Raises the errors of `_store`. The transaction is then not aborted, but below transaction
+        version 2 the producer stays fenced by the bumped epoch, as in Kafka.
         """
         prepared = decide_forced_abort(
             metadata, now.timestamp_ms, self._new_producer_id, self.transaction_version

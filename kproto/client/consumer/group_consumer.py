@@ -458,13 +458,13 @@ class GroupConsumer(RecordStream):
 
         A batch has records of one partition that are ready, in the order of their offsets; it never
         waits for more. With order "partition" one batch of a partition is handled at a time, with
-        "key" a batch has one record of each key, and with "none" a partition may have several
-        batches in flight. `handler` returns None if all records are processed, or a dict from the
-        index of each failed record in the batch to its exception; if it raises, all records of the
-        batch have failed. Failed records are retried or sent to `retry_topics` and
+        "key" a batch has one record of each key, and with "none" several batches of a partition may
+        be handled at a time. `handler` returns None if all records are processed, or a dict from
+        the index of each failed record in the batch to its exception; if it raises, all records of
+        the batch have failed. Failed records are retried or sent to `retry_topics` and
         `dead_letter_topic` one by one as in `run`, and the others count as processed. With order
-        "partition" the next batch starts after the retries, and a retry has failed records only.
-        If `handler` raises `Stop(done=True)`, all records of its batch are processed.
+        "partition" the next batch starts after the retries, and a retry has failed records only. If
+        `handler` raises `Stop(done=True)`, all records of its batch are processed.
 
         Raises the errors of `run`, and ConfigurationError if `handler` returns something else.
         """

@@ -108,11 +108,11 @@ def explicit_commit(
     metadata: str,
     subscriptions: SubscriptionState,
 ) -> CommitRequest:
-    """Returns the commit of offsets or records, which count as processed from now on.
+    """Returns an explicit commit of offsets, or of the offsets after records.
 
-    The commit has the present assignment epochs: it fails if a partition is reassigned before the
-    commit is sent, because other members may have committed later offsets. Raises the errors of
-    `commits_of`.
+    The records before these offsets count as processed from now on. The commit has the present
+    assignment epochs: it fails if a partition is reassigned before the commit is sent, because
+    other members may have committed later offsets. Raises the errors of `commits_of`.
     """
     offsets = commits_of(offsets_or_records, metadata, subscriptions)
     return CommitRequest(

@@ -104,9 +104,7 @@ class PendingRevocations:
                 self._pending[tp].has_listener_returned = True
 
     def not_returned(self, tps: Iterable[TopicPartition]) -> set[TopicPartition]:
-        """Returns the partitions among `tps` whose `on_revoked` has not been called, or has not
-        returned.
-        """
+        """Returns those of `tps` for which `on_revoked` has not returned, or was not called."""
         return {
             tp
             for tp in tps

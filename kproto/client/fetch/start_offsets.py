@@ -103,8 +103,8 @@ class StartOffsetResolver:
     ) -> dict[TopicPartition, TopicPartitionState]:
         """Returns the partitions of `states` that still have this state and are INITIALIZING.
 
-        A seek, another look-up or a revocation during a look-up changes that. `has_no_commit`
-        selects partitions, as in `initializing`.
+        During a look-up, a seek, another look-up or a revocation may have replaced a state or given
+        it a position. `has_no_commit` selects partitions, as in `initializing`.
         """
         now = self.initializing(states, has_no_commit=has_no_commit)
         return {tp: state for tp, state in states.items() if now.get(tp) is state}

@@ -196,7 +196,10 @@ class RequestRouter:
         return response
 
     def _forget(self, route: Route, request: Request[R]) -> None:
-        """Drops the coordinators or the topic metadata of a request, which may be outdated."""
+        """Drops the coordinators, or the topic metadata, that have routed `request`.
+
+        They may be outdated.
+        """
         if route in COORDINATORS:
             self.coordinators.forget(COORDINATORS[route].type, coordinator_keys(request))
         elif route in _BY_PARTITION:

@@ -1,5 +1,6 @@
-"""Implements zstd (RFC 8878) with `zstandard` if installed, else `compression.zstd` (Python 3.14),
-else cramjam.
+"""Implements zstd (RFC 8878) with the first available of three libraries.
+
+They are `zstandard`, `compression.zstd` (Python 3.14) and cramjam.
 
 `compression.Codec` documents `compress`, `decompress` and `decompress_into`.
 """

@@ -156,7 +156,7 @@ class ChecksumFunction(Protocol):
     """The signature of the CRC-32C functions."""
 
     def __call__(self, data: bytes | bytearray | memoryview, crc: int = 0) -> int:
-        """Returns CRC-32C of `data`; `crc` is the checksum of the bytes before it."""
+        """Returns the CRC-32C of `data`; `crc` is the checksum of the bytes that precede `data`."""
         ...
 
 

@@ -62,12 +62,12 @@ def read_run(
 ) -> tuple[Record | None, int, bytes, int]:
     """Reads records from `pos` on, until the bytes of a record do not have `layout`.
 
-    Fills `record` with the first one, then each `Record` of `others` with the next one. `index` is
-    the offset delta of the first record. `seen` is the encoded timestamp delta of the record before
-    it, and `timestamp` that record's timestamp (ms). Returns four values. The first is the `Record`
-    that was taken from `others` but not filled, or `record` if nothing was read; None if all taken
-    records were filled. The other three values are `index`, `seen` and `timestamp` for the next
-    record.
+    Fills `record` with the first record, and the `Record`s of `others` with the next records.
+    `index` is the offset delta of the first record. `seen` is the encoded timestamp delta of the
+    record before `pos`, and `timestamp` is its timestamp (ms). Returns four values. The first is
+    the `Record` that was taken from `others` but not filled, or `record` if nothing was read; None
+    if all taken records were filled. The other three values are `index`, `seen` and `timestamp` for
+    a call that reads the next record.
     """
     size, _, key_length, value_length, empty, nulls, length, row = layout
     view = memoryview(data)[pos : pos + (limit - pos) // size * size]

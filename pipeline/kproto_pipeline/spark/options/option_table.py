@@ -175,7 +175,8 @@ class ReadOptions:
 class WriteOptions:
     """The typed options of a write. `topic`, if set, overrides the rows' column `topic`.
 
-    If `cloud_events` is set, the rows are events, written in that content mode.
+    If `cloud_events` is a content mode ("binary" or "structured"), the rows are CloudEvents that
+    are written in this mode.
     """
 
     client: ClientOptions
