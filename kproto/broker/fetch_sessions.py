@@ -97,7 +97,7 @@ class CachedPartition:
         )
 
     def mark_sent(self, data: PartitionData) -> None:
-        """Stores the offsets of `data`, which the client receives.
+        """Stores the high watermark and the log start offset that `data` sends to the client.
 
         After an error the high watermark counts as unknown, so that the next response includes the
         partition.

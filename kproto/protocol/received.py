@@ -300,8 +300,8 @@ def copy_octets(data: object, name: str) -> bytes:
 def _can_be_read(cls: type[Response], version: int, data: bytes) -> bool:
     """Returns True if the layout of the response is known.
 
-    After an ApiVersions request of an unknown version, the layout is known if the response has
-    error 35: the layout of v0.
+    If the ApiVersions request had an unknown version, the layout is known only for a response with
+    error 35, which has the layout of v0.
     """
     if version in cls.VALID_VERSIONS:
         return True

@@ -182,8 +182,9 @@ class StructSpec:
 class FormerName:
     """The name, type and version numbers that older releases used for some versions of a message.
 
-    Each version `v` of the former message that is in `versions` is now version
-    `v - versions.lowest + becomes` of the message that has this entry.
+    `versions` are version numbers of the former message. Its version `v` in this range is now
+    version `v - versions.lowest + becomes` of the present message, whose spec has this
+    `FormerName`.
     """
 
     name: str

@@ -142,7 +142,7 @@ _Part: TypeAlias = tuple[_FieldSpan, int, _Reader | None, _Step, bool]
 
 
 class _Validator:
-    """Builds the steps that validate `data`."""
+    """Builds the functions that validate `data`, one for each array and struct of the layout."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -381,9 +381,11 @@ class _Validator:
         return run
 
     def elements_with_tags(self, width: int, step: _Step) -> _Elements:
-        """Returns a function that validates elements of `width` bytes and their tagged fields.
+        """Returns a function that validates array elements with tagged fields.
 
-        The function calls `step` only for an element that has tagged fields or is cut.
+        The other fields of an element have `width` bytes. For an element that has tagged fields or
+        is cut, the function calls `step`, which validates a single element. For any other element,
+        it does not need `step`.
         """
         data, size = self.data, self.size
 
@@ -401,10 +403,10 @@ class _Validator:
 
     @staticmethod
     def validate_element(step: _Step, pos: int, index: int, width: int = 0) -> int:
-        """Validates the element `index` of an array, which begins at `pos` + `index` * `width`.
+        """Validates the element `index` of an array.
 
-        If `width` is 0, `pos` is where the element itself begins. Prepends `[index]` to the path of
-        a fault.
+        The element begins at `pos` + `index` * `width`, or at `pos` if `width` is 0. Prepends
+        `[index]` to the path of a fault.
         """
         try:
             return step(pos + index * width)

@@ -169,8 +169,10 @@ class UnsupportedVersionError(ProtocolError):
 
 
 class AuthenticationError(KprotoError):
-    """Authentication failed: for example, the broker refused the credentials, the broker did not
-    prove its identity, or a token is malformed.
+    """Authentication failed.
+
+    For example, the broker refused the credentials, the broker did not prove its identity, or a
+    token is malformed.
 
     kproto writes no password, key or SCRAM proof into the text. The text may quote the server's
     message. In a broker's message, user names and secrets of at least 4 characters are replaced.

@@ -342,10 +342,10 @@ class FieldRun:
         return bool(written) and written <= _FIXED_WIDTH
 
     def is_uniform(self, forms: tuple[Form, ...]) -> bool:
-        """Returns True if structs with these forms differ in size only by counts of packed arrays.
+        """Returns True if structs of this layout differ in size only by counts of packed arrays.
 
-        Returns False if the structs have no packed array. Also returns False for layouts that are
-        not flexible, as `is_fixed_size` does.
+        A packed array is an array of numbers, which is stored as bytes. Returns False if the
+        structs have no packed array, and for a layout that is not flexible.
         """
         written = [
             (item.packed, item.kind)

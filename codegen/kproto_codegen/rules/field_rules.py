@@ -39,8 +39,8 @@ _NULLABLE_TYPES = frozenset({"string", "bytes", "records"})
 def field_versions_used(definition: Definition) -> Iterator[Finding]:
     """Reports a field that exists in no valid version of its message.
 
-    The finding is accepted, because Kafka has such a field. Skips fields that define a struct:
-    `struct_in_a_version` reports them as errors.
+    The finding is a note, not an error, because Kafka has such a field. Skips fields that define a
+    struct, because `struct_in_a_version` reports them as errors.
     """
     valid = definition.spec.valid_versions
     if not valid:

@@ -354,7 +354,10 @@ class _Merger:
         return tuple(fields[name] for name in order)
 
     def _insert(self, matches: _Matches, fields: dict[str, FieldSpec], order: list[str]) -> None:
-        """Adds the older fields without a match, each after its predecessor in the older struct."""
+        """Adds the fields of the older definition that match no field of the newer definition.
+
+        Each is added after its predecessor in the older struct.
+        """
         continued = {before.name: after for after, before in matches.by_new_name.items()}
         restored_names = {before.name for before in matches.unmatched}
         position = 0

@@ -215,7 +215,7 @@ def _same_name(old: MessageSpec, newer: _NewerMessages) -> MessageSpec | None:
 
 
 def _is_renumbered_key(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bool:
-    """Returns True if `old`, of type `data`, has the name of a newer message of `coordinator-key`.
+    """Returns True if `old` has type `data`, and a newer `coordinator-key` has its name.
 
     The version numbers of `old` are then the api keys of the newer messages.
     """

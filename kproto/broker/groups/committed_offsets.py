@@ -57,7 +57,10 @@ class CommittedOffset(NamedTuple):
 
 
 class _PendingOffset(NamedTuple):
-    """Holds an offset that takes effect when its transaction commits; `position` orders commits."""
+    """Holds an offset that takes effect when its transaction commits.
+
+    Its `position` is higher than the positions of all earlier commits, of other transactions too.
+    """
 
     position: int
     committed: CommittedOffset

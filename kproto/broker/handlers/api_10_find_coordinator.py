@@ -11,8 +11,8 @@ A key hashes to a partition of __consumer_offsets, __transaction_state or __shar
 the leader of that partition is the coordinator of the key. If there is no leader, the error is
 COORDINATOR_NOT_AVAILABLE.
 
-The first lookup of a group creates __consumer_offsets, that of a transactional id
-__transaction_state.
+The first lookup of a group creates __consumer_offsets. The first lookup of a transactional id
+creates __transaction_state.
 
 Left out: COORDINATOR_NOT_AVAILABLE at the first lookup, which Kafka returns while it creates the
 topic; the share coordinator itself: its topic has leaders, but no log (see `coordinators`).

@@ -126,7 +126,8 @@ class FetchBuffer:
     def _limit_decompressed(self) -> None:
         """Drops decompressed batches of paused partitions beyond `max_decompressed_bytes`.
 
-        The partitions that were paused last keep theirs. The compressed batches stay buffered.
+        The partitions that were paused last keep their decompressed batches. The compressed batches
+        stay buffered.
         """
         left = self.max_decompressed_bytes
         for fetches in reversed(self._paused.values()):

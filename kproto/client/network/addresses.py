@@ -2,8 +2,8 @@
 
 A host name may have several addresses, of IPv4 and IPv6 (KIP-302). IPv4 and IPv6 addresses are
 tried alternately. The next attempt starts when the previous one has failed, or after
-`NEXT_ADDRESS_S`: so an address that drops all packets delays the others only for that time. The
-module `connection` continues after the TCP handshake.
+`NEXT_ADDRESS_S`: so an address that drops all packets delays the other addresses only for that
+time. The module `connection` continues after the TCP handshake.
 """
 
 from __future__ import annotations

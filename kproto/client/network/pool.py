@@ -297,9 +297,10 @@ class ConnectionPool:
         self._cancelled.clear()
 
     async def _close_connections(self, connections: Sequence[BrokerConnection]) -> None:
-        """Closes connections; waits until they are closed and cancelled attempts to open end.
+        """Closes connections, and waits until they are closed.
 
-        Even if the call is cancelled, no connection stays open.
+        Also waits until cancelled attempts to open a connection have ended. Even if the call is
+        cancelled, no connection stays open.
         """
         for connection in connections:
             connection.abort()

@@ -1,4 +1,4 @@
-"""Handles the signals that stop `run` calls, and restores the previous handlers afterwards.
+"""Handles the signals that stop `run` calls, and restores the replaced handlers after the last run.
 
 Several runs in one event loop share a handler, which stops all of them.
 """

@@ -396,9 +396,9 @@ class ConsumerGroup:
     def remove_members(
         self, members: Iterable[ConsumerGroupMember], reason: str, now: ClockReading
     ) -> None:
-        """Removes members; downgrades the group if only classic members remain, and the migration
-        policy and the maximum size of classic groups allow it.
+        """Removes members, and downgrades the group if only members of the classic protocol remain.
 
+        Does not downgrade if the migration policy or the maximum size of classic groups forbids it.
         Raises BrokerResponseError if the change cannot be stored.
         """
         removed = {it.member_id: it for it in members}

@@ -181,8 +181,10 @@ _SCRIPT: Final = re.compile(
 
 @dataclass(slots=True)
 class _RegexFlags:
-    """Holds the flags that are set: `i` ignores case, `m` makes `^` and `$` match at line breaks,
-    `s` makes `.` match a newline. `U` has no effect on the match of a complete name.
+    """Holds the flags that are set in a part of an expression.
+
+    `i` ignores case, `m` makes `^` and `$` match at line breaks, `s` makes `.` match a newline. `U`
+    has no effect on the match of a complete name.
     """
 
     set: frozenset[str] = field(default_factory=frozenset)

@@ -64,7 +64,10 @@ class Heartbeat(NamedTuple):
 
     @property
     def group_request(self) -> GroupRequest:
-        """Returns JOIN for member epoch 0, LEAVE for -2 (a static member), HEARTBEAT for others."""
+        """Returns JOIN for member epoch 0, LEAVE for -2, and HEARTBEAT for any other epoch.
+
+        A static member that will rejoin sends -2.
+        """
         return _REQUESTS.get(self.request.member_epoch, GroupRequest.HEARTBEAT)
 
     @property

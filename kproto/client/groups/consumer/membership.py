@@ -283,7 +283,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         return self._partitions.difference(self.subscription.includes)
 
     def _leave_step(self, now: float) -> LeaveByHeartbeat | None:
-        """Returns the leave effect; None until the member has an id."""
+        """Returns the effect that sends the last heartbeat; None until the member has an id."""
         intent = self._leave_intent
         assert intent is not None
         if not self.member_id:
@@ -568,11 +568,11 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     def _wait_for_release(self, error: KprotoError, now: float) -> None:
         """Waits until another member releases the instance id.
 
-        The other member may be running, or may have failed without leaving. Fails after the session
-        timeout plus a heartbeat interval.
+        The other member may be running, or may have failed without leaving. If the wait lasts
+        longer than the session timeout plus a heartbeat interval, this member fails with `error`.
 
-        The coordinator may still have the instance id for this member, from before the member lost
-        its epoch. In this case a heartbeat first releases the instance id.
+        This member may hold the instance id itself, from before it lost its epoch. Then a heartbeat
+        first releases the instance id.
         """
         if self._may_have_instance and self.member_id:
             self._may_have_instance = False

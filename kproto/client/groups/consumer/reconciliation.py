@@ -32,7 +32,10 @@ TopicIdPartitions: TypeAlias = frozenset[tuple[Uuid, int]]
 
 
 class Difference(NamedTuple):
-    """The partitions to revoke, those to add afterwards, and topic ids without a name yet."""
+    """The partitions to revoke, the partitions to add after the revocation, and topic ids.
+
+    The topic ids are those of assigned topics whose names are not known yet.
+    """
 
     revoked: frozenset[TopicPartition]
     added: dict[TopicPartition, Uuid]
