@@ -1,8 +1,8 @@
 """Lists the topic configs with Kafka's names and defaults, and validates their values.
 
-Configs with an attribute in `TopicConfig` take effect. The others are stored and described but have
-no effect: most of them concern disks, compaction or remote storage. Source: Kafka 4.4, "Topic
-Configs".
+Configs with an attribute in `TopicConfig` take effect. All other configs are stored and described
+but have no effect; most of these configs concern disks, compaction or remote storage. Source: Kafka
+4.4, "Topic Configs".
 """
 
 from __future__ import annotations

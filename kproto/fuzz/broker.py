@@ -293,8 +293,8 @@ class _StopShrinking(Exception):  # noqa: N818 - not an error: it ends the searc
 def _shrink(result: BrokerResult, finding: BrokerFinding, target: _Target, until: float) -> None:
     """Replaces the frames of a finding by the smallest frames that cause the same fault.
 
-    Stops at the time `until` (`time.monotonic`) at the latest. If other frames crash the broker
-    meanwhile, adds the crash to the findings.
+    Stops at the time `until` (`time.monotonic`) at the latest. If smaller frames crash the broker,
+    adds the crash to the findings.
     """
     limits = target.settings
     known: dict[tuple[bytes, ...], str | None] = {}

@@ -2,9 +2,9 @@
 
 First, values are removed from the message, if the case still causes the fault without them. Then
 hypothesis draws messages of the same version, with a change of the same kind, and shrinks them.
-Finally, bytes are removed from the shorter of both results. This last step is left out if the
-shorter result is JSON. The result is the same for the same seed. The caller limits the attempts:
-its function `reproduces` returns False after the last attempt.
+Finally, bytes are removed from the shorter result of these two steps. This last step is left out if
+the shorter result is JSON. The result is the same for the same seed. The caller limits the
+attempts: its function `reproduces` returns False after the last attempt.
 """
 
 from __future__ import annotations

@@ -131,7 +131,10 @@ class PendingRequests:
         self._waiting.append(pending)
 
     def restore(self, pending: PendingRequest) -> None:
-        """Puts a removed request back in front of all others, because its response was not read."""
+        """Puts a removed request back in front of all pending requests.
+
+        Its response was not read.
+        """
         self._waiting.appendleft(pending)
 
     def remove(self, pending: PendingRequest) -> None:

@@ -121,9 +121,9 @@ class NodeMap:
     def learn(self, message: Message) -> tuple[dict[Node, Address], dict[Node, Address]]:
         """Stores the addresses that a response reports for nodes.
 
-        Returns (new, moved). Both map a node to the address that the broker reports. `new` has the
-        unknown nodes, which need an advertised address. `moved` has the known nodes whose reported
-        address has changed.
+        Returns (new, moved). `new` and `moved` map a node to the address that the broker reports.
+        `new` has the unknown nodes, which need an advertised address. `moved` has the known nodes
+        whose reported address has changed.
         """
         new: dict[Node, Address] = {}
         moved: dict[Node, Address] = {}

@@ -253,7 +253,10 @@ _PADDED = re.compile(r"[^=]+=*")
 
 
 def _json_kind(node: object) -> str:
-    """Describes a JSON value for errors: numbers, booleans and null by value, others by type."""
+    """Describes a JSON value in an error.
+
+    Numbers, booleans and null are described by their value, other values by their type.
+    """
     if type(node) is int and node.bit_length() > 128:
         return f"a number of {node.bit_length()} bits"
     if node is None or isinstance(node, bool | int | float):

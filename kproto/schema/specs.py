@@ -308,7 +308,7 @@ class MessageSpec:
 
 
 def _flag(value: object) -> bool:
-    """Returns a boolean of a definition, which may be a string: Jackson accepts both."""
+    """Returns a boolean of a definition, which may be a JSON boolean or a string, as in Jackson."""
     return value is True or value == "true"
 
 

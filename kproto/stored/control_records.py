@@ -61,7 +61,7 @@ class ControlRecord(NamedTuple):
     - `version`: the version of the value. With None, `encode_control_record` writes version 0 for
       an abort or commit marker, and the `version` field of the message for other types.
     - `unread`: the bytes that a version above the highest known one appends to the message. For an
-      unknown type, the whole value, None for null.
+      unknown type it is the whole value, None for null.
     - `key_version`: the version of the key.
     - `unread_key`: the bytes of the key after the known fields.
     """

@@ -263,8 +263,8 @@ def detect_part(
 def _part_of_any_request(data: bytes, is_sized: bool) -> Part:
     """Returns `frame` if the bytes of a request begin with a size field, otherwise `message`.
 
-    `is_sized` is True if the first four bytes are the size of the rest. If it is False, the
-    position of the request header decides, because a frame may be truncated.
+    `is_sized` is True if the first four bytes are the size of the bytes after them. If it is False,
+    the position of the request header decides, because a frame may be truncated.
     """
     if is_sized:
         return "frame"

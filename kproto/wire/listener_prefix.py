@@ -25,7 +25,7 @@ _PROTOCOLS: Final = {
 
 
 def split_prefix(text: str) -> tuple[str, str]:
-    """Splits an address into its prefix ("" if it has none) and the rest; drops the `://`."""
+    """Splits an address into its prefix ("" if it has none) and the address after `://`."""
     found = _PREFIX.match(text)
     return (found[1], text[found.end() :]) if found is not None else ("", text)
 

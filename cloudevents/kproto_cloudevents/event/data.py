@@ -274,9 +274,9 @@ def unmarked_error() -> CloudEventError:
 def equal(one: Data, other: Data, content_type: str | None) -> bool:
     """Returns True if `one` and `other` are the same data, in any representation.
 
-    `content_type` is the datacontenttype of both. If one of them is a JSON value, both are compared
-    as JSON: whitespace and member order do not matter. `1.0` and `1e0` are equal; `1`, `1.0` and
-    `true` differ. Otherwise their bytes are compared.
+    `one` and `other` have the datacontenttype `content_type`. If `one` or `other` is a JSON value,
+    they are compared as JSON: whitespace and member order do not matter. `1.0` and `1e0` are equal;
+    `1`, `1.0` and `true` differ. Otherwise their bytes are compared.
     """
     if isinstance(one, JsonText) or isinstance(other, JsonText):
         if one is None or other is None:

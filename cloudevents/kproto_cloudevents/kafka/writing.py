@@ -71,8 +71,8 @@ def to_kafka(
     binary if it was not read.
 
     The key is `key`, or the result of `key_mapper` (`partition_key` uses the partitioning
-    extension). If both are missing, or the mapper returns None, it is the key of the original
-    record, or null if there is no original record.
+    extension). If `key` and `key_mapper` are missing, or `key_mapper` returns None, the key is that
+    of the original record, or null if there is no original record.
 
     `event_format` applies to structured mode; the default is the format in which the event was
     read, or JSON. `repeat_attributes` adds the `ce_` headers of binary mode to a structured event

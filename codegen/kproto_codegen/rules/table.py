@@ -1,8 +1,9 @@
 """Lists the rules for a single definition, and applies them.
 
-Most are rules of Kafka's message generator; the others keep the generated Python classes valid.
-`message_rules`, `struct_rules` and `field_rules` have a function for each rule.
-`cross_message_rules` checks the messages of a release together. `parser` checks the syntax first.
+Most of these rules are those of Kafka's message generator; all other rules keep the generated
+Python classes valid. `message_rules`, `struct_rules` and `field_rules` have a function for each
+rule. `cross_message_rules` checks the messages of a release together. `parser` checks the syntax
+first.
 """
 
 from __future__ import annotations

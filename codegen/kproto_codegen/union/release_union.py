@@ -235,8 +235,8 @@ def _key_numbered(
 def _merge_renumbered(old: MessageSpec, newer: _NewerMessages) -> None:
     """Adds a former name to each coordinator key that a version of `old` has become.
 
-    Version N of `old` has become version 0 of the key with api key N: both encode the int16 N in
-    front of the key. Raises DefinitionError if there is no key with this api key.
+    Version N of `old` has become version 0 of the key with api key N: both versions encode the
+    int16 N in front of the key. Raises DefinitionError if there is no key with this api key.
     """
     module = newer.by_name[old.name].module
     for version in old.valid_versions:

@@ -1,7 +1,7 @@
 """Measures rates over a sliding window of samples, and implements token buckets.
 
-Both compute as Kafka does (quota.window.num, quota.window.size.seconds; KIP-599 for the bucket).
-Times are parameters, in ms of the wall clock.
+Rates and token buckets compute as Kafka's (quota.window.num, quota.window.size.seconds; KIP-599 for
+the bucket). Times are parameters, in ms of the wall clock.
 """
 
 from __future__ import annotations

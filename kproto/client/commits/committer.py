@@ -90,9 +90,9 @@ class Committer:
         The commit is retried after retriable errors and rebalances, if the partitions keep their
         assignment epochs: the epochs in `request`, or if `request` has none, the epochs at the time
         of sending. Raises RequestTimeoutError if earlier commits last too long. Raises
-        CommitFailedError if the partitions are revoked or the consumer is closed meanwhile, or if
-        this member may not commit. Raises BrokerResponseError for the first other error; the
-        partitions without an error are committed even then.
+        CommitFailedError if the partitions are revoked, or the consumer is closed, before the
+        commit succeeds, or if this member may not commit. Raises BrokerResponseError for the first
+        other error; the partitions without an error are committed even then.
         """
         is_abandoned = asyncio.Event()
         task = start_task(self._commit(request, limit_ms, is_abandoned))

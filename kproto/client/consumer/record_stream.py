@@ -302,7 +302,7 @@ class RecordStream(ABC):
 
         Like `KafkaConsumer.poll` of Java's client, returns as soon as records are buffered, and
         returns at most `max_records`, by default `max_poll_records`. The dict is empty if no record
-        arrives within `timeout_ms`, if the consumer is closed meanwhile, and at the end with
+        arrives within `timeout_ms`, if the consumer is closed during the call, and at the end with
         `stop_at_end`. If `timeout_ms` is 0, starts the fetches that are due, and returns the
         buffered records. As in an iteration, records count as processed when the caller polls
         again; a call that returns no record is a poll, too. A cancelled call loses no record.

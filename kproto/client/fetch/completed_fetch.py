@@ -101,8 +101,8 @@ class FilteredBatches(NamedTuple):
     """The batches of one fetch in order, and the next fetch position.
 
     `last_epoch` is the leader epoch of the last batch, -1 if it has none. `epochs` has (offset,
-    leader epoch) for each batch whose leader epoch differs from that of the previous batch. For
-    both fields, control batches and batches of aborted transactions count, too.
+    leader epoch) for each batch whose leader epoch differs from that of the previous batch.
+    `last_epoch` and `epochs` also consider control batches and batches of aborted transactions.
     """
 
     batches: list[UnreadBatch]

@@ -254,9 +254,9 @@ class OffsetFetcher:
     ) -> None:
         """Backs off after a failed attempt, which began at `started_at` and ended at `ended`.
 
-        Both are in seconds of the clock; `ended` is by default now. If the position is out of range
-        and the reset policy is not NONE, requests a reset. Otherwise raises `error` if no retry
-        helps, or if failures have lasted for `api_timeout_ms`; see
+        `started_at` and `ended` are in seconds of the clock; `ended` is by default now. If the
+        position is out of range and the reset policy is not NONE, requests a reset. Otherwise
+        raises `error` if no retry helps, or if failures have lasted for `api_timeout_ms`; see
         `TopicPartitionState.on_failure`.
         """
         now = self._view.clock.monotonic() if ended is None else ended

@@ -249,7 +249,7 @@ class TopicPartitionState:
         becomes the log start offset if `after_end` is "earliest"; otherwise the offset of
         `after_end` is looked up next. If no record is at or after the time of `reset_strategy`,
         `offset` is NO_POSITION, and the log end is looked up next. Does nothing if the position was
-        set meanwhile.
+        set during the look-up.
         """
         if self.fetch_state is not FetchState.AWAIT_RESET:
             return False  # `ensure_positions` has set the position meanwhile

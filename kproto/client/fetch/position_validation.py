@@ -47,7 +47,7 @@ class RequestedEpoch(NamedTuple):
 class EpochEnd(NamedTuple):
     """The largest epoch up to the requested one, and the offset after its last record.
 
-    Both are -1 if the log of the leader has no such epoch.
+    Epoch and offset are -1 if the log of the leader has no such epoch.
     """
 
     epoch: int

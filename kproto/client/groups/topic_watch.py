@@ -35,7 +35,7 @@ class MissingTopics:
     """Tracks topics that a member subscribes to by name and that do not exist; reports each once.
 
     A topic is reported after it was missing for `patience_s`, because brokers need time to learn of
-    a new topic. It is reported again only if it existed in between.
+    a new topic. It is reported again only if it has existed after the report.
     """
 
     def __init__(self, patience_s: float) -> None:

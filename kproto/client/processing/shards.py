@@ -236,7 +236,10 @@ class Shard(ABC):
 
 
 def _records_size(records: list[Record]) -> int:
-    """Returns the memory of records in bytes: their values, and an estimate for the rest."""
+    """Returns the approximate memory of records in bytes.
+
+    This is the size of their values, plus a constant for each record.
+    """
     values = sum([len(record.value or b"") for record in records])
     return values + _RECORD_OVERHEAD_BYTES * len(records)
 

@@ -1,10 +1,10 @@
 """Tracks which records may be processed now or retried later, and which offsets are complete.
 
 Does no I/O: callers pass the time, in seconds of the client's clock. A record of a retry topic has
-two due times, one by that clock and one in ms since 1970. It is due at the earlier of both, because
-the wall clock may be set back. Partitions are identified by their `state`: a partition that is
-revoked and assigned again has another state, and the results of records that are still processed
-for the first state are ignored.
+two due times, one by that clock and one in ms since 1970. The record is due at the earlier of the
+two times, because the wall clock may be set back. Partitions are identified by their `state`: a
+partition that is revoked and assigned again has another state, and the results of records that are
+still processed for the first state are ignored.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ class PoolWorker:
     """A task that calls the handler with records of `shard`.
 
     `marker` identifies the record that the handler processes. `started_at` is the time of the first
-    call of `ProcessingPool.oldest_started_at` during this processing. That method sets both. If
-    `stops_early` is True, the worker ends its batch after this record.
+    call of `ProcessingPool.oldest_started_at` during this processing. That method sets `marker` and
+    `started_at`. If `stops_early` is True, the worker ends its batch after this record.
     """
 
     __slots__ = (

@@ -188,7 +188,7 @@ class SendPlan(NamedTuple):
 
     `unknown_leaders` are queues without a known leader. `needs_producer_id` is True if
     InitProducerId must be sent. The next plan is due at `next_at`, and the oldest batch expires at
-    `deadline`, both in seconds of the clock.
+    `deadline`. Both times are in seconds of the clock.
     """
 
     requests: dict[int, list[PartitionQueue]]

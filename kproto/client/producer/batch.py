@@ -71,7 +71,7 @@ class ProducerBatch:
 
     `future` is done with None when the batch is acked, or with the error when it has failed for
     good. Each caller that waits for one record has its own future in `waiters`, so that cancelling
-    one caller does not affect the others. `deliveries` are the outcomes for callers of `enqueue`
+    one caller does not affect other callers. `deliveries` are the outcomes for callers of `enqueue`
     and `send_batch`, which may await them later or never. The batch stops lingering at `ready_at`.
     `created_at` and `ready_at` are in seconds of the client's clock.
 

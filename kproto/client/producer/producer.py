@@ -373,8 +373,8 @@ class Producer:
 
         `timestamp` is in ms, now by default. If `partition` is None, the hash of the key determines
         the partition. Records without a key go to one partition until a batch is full or is sent,
-        then to the next partition (KIP-480). The setting `partitioner` can change both. Concurrent
-        calls share batches. If the call is cancelled, the record may still be sent.
+        then to the next partition (KIP-480). The setting `partitioner` can change these rules.
+        Concurrent calls share batches. If the call is cancelled, the record may still be sent.
 
         Raises DeliveryError, which has the record, if the record is not acked, for example because
         the topic does not exist. Raises EncodeError for values that cannot be encoded, or a

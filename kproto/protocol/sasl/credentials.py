@@ -1,8 +1,8 @@
 """Holds the credentials of a user on each side of a SASL exchange.
 
 A client holds `Credentials`: name and password. A server needs only a `SaltedCredential`, from
-which the password cannot be recovered. Both hide secrets from their repr. The functions derive the
-keys of SCRAM (RFC 5802, 3).
+which the password cannot be recovered. The reprs of these two classes show no secrets. The
+functions derive the keys of SCRAM (RFC 5802, 3).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reads and writes the four messages of SCRAM (RFC 5802, 5 and 7), between text and fields.
 
-A message that both sides sign keeps its text, because they sign the exact characters. The readers
-skip unknown extensions, as the RFC requires, but refuse `m=`, which marks a mandatory extension.
-Errors quote no part of a message except the server's own error value.
+A message that client and server sign keeps its text, because they sign the exact characters. The
+readers skip unknown extensions, as the RFC requires, but refuse `m=`, which marks a mandatory
+extension. Errors quote no part of a message except the server's own error value.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads batches with unreadable records: returns readable records, and errors for the others.
+"""Reads batches with unreadable records: returns each record, or the error for the record.
 
 A broker verifies the records of a compressed batch only in part, so it may store records that no
 client can decode. The fast loops of `record_decoding` raise for the whole batch; a consumer then

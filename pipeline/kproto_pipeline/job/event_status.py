@@ -31,8 +31,8 @@ def with_status(
     """Adds the column `status` to events of the data source.
 
     A record with an `error` is invalid. `source` and `id` together identify an event (CloudEvents
-    1.0). Of several records with the same event, the first by topic, partition and offset is valid
-    and the others are duplicates, so the status does not depend on the order of reading.
+    1.0). Of several records with the same event, the first by topic, partition and offset is valid,
+    and all later ones are duplicates. So the status does not depend on the order of reading.
 
     `before` has the `source`, `id` and `timestamp` of the valid events that were written earlier.
     Even the first record of an event is a duplicate if `before` has the event, and the two record

@@ -124,7 +124,7 @@ class Progress:
 
 
 def format_lag(lag: Mapping[str, int]) -> str:
-    """Formats the three topics with the largest lag, and the sum of the others."""
+    """Formats the lag of the three topics with the largest lag, and the sum of all other lags."""
     order = sorted(lag, key=lambda topic: (-lag[topic], topic))
     shown = [f"{topic} {lag[topic]:,}" for topic in order[:_SHOWN_TOPICS]]
     if len(order) > _SHOWN_TOPICS:

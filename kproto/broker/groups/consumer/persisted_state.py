@@ -171,8 +171,7 @@ class PersistedState:
     def is_homogeneous(self) -> bool:
         """Returns True if all members have the same subscription.
 
-        It must have only topic names, or only a regular expression: returns False if a member has
-        both.
+        Returns False if a member subscribes both by topic names and by a regular expression.
         """
         subscribed = {(it.topics, it.regex) for it in self.members.values()}
         return len(subscribed) <= 1 and not any(names and regex for names, regex in subscribed)

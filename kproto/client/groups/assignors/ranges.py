@@ -59,7 +59,7 @@ def _sorted_consumers(
 def _assign_range(topic: str, count: int, consumers: Sequence[str], found: Assignment) -> None:
     """Divides the `count` partitions of `topic` into consecutive runs, one per consumer.
 
-    The first `count % len(consumers)` consumers get one partition more than the others.
+    The first `count % len(consumers)` consumers get one partition more than all other consumers.
     """
     each, with_one_more = divmod(count, len(consumers))
     begin = 0

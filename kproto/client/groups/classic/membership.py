@@ -506,8 +506,9 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     def on_assignment_applied(self, step: ApplyAssignment, now: float) -> None:
         """Continues after the driver has carried out an `ApplyAssignment`.
 
-        Rejoins if a rebalance was requested meanwhile, or if partitions were revoked: other members
-        get these in a second rebalance (KIP-429).
+        Rejoins if a rebalance was requested during the `ApplyAssignment`. Also rejoins if
+        partitions were revoked, because other members get these partitions in a second rebalance
+        (KIP-429).
         """
         if step.revoked:
             self._rejoin_reason = self._rejoin_reason or "partitions were revoked for other members"
