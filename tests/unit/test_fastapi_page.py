@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -134,3 +135,36 @@ async def test_health_checks_report_a_failed_task_and_lost_brokers(
         assert refused.status_code == 503
         assert "no broker answers" in refused.json()["detail"]
     assert "billing has ended" in caplog.text
+
+
+async def test_the_background_task_outlasts_the_timeouts_of_requests(
+    service: ModuleType, broker: Broker
+) -> None:
+    billed = asyncio.Event()
+
+    async def handler(record: kproto.Record) -> None:
+        if record.value == b"refused":
+            has_failed.set()
+            raise ValueError("refused")
+        billed.set()
+
+    has_failed = asyncio.Event()
+    variables = service.create_app.__globals__
+    settings = variables["SETTINGS"]
+    variables["SETTINGS"] = dataclasses.replace(
+        settings,
+        delivery_timeout_ms=settings.delivery_timeout_ms // 100,
+        api_timeout_ms=settings.api_timeout_ms // 100,
+    )
+    async with running(service, broker, handler) as http, asyncio.timeout(60):
+        assert (await http.post("/orders/ann", content=b"refused")).status_code == 201
+        await has_failed.wait()
+        control = broker.control(lambda request: Close())
+        while (await http.post("/orders/ann", content=b"1")).status_code == 201:
+            pass
+        await asyncio.sleep(1.5)  # longer than the timeouts of the service's requests
+        assert (await http.get("/live")).json() == {"billing": True}
+        broker.remove_control(control)
+        while (await http.post("/orders/ann", content=b"2")).status_code != 201:
+            pass
+        await billed.wait()
