@@ -46,7 +46,7 @@ class DefinitionError(Exception):
         return cls(first.reason, file=first.file, line=first.line, field=first.field, others=others)
 
     def each(self) -> Iterator[DefinitionError]:
-        """Yields this error without its `others`, then each of the others in the same way."""
+        """Yields this error without its `others`, then each of the `others` in the same way."""
         if self.others:
             yield DefinitionError(self.reason, file=self.file, line=self.line, field=self.field)
         else:

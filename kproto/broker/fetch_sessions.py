@@ -82,10 +82,10 @@ class CachedPartition:
         return self.topic, self.topic_id, self.requested.partition
 
     def is_changed(self, data: PartitionData) -> bool:
-        """Returns True if the response must include `data`.
+        """Returns True if the response must include the partition with `data`.
 
-        That is so if `data` has records, an error, a preferred replica or a diverging epoch, or if
-        the high watermark or log start offset differs from what the client last received.
+        `data` must have records, an error, a preferred replica or a diverging epoch. Or its high
+        watermark or log start offset must differ from the last one that the client received.
         """
         return (
             bool(data.records)
@@ -203,9 +203,9 @@ class FetchSessionCache:
     2. else, of the sessions that were older than `eviction_ms` at their last use, the session with
        the fewest partitions, if it has fewer than the new session.
 
-    If there is neither, no session is created, and the client must name all partitions in its next
-    request again. Unlike in Kafka, sessions of followers are not privileged. `new_id` generates
-    session ids from 1 to 2**31 - 1.
+    If no session may be evicted, no session is created, and the client must name all partitions in
+    its next request again. Unlike in Kafka, sessions of followers are not privileged. `new_id`
+    generates session ids from 1 to 2**31 - 1.
     """
 
     slots: int = _SLOTS

@@ -60,7 +60,7 @@ class SaslAuthenticator:
     def expects_token_without_header(self) -> bool:
         """Returns True if the next frame is a token without a request header.
 
-        That is so after SaslHandshake v0.
+        The client sends such tokens after SaslHandshake v0.
         """
         return self._authentication.phase is SaslState.TOKENS_WITHOUT_HEADER
 

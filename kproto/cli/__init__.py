@@ -1,9 +1,9 @@
 """Implements the command line, `kproto COMMAND`. Each command has two modules in this package.
 
-The first, such as `broker`, has `add_command(commands)`, which adds the command and its arguments
-to the parser. It sets `runs_in` to the name of the second, such as `run_broker`, whose
-`run(options)` returns the exit code. `main` imports the second only when its command runs, so that
-`kproto --help` does not load all of kproto.
+The first module, such as `broker`, has `add_command(commands)`, which adds the command and its
+arguments to the parser, and sets `runs_in` to the name of the second module. The second module,
+such as `run_broker`, has `run(options)`, which returns the exit code. `main` imports the second
+module only when the command runs, so that `kproto --help` does not load all of kproto.
 
 The exit code is 0 for success, 1 for an error, which is printed in one line, and 2 for wrong
 arguments. It is 130 after Ctrl-C, except for `kproto broker` and `kproto proxy`, which return 0.

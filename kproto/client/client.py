@@ -351,9 +351,9 @@ class Client:
         """Returns the offsets of partitions: the log start, the log end, or an offset by time.
 
         `partitions` maps a partition to "earliest" for its log start, "latest" for its log end, or
-        a time in ms since 1970 for the first record with a timestamp at or after that time; the
-        offset is -1 if there is no such record. The end is the high watermark, or with
-        `read_committed` the last stable offset. Retries for `api_timeout_ms`. Raises
+        a time in ms since 1970. For a time, the offset is that of the first record whose timestamp
+        is not before that time; -1 if there is no such record. The end is the high watermark, or
+        with `read_committed` the last stable offset. Retries for `api_timeout_ms`. Raises
         BrokerResponseError.
         """
         wanted = {checked_tp(tp): its for tp, its in checked_mapping("offsets", partitions).items()}

@@ -65,10 +65,10 @@ def page(
     """Returns the page as HTML text, for `messages` by name (Kafka's own by default).
 
     `releases`: for each release, oldest first, the lowest and highest version by API key.
-    `glossary`: descriptions by name, under `fields`, `messages`, `structs` and `overrides`.
-    `kips`: a row for each version of an API, with `api`, `version`, `change`, and `kips`: a list of
-    mappings with `number`, and `title` and `address` if they are known.
-    `former`: former names of APIs, each with the present name.
+    `glossary`: descriptions by name, under `fields`, `messages`, `structs` and `overrides`. `kips`:
+    a row for each version of an API, with the keys `api`, `version`, `change` and `kips`. The value
+    of `kips` is a list of mappings with `number` and, if known, `title` and `address`. `former`:
+    former names of APIs, each with the present name.
     """
     style = _file("style.css")
     script = "(() => {\n" + '"use strict";\n' + "".join(map(_file, SCRIPTS)) + "})();\n"

@@ -172,8 +172,8 @@ class KeyedList(list[T]):
     def _find(self, *key: object) -> T | None:
         """Returns an element with that key, or None.
 
-        If several elements have the key, returns the first of them. It may return another of them
-        if keys were changed or elements moved after a look-up, because detecting such a change
+        If several elements have the key, returns the first of them. If keys were changed or
+        elements moved after a look-up, it may return a later one of them: detecting the change
         would examine every element.
         """
         try:

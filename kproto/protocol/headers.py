@@ -1,9 +1,10 @@
 """Reads and writes request and response headers, and chooses their versions.
 
 The version of a header follows from the api key and version: flexible versions of a message have
-request header v2 and response header v1, all others v1 and v0. Kafka has two exceptions. An
-ApiVersions response always has header v0, so that a client can read it before the versions are
-negotiated (KIP-511). ControlledShutdown v0 has request header v0, which has no client id.
+request header v2 and response header v1; other versions have request header v1 and response header
+v0. Kafka has two exceptions. An ApiVersions response always has header v0, so that a client can
+read it before the versions are negotiated (KIP-511). ControlledShutdown v0 has request header v0,
+which has no client id.
 """
 
 from __future__ import annotations

@@ -218,9 +218,9 @@ class _Validator:
     def parts(self, fields: Sequence[_Named]) -> tuple[list[_Part], int, int]:
         """Divides the fields of a struct into parts.
 
-        A part has fields of fixed width, and then one field without a fixed width. The last fields
-        may have a fixed width and belong to no part: also returns the sum of their widths in bytes,
-        and the index of the first of them.
+        A part has fields of fixed width, and then one field without a fixed width. If the last
+        fields have a fixed width, they belong to no part. For these fields, also returns the sum of
+        their widths in bytes, and the index of the first field.
         """
         parts: list[_Part] = []
         first = width = 0

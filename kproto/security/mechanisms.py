@@ -51,7 +51,10 @@ class Sasl(Protocol):
 
     @property
     def readable(self) -> bool:
-        """Returns True if SASL tokens reveal the credentials. Such a mechanism needs TLS."""
+        """Returns True if SASL tokens reveal the credentials.
+
+        A mechanism whose tokens reveal them needs TLS.
+        """
         ...
 
     async def exchange(self, host: str) -> ClientExchange:

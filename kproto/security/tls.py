@@ -157,8 +157,8 @@ def _refused(name: str, key_name: str, reason: str | None, *, encrypted: bool) -
 def _as_file(content: bytes) -> Iterator[str]:
     """Yields the path of a temporary file with `content`: OpenSSL reads keys from files only.
 
-    On systems with memfd_create the file is in memory. On others it is on disk, and only the user
-    can read it. It is removed on exit.
+    On systems with memfd_create the file is in memory. On other systems it is on disk, and only the
+    user can read it. It is removed on exit.
     """
     if hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir():
         descriptor = os.memfd_create("kproto")

@@ -66,9 +66,9 @@ class UniformStructs:
     def of(self, data: bytes, pos: int, count: int) -> struct.Struct | None:
         """Returns the Struct that reads each of the `count` (1 or more) structs at `pos`.
 
-        Returns None if the structs are not uniform or have tagged fields, if an array is null or
-        its count needs several bytes, or if the data ends before the last struct does. Raises
-        IndexError if the data ends even before the last array count of the first struct.
+        Returns None if the structs are not uniform, if they have tagged fields, or if the data ends
+        inside a struct. Also returns None if an array is null, or if its count needs several bytes.
+        Raises IndexError if the data ends even before the last array count of the first struct.
         """
         latest = self._latest
         if _fits(latest, data, pos, count):

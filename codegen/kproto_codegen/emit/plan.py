@@ -223,8 +223,8 @@ class FieldPlan:
     def default_tests(self, value: str) -> tuple[Condition, Condition]:
         """Returns the conditions that `value` is, and is not, the default of the field.
 
-        `value` is an expression. If the default is not null, the first condition is false for None:
-        otherwise the default would be written instead of null.
+        `value` is an expression. If the default is not null, the first condition is false for None.
+        If it were true, the generated code would write the default in place of null.
         """
         default = self.spec.default_value()
         if default is None:

@@ -108,10 +108,11 @@ def _join(first: Versions, second: Versions) -> Versions:
 
 
 def merge_messages(old: MessageSpec, new: MessageSpec) -> MessageSpec:
-    """Returns a message with the versions of both definitions.
+    """Returns a message with the versions of the definitions `old` and `new`.
 
-    A version that both definitions have is taken from `new`. A renamed field with the same bytes
-    gets the old name as an alias. Raises DefinitionError if no single definition can express both.
+    A version that `old` and `new` both have is taken from `new`. A renamed field with the same
+    bytes gets the old name as an alias. Raises DefinitionError if no single definition can express
+    all these versions.
     """
     formerly = tuple(dict.fromkeys((*old.formerly, *new.formerly)))
     if not new.valid_versions:

@@ -108,7 +108,7 @@ def load_union(schemas: Path) -> Union:
 
 
 def unite(releases: Sequence[Release]) -> Union:
-    """Returns the union of releases, which must be ordered, oldest first.
+    """Returns the union of `releases`, which must be sorted, the oldest release first.
 
     Raises DefinitionError if there is no release, or if definitions cannot be merged.
     """

@@ -20,9 +20,9 @@ class RequiredOperation(NamedTuple):
     """Describes an operation that an API requires.
 
     `when` describes the requests that require it; "" for all requests. `error` is the name of the
-    error if the operation is not allowed; "" if the response omits the resource, or a part of its
-    description, instead. Of several operations with the same `alternative` that is not "", one is
-    enough.
+    error if the operation is not allowed. It is "" if the response then has no error, but omits the
+    resource or a part of its description. Of several operations with the same `alternative` that is
+    not "", one is enough.
     """
 
     operation: Operation

@@ -71,8 +71,8 @@ class _ErrorCodePath(NamedTuple):
     """Describes where the response of an API has its error codes, in `versions`.
 
     `per_element` is True if the response also has a top-level error code. Then a refusal of the
-    whole request sets the top-level error code, and a refusal of elements sets theirs.
-    `has_message` is True if an error message may be set.
+    whole request sets the top-level error code, and a refusal of elements sets the error codes of
+    these elements. `has_message` is True if an error message may be set.
     """
 
     steps: tuple[_ListFieldMapping, ...]

@@ -251,6 +251,6 @@ def _end(committed: CommittedOffset, since: int | None, retention_ms: int) -> in
 def exceeds_max_length(metadata: str | None, most: int) -> bool:
     """Returns True if the metadata of a commit has more than `most` UTF-16 units.
 
-    That is the length of a Java string, which Kafka checks.
+    Kafka checks this length, because a Java string is counted in UTF-16 units.
     """
     return metadata is not None and len(metadata.encode("utf-16-le", "surrogatepass")) > 2 * most

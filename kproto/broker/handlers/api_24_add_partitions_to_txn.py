@@ -7,7 +7,7 @@ v4      from brokers: many transactions, and whether to verify only (KIP-890)
 v5      TRANSACTION_ABORTABLE
 
 If a partition does not exist, or the client may not write to its topic, no partition is added, and
-the others get OPERATION_NOT_ATTEMPTED. Versions from 4 on need CLUSTER_ACTION.
+the partitions without an error get OPERATION_NOT_ATTEMPTED. Versions from 4 on need CLUSTER_ACTION.
 
 Left out: nothing.
 """

@@ -327,8 +327,9 @@ class SaslSession:
     def _start_session(self, identity: Identity, now: float, now_ms: int) -> int:
         """Starts a session; returns its lifetime in ms.
 
-        The lifetime is the shorter of the maximum lifetime and the rest of the credentials'
-        lifetime. Returns 0 if neither is limited, or if the credentials have expired.
+        The lifetime is the maximum lifetime of sessions, or the remaining lifetime of the
+        credentials if that is shorter. Returns 0 if neither of the two is limited, or if the
+        credentials have expired.
         """
         limits = [self._lifetime_ms] if self._lifetime_ms > 0 else []
         if identity.ends_at_ms is not None:

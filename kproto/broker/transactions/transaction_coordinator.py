@@ -5,8 +5,8 @@ is the id's coordinator (KIP-98). `transaction_decisions` decides about requests
 writes the record of a transition before the transition takes effect, and then writes the markers.
 When the leader epoch of a partition changes, its ids are unloaded, and loaded again from the log.
 
-Kafka's coordinator sends the markers after it has responded to EndTxn; this one has written them
-before the response. A marker waits only while its partition has no leader, or too small an ISR.
+Kafka's coordinator sends the markers after it has responded to EndTxn; this coordinator writes them
+before it responds. A marker waits only while its partition has no leader, or too small an ISR.
 """
 
 from __future__ import annotations

@@ -77,10 +77,10 @@ class ProcessedBitmap(NamedTuple):
 def build_bitmap(edge: int, incomplete: Sequence[int], epoch: int) -> ProcessedBitmap | None:
     """Returns the bitmap of the offsets from the first of `incomplete` to `edge`, both included.
 
-    All offsets in this range are processed except those of `incomplete`, which are in ascending
-    order. Offsets without a record count as processed. Returns None if no offset in the range is
-    processed, or if `incomplete` is empty. Leaves out offsets that are 8,388,608 or more after the
-    first: their records are redelivered.
+    `incomplete` are the incomplete offsets in ascending order; all other offsets in this range are
+    processed. Offsets without a record count as processed. Returns None if no offset in the range
+    is processed, or if `incomplete` is empty. Leaves out offsets that are 8,388,608 or more after
+    the first: their records are redelivered.
     """
     if incomplete and edge - incomplete[0] >= _MOST_OFFSETS:
         edge = incomplete[0] + _MOST_OFFSETS - 1

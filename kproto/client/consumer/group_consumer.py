@@ -631,13 +631,13 @@ class GroupConsumer(RecordStream):
     ) -> None:
         """Commits the offsets of all processed records, or the given `offsets`.
 
-        `offsets` maps partitions to the offset of the next record to be read, or is a record, list
-        or batch that an iteration returned, or the result of `poll`. The records that were returned
-        last are not processed yet: pass them to commit them, too. `metadata` is stored with each
-        offset. A commit waits for earlier ones, and is retried for `api_timeout_ms` after retriable
-        errors. Raises CommitFailedError if this member may not commit the partitions now,
-        BrokerResponseError if the broker refuses the commit, RequestTimeoutError, and
-        ConfigurationError for invalid offsets.
+        `offsets` maps partitions to the offset of the next record to be read. Instead, it may be a
+        record, list or batch that an iteration returned, or the result of `poll`. The records that
+        were returned last are not processed yet: pass them to commit them, too. `metadata` is
+        stored with each offset. A commit waits for earlier ones, and is retried for
+        `api_timeout_ms` after retriable errors. Raises CommitFailedError if this member may not
+        commit the partitions now, BrokerResponseError if the broker refuses the commit,
+        RequestTimeoutError, and ConfigurationError for invalid offsets.
         """
         self._view.loop_guard.check()
         self._check_started("commit by")

@@ -123,7 +123,8 @@ class OpenParts:
 
         First the producers send their buffered records: a handler may have produced them from
         records whose offsets the consumer then commits. Next the consumers are closed. The
-        producers are closed last, because handlers may have sent more records meanwhile.
+        producers are closed last, because handlers may send more records while the consumers are
+        closed.
         """
         began = self._clock.monotonic()
         errors = await _gathered(each._send_buffered(timeout_ms) for each in self._producers)

@@ -115,8 +115,8 @@ def backoff_ms(settings: ClientSettings, attempt: int, chance: float) -> float:
 def exponential_backoff_ms(least: int, most: int, attempt: int, chance: float) -> float:
     """Returns the backoff in ms before retry number `attempt`, counted from 1.
 
-    It is `least` before the first retry, and doubles up to `most`, plus or minus the jitter, for
-    which `chance` is a random number, 0 <= chance < 1.
+    The backoff is `least` before the first retry, and doubles up to `most`, plus or minus the
+    jitter. `chance` is a random number for the jitter, 0 <= chance < 1.
     """
     return float(min(least * 2.0 ** min(attempt - 1, 30), most) * (1 + JITTER * (2 * chance - 1)))
 

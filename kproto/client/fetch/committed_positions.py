@@ -51,9 +51,9 @@ class PositionInitializer:
     async def look_up(self, tps: Collection[TopicPartition] | None = None) -> None:
         """Looks up the positions of INITIALIZING partitions: all of them, or those of `tps`.
 
-        If a seek sets the position of a partition meanwhile, the partition keeps that position. If
-        `start` is "none", raises NoCommittedOffsetError for partitions to which `start` applies
-        (see `without_start_offset`). Also raises the errors of the requests.
+        If a seek sets the position of a partition during the look-up, the partition keeps that
+        position. If `start` is "none", raises NoCommittedOffsetError for partitions to which
+        `start` applies (see `without_start_offset`). Also raises the errors of the requests.
         """
         starts = self._subscriptions.starts
         states = starts.initializing(tps, has_no_commit=False)

@@ -1,7 +1,7 @@
 """Plans fetches: the partitions to fetch, to reset and to validate at each broker.
 
-Plain functions on plain data. A partition that failed backs off alone: other partitions of its
-topic and its broker are fetched meanwhile.
+Plain functions on plain data. A backoff delays only the partition that failed, not the other
+partitions of its topic or of its broker.
 """
 
 from __future__ import annotations

@@ -333,8 +333,8 @@ class Fetcher:
     def _prefer_replica(self, state: TopicPartitionState, replica: int, now: float) -> None:
         """Fetches from the replica that the leader names, for `metadata_max_age_ms`.
 
-        If the metadata lacks the replica, refreshes the metadata, and fetches from the leader
-        meanwhile.
+        If the metadata lacks the replica, refreshes the metadata, and fetches from the leader until
+        the refresh has ended.
         """
         if replica in self._view.cluster.brokers:
             state.prefer_replica(replica, now + self._view.settings.metadata_max_age_ms / 1000)

@@ -342,7 +342,8 @@ class SubscriptionState:
     ) -> list[Effect]:
         """Adds partitions; they are fetched once `on_assigned` has returned.
 
-        Their positions are looked up meanwhile, and connections to their leaders are opened.
+        While the callback `on_assigned` runs, their positions are looked up, and connections to
+        their leaders are opened.
         """
         effects = self.on_metadata(topics, member)
         self.topics.add_first(topics)

@@ -603,10 +603,11 @@ class MemberDriver(ABC, Generic[M]):
     async def _refresh_topics(self) -> OnResult:
         """Requests metadata, and compares the watched topics with it.
 
-        A member with a compiled pattern requests all topics. Other members request the first of
-        these sets that is not empty: the watched topics that do not exist yet, the watched topics,
-        the subscribed topics without metadata. If the request fails, the next refresh repeats it. A
-        permanent error of a topic that is subscribed to by name ends the member.
+        A member with a compiled pattern requests all topics. Any other member requests the watched
+        topics that do not exist yet. If all watched topics exist, it requests all of them. If it
+        watches no topic, it requests the subscribed topics without metadata. If the request fails,
+        the next refresh repeats it. A permanent error of a topic that is subscribed to by name ends
+        the member.
         """
         names = self._watch.topics
         missing = self._watch.missing

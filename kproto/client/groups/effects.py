@@ -58,7 +58,8 @@ class MemberIdentity(NamedTuple):
 class Revoke(NamedTuple):
     """Revokes partitions; the revocation, with its commit, must end by the time `until`.
 
-    If `lost` is True, the partitions are dropped at once instead, without a commit.
+    If `lost` is True, the partitions are dropped at once, without a revocation and without a
+    commit.
     """
 
     partitions: frozenset[TopicPartition]
@@ -162,7 +163,7 @@ class LeaveByHeartbeat(NamedTuple):
 
 
 class LeaveIntent(NamedTuple):
-    """The options of a leave; `ends` is True if the member will not rejoin afterwards."""
+    """The options of a leave; `ends` is True if the member will not rejoin."""
 
     reason: str
     leaves: bool  # sends a leave request

@@ -1,4 +1,4 @@
-"""Detects changes of the topics since the last assignment, which need a rebalance. Does no I/O.
+"""Detects changes of topics since the last assignment that make a rebalance necessary. Does no I/O.
 
 The leader watches all topics of its group; a member with a pattern watches the topics that match. A
 topic that is only temporarily unknown, for example because its leader moved, has not changed.

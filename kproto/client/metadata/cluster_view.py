@@ -240,7 +240,7 @@ class ClusterView:
         return (await self._requests.find(CoordinatorType.GROUP, [group_id]))[group_id]
 
     def forget_group_coordinator(self, group_id: str) -> None:
-        """Forgets the coordinator of a group, which is unavailable or has moved."""
+        """Forgets the coordinator of a group, because it is unavailable or has moved."""
         self._requests.coordinators.forget(CoordinatorType.GROUP, [group_id])
 
     # Metadata
@@ -371,8 +371,8 @@ class ClusterView:
     def leader_since(self, topic: str, partition: int, since: float) -> int | None:
         """Returns the node id of a partition's leader, from metadata or a hint newer than `since`.
 
-        Returns None if neither has arrived after `since`, in seconds of the clock, or if they name
-        no known broker.
+        Returns None if neither metadata nor a hint has arrived after `since`, in seconds of the
+        clock, or if they name no known broker.
         """
         received_at = self._received_at.get(topic, float("-inf"))
         if max(received_at, self._leader_hinted_at.get((topic, partition), float("-inf"))) <= since:

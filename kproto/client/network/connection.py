@@ -296,7 +296,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
         If the connection was closed before the request was written, the request is sent once more,
         on a new connection. A request that only reads is also sent once more if the broker closed
-        an idle connection. Both apply only to the connections of a client, not to those of `open`.
+        an idle connection. These repetitions apply only to the connections of a client, not to
+        those of `open`.
         """
         try:
             return await self._request(request, version, timeout_ms)

@@ -268,7 +268,7 @@ class Observer:
     def _lag(self) -> dict[str, dict[str, int]]:
         """Returns the lag by topic and partition.
 
-        If several consumers read a partition, its lag is the largest of theirs.
+        If several consumers read a partition, returns the largest of their lags.
         """
         found: dict[str, dict[str, int]] = {}
         for consumer, ends in list(self._consumers.items()):

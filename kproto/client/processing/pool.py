@@ -59,8 +59,9 @@ _CLOCK_EVERY: Final = 16
 class ProcessingPool:
     """Processes the records of one `run()`, and queues records of at most `max_bytes`.
 
-    If workers wait for records, the pool accepts one more list of records beyond `max_bytes`: the
-    queued records may all wait for a retry or their due time. Failure headers name `group_id`.
+    If workers wait for records, the pool accepts one more list of records beyond `max_bytes`,
+    because all queued records may be waiting for a retry or for their due time. Failure headers
+    name `group_id`.
     """
 
     def __init__(

@@ -207,7 +207,7 @@ class Shard(ABC):
         """Delays a failed record until `requeue` is called with it.
 
         Records that must be processed after the failed record wait, too. An unordered shard that is
-        draining abandons the record instead.
+        draining does not delay the record, but abandons it: the record stays incomplete.
         """
 
     @abstractmethod

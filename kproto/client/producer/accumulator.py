@@ -482,8 +482,8 @@ class RecordAccumulator:
     ) -> None:
         """Fails the `invalid` records of a refused batch, each with its error (KIP-467).
 
-        The other records are sent again. If an earlier attempt may be stored, the whole batch must
-        fail instead: otherwise these records could be stored twice.
+        The other records of the batch are sent again. Call it only if no broker may have stored an
+        earlier attempt of the batch: otherwise the other records could be stored twice.
         """
         if batch.count == 1:
             self._fail_batch(queue, batch, invalid[0])

@@ -17,10 +17,10 @@ __all__ = ["Acks"]
 class Acks(Sequence[Ack]):
     """A sequence of `Ack`, in the order of the records.
 
-    The sequence equals a list of the same acks; a copy of the sequence is such a list. It stores
-    runs: consecutive records in one batch. Run `i` has the records from index `_starts[i]` up to
-    `_starts[i + 1]`, exclusive. `_runs[i]` is the batch, and the position of the run's first record
-    in the batch.
+    The sequence equals a list of the same acks. Copying or pickling the sequence gives a list. It
+    stores runs: consecutive records in one batch. Run `i` has the records from index `_starts[i]`
+    up to `_starts[i + 1]`, exclusive. `_runs[i]` is the batch, and the position of the run's first
+    record in the batch.
     """
 
     __hash__ = None  # type: ignore[assignment]  # as that of a list; mypy refuses this idiom

@@ -194,9 +194,8 @@ class RecordBatch:
     ) -> list[Record]:
         """Returns the records; with `from_offset`, only the records from that offset on.
 
-        Each record carries `topic` and `partition`. If the batch has a log append time, that is the
-        timestamp of each record, unless `own_timestamps` is True: then each record has the
-        timestamp of its producer.
+        Each record carries `topic` and `partition`. If the batch has a log append time, each record
+        has this timestamp. With `own_timestamps` each record has the timestamp of its producer.
 
         Headers are decoded, and their faults are raised, at the first access to `Record.headers`,
         or in this method with `eager_headers`. Raises CorruptBatchError if a record or the

@@ -350,8 +350,8 @@ class RecordReader:
 def check_count(start: int, limit: int, count: int, last_offset_delta: int | None) -> None:
     """Raises ValueError if `count`, the number of records in a batch, is not possible.
 
-    It is not possible if it is negative, if so many records do not fit into the bytes from `start`
-    to `limit`, or if they need more offsets than `last_offset_delta` + 1.
+    A negative count is not possible. Nor is a count whose records do not fit into the bytes from
+    `start` to `limit`, or need more offsets than `last_offset_delta` + 1.
     """
     if not 0 <= count <= (limit - start) // MIN_RECORD_BYTES:
         raise ValueError(f"{count} records cannot fit into {limit - start} bytes")

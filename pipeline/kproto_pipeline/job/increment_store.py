@@ -105,7 +105,7 @@ class IncrementStore:
             self.manifests[number] = Manifest.from_json(self._files.read(path), path=path)
 
     def remove_after(self, last: int) -> None:
-        """Removes the dead letters of increments after `last`, which a killed run left.
+        """Removes the dead letters that a killed run has left for increments after `last`.
 
         Raises:
             OutputDamagedError: there are dead letters to remove, but another run may use the

@@ -65,10 +65,10 @@ def register(spark: SparkSession) -> None:
 class KprotoDataSource(DataSource):
     """Kafka topics as a Spark data source; `option_table` lists its options.
 
-    The columns are those of Spark's JVM connector (`headers` only with `includeHeaders`), or with
-    `cloudEvents` those of `EVENT_SCHEMA`; with `mode` PERMISSIVE also one for the bytes of
-    unreadable records. `spark.read.schema(…)` may select columns in any order;
-    columns that it leaves out are not decoded.
+    The columns are those of Spark's JVM connector; `headers` is one of them only with
+    `includeHeaders`. With `cloudEvents` the columns are those of `EVENT_SCHEMA`. With `mode`
+    PERMISSIVE there is one more column, for the bytes of unreadable records. `spark.read.schema(…)`
+    may select columns in any order; columns that it leaves out are not decoded.
     """
 
     _parsed: ReadOptions | None = None

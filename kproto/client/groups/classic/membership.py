@@ -184,11 +184,12 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     ) -> None:
         """Begins a leave; see `MembershipStateMachine.begin_leave`.
 
-        Postpones the leave for at most `leave_timeout_ms` in two cases. If `leaves` is True and a
-        JoinGroup without a member id is pending, the member waits for the response, which has the
-        id for LeaveGroup: without LeaveGroup the group would wait for the session timeout. A
-        cooperative member that still owns its partitions and will rejoin waits for the end of a
-        running rebalance: until then the broker may refuse commits.
+        Postpones the leave for at most `leave_timeout_ms` in two cases:
+        - `leaves` is True, and a JoinGroup without a member id is pending. The member waits for the
+          response, because it needs the member id for LeaveGroup. Without LeaveGroup the group
+          would wait for the session timeout.
+        - A cooperative member that will rejoin still owns its partitions in a running rebalance. It
+          waits for the end of the rebalance, because until then the broker may refuse commits.
         """
         until = self._session.revoke_deadline(now) if until is None else until
         leave_s = self.settings.leave_timeout_ms / 1000

@@ -171,7 +171,7 @@ class _Events:
         return column
 
     def errors(self) -> Bools:
-        """Returns a mask of the rows that have an `error`, which are not events."""
+        """Returns a mask of the rows that have an `error`; these rows are not events."""
         found: Bools = self.column("error").is_valid().to_numpy(zero_copy_only=False)
         return found
 
