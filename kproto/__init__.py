@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Delivery,
         DeliveryError,
         Failure,
+        FatalTransactionError,
         FetchedBatch,
         FetchedPartition,
         FetchedRecords,
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
         RunSummary,
         Stop,
         TopicPattern,
+        Transaction,
+        TransactionAbortedError,
+        TransactionError,
         failure_of,
     )
     from .protocol.broker_errors import (
@@ -133,6 +137,7 @@ __all__ = [
     "DeliveryError",
     "EncodeError",
     "Failure",
+    "FatalTransactionError",
     "FencedInstanceIdError",
     "FencedMemberEpochError",
     "FetchedBatch",
@@ -181,6 +186,9 @@ __all__ = [
     "TopicAuthorizationError",
     "TopicExistsError",
     "TopicPattern",
+    "Transaction",
+    "TransactionAbortedError",
+    "TransactionError",
     "TransactionalIdAuthorizationError",
     "UnknownMemberIdError",
     "UnknownTopicIdError",
@@ -243,8 +251,11 @@ _BROKER_ERRORS = frozenset(
 _ERRORS_OF_CLIENT = {
     "CommitFailedError",
     "DeliveryError",
+    "FatalTransactionError",
     "LogTruncatedError",
     "NoCommittedOffsetError",
+    "TransactionAbortedError",
+    "TransactionError",
 }
 
 

@@ -20,9 +20,15 @@ from .processing.run_summary import RunSummary
 from .processing.settings import Retries, RetryTopic
 from .producer.acks import Acks
 from .producer.batch import Ack, BatchDelivery, Delivery
-from .producer.errors import DeliveryError
+from .producer.errors import (
+    DeliveryError,
+    FatalTransactionError,
+    TransactionAbortedError,
+    TransactionError,
+)
 from .producer.producer import Producer
 from .producer.settings import CompressionName
+from .producer.transactions.transaction import Transaction
 from .producer_record import EncodedRecords, ProducerRecord
 from .settings import Address, ClientSettings, parse_bootstrap
 
@@ -45,6 +51,7 @@ __all__ = [
     "DeliveryError",
     "EncodedRecords",
     "Failure",
+    "FatalTransactionError",
     "FetchedBatch",
     "FetchedPartition",
     "FetchedRecords",
@@ -64,6 +71,9 @@ __all__ = [
     "Stop",
     "TopicPartition",
     "TopicPattern",
+    "Transaction",
+    "TransactionAbortedError",
+    "TransactionError",
     "failure_of",
     "parse_bootstrap",
 ]

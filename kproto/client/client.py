@@ -420,6 +420,8 @@ class Client:
         acks: RequiredAcks | None = None,
         partitioner: PartitionerName | Partitioner | None = None,
         allow_auto_create_topics: bool | None = None,
+        transactional_id: str | None = None,
+        transaction_timeout_ms: int | None = None,
         **kafka_names: Unpack[ProducerNames],
     ) -> Producer:
         """Creates a producer, to be used with `async with`; see `Producer`.
@@ -427,8 +429,10 @@ class Client:
         The arguments are those of `kproto.client.producer.settings.ProducerSettings`, which has
         their defaults; properties of `from_properties` override the defaults. Kafka's names are
         accepted, too: `compression_type`, `batch_size`, `buffer_memory`, `enable_idempotence`,
-        `max_in_flight_requests_per_connection`. Raises ConfigurationError for an invalid argument,
-        and once the client is closed.
+        `max_in_flight_requests_per_connection`. With a `transactional_id` the producer sends
+        records in transactions; see `Producer.transaction`. Raises ConfigurationError for an
+        invalid argument, for the `transactional_id` of an open producer of this client, and once
+        the client is closed.
         """
         self._view.raise_if_closed()
         arguments = {
@@ -442,10 +446,22 @@ class Client:
             "acks": acks,
             "partitioner": partitioner,
             "allow_auto_create_topics": allow_auto_create_topics,
+            "transactional_id": transactional_id,
+            "transaction_timeout_ms": transaction_timeout_ms,
         }
         arguments = resolve_aliases("Client.producer", arguments, kafka_names, PRODUCER_NAMES)
-        settings = ProducerSettings(**{**self._producer_defaults, **arguments})
+        return self._create_producer({**self._producer_defaults, **arguments})
+
+    def _create_producer(self, arguments: Mapping[str, Any]) -> Producer:
+        settings = ProducerSettings(**arguments)
+        if settings.transactional_id is not None:
+            self._parts.check_transactional_id(settings.transactional_id)
         return self._parts.add_producer(Producer(self._view, settings))
+
+    def _forward_producer(self) -> Producer:
+        """Creates the producer of retry topics and dead letters, which has no transactions."""
+        self._view.raise_if_closed()
+        return self._create_producer({**self._producer_defaults, "transactional_id": None})
 
     @overload
     def consumer(
@@ -628,7 +644,7 @@ class Client:
             start=options.pop("start"),
             callbacks=callbacks,
             fetch_options=FetchOptions(**options),
-            make_forward_producer=lambda: self.producer(),
+            make_forward_producer=self._forward_producer,
             on_background_close=self._parts.add_background_close,
         )
         return self._parts.add_consumer(group_consumer)

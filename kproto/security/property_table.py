@@ -158,6 +158,14 @@ ROWS: Final = (
         "default `murmur2_random`",
     ),
     PropertyMapping(
+        "producer",
+        "transactional_id",
+        ("transactional.id",),
+        TEXT,
+        "of all producers of this client that do not set `transactional_id`",
+    ),
+    PropertyMapping("producer", "transaction_timeout_ms", ("transaction.timeout.ms",), _MS),
+    PropertyMapping(
         "consumer",
         "start",
         ("auto.offset.reset",),

@@ -25,6 +25,7 @@ PAGES = (
     "docs/how-to/secured-broker.md",
     "docs/how-to/study.md",
     "docs/how-to/testing.md",
+    "docs/how-to/transactions.md",
 )
 PROGRAMS = [(page, program) for page in PAGES for program in blocks(page_text(page), "python")]
 

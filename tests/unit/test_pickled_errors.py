@@ -35,6 +35,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "BrokerResponseError": (3, "UNKNOWN_TOPIC_OR_PARTITION", "fetching"),
     "DeliveryError": ("t", 2, RECORDS, CAUSES[0], {"t": RECORDS, "u": RECORDS}, {"v": 3}),
     "UnauthenticatedDeliveryError": ("t", 2, RECORDS, CAUSES[1]),
+    "TransactionError": ("a reason", "billing-1", CAUSES[0]),
     "LogTruncatedError": ("t", 1, 10, None),
     "NoCommittedOffsetError": ("g", [("t", 1)]),
 } | {each.__name__: (1, "NAME", "text") for each in BROKER_ERRORS.values()}

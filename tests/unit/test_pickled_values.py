@@ -152,7 +152,15 @@ NO_DATA = {
         "Consumer",
     ),
     *("BatchDelivery", "Delivery", "EventFormat", "GroupConsumer", "GrowingBatch", "Hooks"),
-    *("MessageSetBuilder", "OAuthBearer", "Producer", "Profile", "ReadableRecord", "Sasl"),
+    *(
+        "MessageSetBuilder",
+        "OAuthBearer",
+        "Producer",
+        "Profile",
+        "ReadableRecord",
+        "Sasl",
+        "Transaction",
+    ),
 }
 
 

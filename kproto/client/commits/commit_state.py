@@ -105,9 +105,14 @@ class CommitState:
     """The last commit of each partition, and the start offsets of partitions without a commit.
 
     `next_at` is the time at which the next auto-commit is due, in seconds; infinity if none is due.
+    If `is_transactional` is True, transactions of a producer commit the offsets, and the consumer
+    commits only offsets that its user passes. `uncommitted` has the positions of revoked and lost
+    partitions that had returned records after their last commit.
     """
 
     def __init__(self, interval_ms: int) -> None:
+        self.is_transactional = False
+        self.uncommitted: dict[TopicPartition, int] = {}
         self._interval_s = interval_ms / 1000
         self._last: dict[TopicPartition, tuple[OffsetAndMetadata, float]] = {}  # with its time
         self._start_offsets: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -157,6 +162,10 @@ class CommitState:
         return {
             tp: its for tp, its in self._start_offsets.items() if tp in tps and tp not in self._last
         }
+
+    def add_uncommitted(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Records that partitions are not assigned any more, and `offsets` are not committed."""
+        self.uncommitted.update({tp: its.offset for tp, its in offsets.items()})
 
     def add_known(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], now: float) -> None:
         """Adds offsets that the group had committed, and that the client fetched at `now`.

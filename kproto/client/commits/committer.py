@@ -108,6 +108,11 @@ class Committer:
             raise CommitFailedError("the consumer was closed before the broker had answered")
         task.result()
 
+    @property
+    def has_commits(self) -> bool:
+        """True while a commit is in flight, or waits for an earlier one."""
+        return bool(self._in_flight)
+
     async def end(self, until: float) -> None:
         """Waits for commits in flight, up to `until` in seconds of the clock."""
         tasks = list(self._in_flight)

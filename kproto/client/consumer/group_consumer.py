@@ -23,6 +23,7 @@ from ..commits.committer import Committer
 from ..commits.errors import CommitFailedError
 from ..commits.membership import GroupMembership
 from ..commits.offset_requests import CommittedOffset
+from ..commits.transactional_commit import TransactionalCommit
 from ..fetch.fetch_buffer import FetchBuffer
 from ..fetch.fetch_options import DEFAULT_FETCH_OPTIONS, FetchOptions
 from ..fetch.in_flight_fetches import InFlightFetches
@@ -54,6 +55,7 @@ from .poll_status import PollStatus
 from .rebalance_listener import CallbackHolder, RebalanceCallbacks, RebalanceListenerInvoker
 from .record_processing import ForwardProducerFactory, RecordProcessing, check_run_topics
 from .record_stream import PollTimeoutError, RecordStream
+from .transactional_offsets import TransactionalOffsets
 from .user_offsets import ReturnedRecords, checked_tp, explicit_commit
 
 __all__ = ["GroupConsumer", "MemberFactory"]
@@ -165,6 +167,16 @@ class GroupConsumer(RecordStream):
         )
         self._positions = PositionAndLagLookup(
             view, subscriptions, self._effects.positions, read_committed=options.read_committed
+        )
+        self._transactional_offsets = TransactionalOffsets(
+            view,
+            settings.group_id,
+            subscriptions,
+            self._committer,
+            self._committed,
+            self._effects.positions,
+            self._effects,
+            self._member,
         )
         self._processing = RecordProcessing(
             view,
@@ -639,13 +651,7 @@ class GroupConsumer(RecordStream):
         commit the partitions now, BrokerResponseError if the broker refuses the commit,
         RequestTimeoutError, and ConfigurationError for invalid offsets.
         """
-        self._view.loop_guard.check()
-        self._check_started("commit by")
-        if self._status.is_closed and not self._listener.is_callback_running:
-            raise ConfigurationError("the consumer is closed; it committed processed offsets")
-        failure = self._status.fatal_error
-        if failure is not None:
-            raise CommitFailedError(f"the member has failed: {failure}") from failure
+        self._check_may_commit()
         if offsets is not None and self._processing.pool is not None:
             raise ConfigurationError("run() tracks processed offsets: pass none to commit()")
         if not isinstance(metadata, str):
@@ -655,6 +661,33 @@ class GroupConsumer(RecordStream):
             request = explicit_commit(offsets, metadata, self._subscriptions)
             self._listener.on_poll()  # a revocation may wait for these records
         await self._committer.commit(request, self._view.settings.api_timeout_ms)
+
+    async def _transactional_commit(self) -> TransactionalCommit:
+        """Returns the offsets that a transaction commits; see `Transaction.commit_offsets`."""
+        self._check_may_commit()
+        if self._processing.pool is not None:
+            raise ConfigurationError(
+                "run() processes records of this consumer in parallel: poll them, or iterate over "
+                "them, to commit their offsets with a transaction"
+            )
+        return await self._transactional_offsets.commit()
+
+    async def seek_to_committed(self) -> None:
+        """Moves the positions of all assigned partitions back to the committed offsets.
+
+        Use it after the abort of a transaction, so that its records are returned again. Waits while
+        an open transaction has offsets of the partitions (KIP-447). A partition without a committed
+        offset moves to the offset at which the group starts. Buffered records are dropped. Raises
+        BrokerResponseError, and other errors of the requests; then no position is moved. Raises
+        ConfigurationError during `run`, and once the consumer is closed.
+        """
+        self._view.loop_guard.check()
+        self._check_started("seek in")
+        if self._status.is_closed:
+            raise ConfigurationError("the consumer is closed; create another one")
+        if self._processing.pool is not None:
+            raise ConfigurationError("run() tracks processed offsets, and moves positions itself")
+        await self._transactional_offsets.seek_to_committed()
 
     async def committed(
         self, *partitions: TopicPartition
@@ -669,6 +702,19 @@ class GroupConsumer(RecordStream):
         return (await self._committed.fetch(tps)).offsets
 
     # Checks
+
+    def _check_may_commit(self) -> None:
+        """Raises ConfigurationError before the start and after the end of the consumer.
+
+        Raises CommitFailedError if the member has failed.
+        """
+        self._view.loop_guard.check()
+        self._check_started("commit by")
+        if self._status.is_closed and not self._listener.is_callback_running:
+            raise ConfigurationError("the consumer is closed; it committed processed offsets")
+        failure = self._status.fatal_error
+        if failure is not None:
+            raise CommitFailedError(f"the member has failed: {failure}") from failure
 
     def _require_member(self, what: str) -> GroupMembership[Subscription]:
         self._view.loop_guard.check()

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from ...clock import Clock
-from ...wire.errors import RequestTimeoutError
+from ...wire.errors import ConfigurationError, RequestTimeoutError
 from .tasks import shielded, until_ended
 
 __all__ = ["OpenConsumer", "OpenParts", "OpenProducer"]
@@ -22,7 +22,12 @@ P = TypeVar("P", bound="OpenProducer")
 
 
 class OpenProducer(Protocol):
-    """The methods of a producer that end it."""
+    """The methods of a producer that end it, and its transactional id."""
+
+    @property
+    def transactional_id(self) -> str | None: ...
+    @property
+    def is_closed(self) -> bool: ...
 
     async def close(self, *, timeout_ms: int | None = ...) -> None: ...
     async def _close_after_error(self, timeout_ms: int | None = ...) -> None: ...
@@ -77,6 +82,15 @@ class OpenParts:
         """Adds a task that closes a dropped consumer; the close of the client waits for it."""
         self._background_closes.add(task)
         task.add_done_callback(self._background_closes.discard)
+
+    def check_transactional_id(self, transactional_id: str) -> None:
+        """Raises ConfigurationError if an open producer has the transactional id."""
+        for producer in self._producers:
+            if producer.transactional_id == transactional_id and not producer.is_closed:
+                raise ConfigurationError(
+                    f"transactional_id {transactional_id!r} is that of an open producer of this "
+                    "client, which would be fenced: close it first, or use another id"
+                )
 
     def check_may_close(self) -> None:
         """Raises ConfigurationError if a handler or callback of a consumer makes the call."""

@@ -176,6 +176,10 @@ class Attempts:
         """Skips the backoff after a failure, because the next attempt uses another broker."""
         self.not_before = now
 
+    def shorten_backoff(self, at: float) -> None:
+        """Makes the next attempt due at `at`, if it is due later."""
+        self.not_before = min(self.not_before, at)
+
     def ends_at(self, now: float) -> float:
         """Returns the deadline of an attempt that starts at `now`.
 

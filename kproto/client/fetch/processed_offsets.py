@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.commit_state import CommitState
@@ -24,6 +24,10 @@ logger = logging.getLogger("kproto.client")
 _States: TypeAlias = Mapping[TopicPartition, TopicPartitionState]
 
 
+#: The commits that a consumer makes by itself.
+_OWN_COMMITS: Final = (CommitKind.DUE, CommitKind.START_OFFSETS)
+
+
 class CommitPlanner:
     """Plans commits: `poll` has the processed offsets, `commit_state` the committed offsets."""
 
@@ -38,6 +42,8 @@ class CommitPlanner:
         self, request: CommitRequest, states: _States, now: float
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Returns the offsets of `states` that `request` commits now."""
+        if self._commit_state.is_transactional and request.kind in _OWN_COMMITS:
+            return {}
         if request.kind is CommitKind.START_OFFSETS:
             return self._commit_state.start_offsets(states)
         processed = self.of(states)
@@ -59,6 +65,21 @@ class CommitPlanner:
                 offset = max(self._poll.processed_offset(state), state.user_committed)
                 found[tp] = self.commit_of(state, offset, self._poll.bitmap_of(state))
         return found
+
+    def returned(self, states: _States) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Returns commits of the positions after the last returned records.
+
+        Leaves out partitions that have returned no record since their last commit.
+        """
+        positions = {
+            tp: state.to_commit(self._poll.position_of(state))
+            for tp, state in states.items()
+            if state.has_position
+        }
+        unchanged = {
+            tp for tp, its in positions.items() if its.offset == states[tp].committed_baseline
+        }
+        return self._commit_state.due(positions, float("-inf"), unchanged)
 
     def commit_of(
         self,

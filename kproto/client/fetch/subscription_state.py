@@ -16,6 +16,7 @@ from ...protocol.error_codes import code_of, error_of_code
 from ...wire.uuid import ZERO_UUID, Uuid
 from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.commit_state import CommitState
+from ..commits.committed_offsets import FetchedCommits
 from ..commits.membership import GroupMembership
 from ..commits.offset_requests import OffsetAndMetadata
 from ..commits.processed_bitmap import ProcessedBitmap
@@ -430,14 +431,15 @@ class SubscriptionState:
         self.revocations.add(states)
         return states, effects
 
-    def complete_revocation(self, tps: Iterable[TopicPartition]) -> None:
-        """Ends the revocation of `tps`.
+    def complete_revocation(self, states: Mapping[TopicPartition, TopicPartitionState]) -> None:
+        """Ends the revocation of `states`.
 
         Forgets the committed offsets of partitions that are not assigned again, because other
         members may own these partitions.
         """
-        self.revocations.remove(tps)
-        left = [tp for tp in tps if tp not in self.partitions]
+        self.revocations.remove(states)
+        left = {tp: state for tp, state in states.items() if tp not in self.partitions}
+        self.commit_state.add_uncommitted(self.processed.returned(left))
         self.commit_state.forget(left)
         for tp in left:
             self.log_ends.pop(tp, None)
@@ -527,6 +529,60 @@ class SubscriptionState:
         again.group_committed = state.group_committed
         again.is_recreated, again.processed_bitmap = state.is_recreated, bitmap
         return effects
+
+    # Commits of transactions
+
+    def returned_offsets(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Returns the offsets after the last returned records, and start offsets.
+
+        Leaves out partitions that have returned no record since their last commit, or that cannot
+        be committed.
+        """
+        states = self._committable()
+        return self.commit_state.start_offsets(states) | self.processed.returned(states)
+
+    def on_transaction_committed(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        epochs: Mapping[TopicPartition, int | None],
+        now: float,
+    ) -> None:
+        """Records that a transaction has committed `offsets`, under the assignment `epochs`."""
+        same = {
+            tp: its for tp, its in offsets.items() if self.assignment_epoch_of(tp) == epochs[tp]
+        }
+        self.commit_state.on_committed(same, now)
+        for tp, its in offsets.items():
+            if self.commit_state.uncommitted.get(tp, -1) <= its.offset:
+                self.commit_state.uncommitted.pop(tp, None)
+
+    def seek_to_committed(
+        self,
+        fetched: FetchedCommits,
+        epochs: Mapping[TopicPartition, int | None],
+        topics: Mapping[str, TopicInfo],
+        now: float,
+    ) -> tuple[dict[TopicPartition, TopicPartitionState], list[Effect]]:
+        """Moves the positions of partitions back to the committed offsets in `fetched`.
+
+        A partition without a commit goes back to its start offset if that is not committed yet.
+        Otherwise its position must be looked up. Leaves out partitions whose assignment epoch is
+        not that in `epochs`. Returns the states, and effects.
+        """
+        effects: list[Effect] = []
+        states = {}
+        for tp in fetched.offsets:
+            if tp in self.partitions and self.partitions[tp].assignment_epoch == epochs.get(tp):
+                states[tp], its = self.seek(tp)
+                effects += its
+        effects += self.starts.on_committed_offsets(
+            states, fetched.offsets, fetched.of_deleted_topics, topics, now
+        )
+        for tp, start in self.commit_state.start_offsets(states).items():
+            if states[tp].has_no_commit:
+                states[tp].set_position(start.offset, start.leader_epoch)
+        self.commit_state.uncommitted.clear()
+        return states, [*effects, FetchEffect.LOOK_UP_POSITIONS]
 
     # Commits
 

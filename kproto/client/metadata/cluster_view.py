@@ -229,7 +229,7 @@ class ClusterView:
         """Returns True if `owner` has an open connection, or one that is being opened."""
         return self._pool.has_connections_of(owner)
 
-    # Coordinators of groups
+    # Coordinators
 
     async def group_coordinator(self, group_id: str) -> int:
         """Returns the node id of a group's coordinator; sends FindCoordinator if it is unknown.
@@ -242,6 +242,15 @@ class ClusterView:
     def forget_group_coordinator(self, group_id: str) -> None:
         """Forgets the coordinator of a group, because it is unavailable or has moved."""
         self._requests.coordinators.forget(CoordinatorType.GROUP, [group_id])
+
+    async def transaction_coordinator(self, transactional_id: str) -> int:
+        """Returns the node id of the coordinator of a transactional id, as `group_coordinator`."""
+        found = await self._requests.find(CoordinatorType.TRANSACTION, [transactional_id])
+        return found[transactional_id]
+
+    def forget_transaction_coordinator(self, transactional_id: str) -> None:
+        """Forgets the coordinator of a transactional id, which is unavailable or has moved."""
+        self._requests.coordinators.forget(CoordinatorType.TRANSACTION, [transactional_id])
 
     # Metadata
 

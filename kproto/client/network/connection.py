@@ -39,7 +39,7 @@ from ..settings import Address, ClientSettings
 from .addresses import HostAddresses, SocketAddress
 from .authenticator import Authenticator
 from .disconnect_errors import disconnect_error, error_for_request, throttled_error, timed_out_error
-from .handshake import attach, negotiate_ranges, resolve_addresses, tls_context
+from .handshake import attach, negotiate_features, resolve_addresses, tls_context
 from .in_flight import NEVER, InFlightRequest, OnOutcome, RequestDeadlines
 from .node_state import NodeState
 from .request_slots import RequestSlots
@@ -74,6 +74,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self.clock = clock
         self._watch = watch
         self.ranges: Mapping[int, ApiRange] = {}
+        #: The level of each finalized feature by name, as of the handshake (KIP-584).
+        self.finalized_features: Mapping[str, int] = {}
         self.message_magic = MAGIC_OF_BATCHES  # the newest record format that the broker accepts
         self.socket_address: SocketAddress | None = None  # the IP address of the socket
         self._versions: dict[tuple[type[Message], int | None], int] = {}
@@ -168,7 +170,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
                     if connected.fileno() < 0:  # uvloop has closed it without `connection_lost`
                         self.connection_lost(None)
                     raise
-                self.ranges = await negotiate_ranges(
+                self.ranges, self.finalized_features = await negotiate_features(
                     self._exchange, address, self.settings.broker_version
                 )
             produce = self.ranges.get(ProduceRequest.API_KEY)

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from ...messages.api_versions_request import ApiVersionsRequest
 from ...messages.api_versions_response import ApiVersionsResponse
@@ -25,7 +25,7 @@ from ..release import common_ranges, has_api_versions, version_ranges_of
 from ..settings import Address
 from .addresses import HostAddresses, alternate_families, resolve_host
 
-__all__ = ["attach", "negotiate_ranges", "resolve_addresses", "tls_context"]
+__all__ = ["BrokerFeatures", "attach", "negotiate_features", "resolve_addresses", "tls_context"]
 
 #: The name of this client's software (KIP-511).
 _SOFTWARE_NAME: Final = "kproto"
@@ -98,24 +98,35 @@ def _unconnected(address: Address, error: OSError, hint: str = "") -> BrokerConn
     return BrokerConnectionError(reason, address=str(address))
 
 
-async def negotiate_ranges(
+class BrokerFeatures(NamedTuple):
+    """The versions that a broker supports by API key, and its finalized features (KIP-584).
+
+    `finalized` has the level of each feature by its name.
+    """
+
+    ranges: Mapping[int, ApiRange]
+    finalized: Mapping[str, int] = {}
+
+
+async def negotiate_features(
     send: _SendRequest, address: Address, release: str | None
-) -> Mapping[int, ApiRange]:
-    """Returns the versions that a broker supports, by API key, limited to those of `release`.
+) -> BrokerFeatures:
+    """Returns the versions that a broker supports, limited to those of `release`, and its features.
 
     `release` is the configured `broker_version`, or None. The broker reports its versions in
     ApiVersions. Brokers before 0.10 do not have that request: then the result has the versions of
     `release`. Raises ProtocolError if the broker refuses ApiVersions.
     """
     if release is None:
-        return await _broker_ranges(send, address)
+        return await _broker_features(send, address)
     ranges = version_ranges_of(release)
     if not has_api_versions(release):
-        return ranges
-    return common_ranges(ranges, await _broker_ranges(send, address))
+        return BrokerFeatures(ranges)
+    found = await _broker_features(send, address)
+    return found._replace(ranges=common_ranges(ranges, found.ranges))
 
 
-async def _broker_ranges(send: _SendRequest, address: Address) -> Mapping[int, ApiRange]:
+async def _broker_features(send: _SendRequest, address: Address) -> BrokerFeatures:
     request = ApiVersionsRequest(
         client_software_name=_SOFTWARE_NAME, client_software_version=__version__
     )
@@ -129,4 +140,5 @@ async def _broker_ranges(send: _SendRequest, address: Address) -> Mapping[int, A
             f"{address}: ApiVersions v{version} was answered with error code "
             f"{answer.error_code}; the broker does not accept this client"
         )
-    return broker_ranges(answer)
+    features = {each.name: each.max_version_level for each in answer.finalized_features}
+    return BrokerFeatures(broker_ranges(answer), features)

@@ -48,7 +48,8 @@ class RetryEvent(NamedTuple):
     """A retry that follows `error` after `wait_ms`; `attempt` counts the failures in a row.
 
     `what` is "produce", "fetch" (of `topic` and `partition`), "metadata" (of `topic`), "leaders" (a
-    request to several leaders), "commit" (of offsets) or "call" (any other).
+    request to several leaders), "commit" (of offsets), "transaction" (a request of a transactional
+    producer) or "call" (any other).
     """
 
     what: str

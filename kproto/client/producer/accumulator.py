@@ -21,6 +21,9 @@ partition through every retry:
 - A batch that is too large for the broker is split, down to single records; the parts are sent one
   after the other, under the sequences of their records.
 - Without idempotence at most one batch of a partition is in flight.
+- With a transaction, a batch that fails for good makes the transaction fail. Batches that were
+  never sent then fail, too; those that may have been sent are retried until they are acked or fail,
+  so that no copy of them arrives after the end of the transaction.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ from ..settings import ClientSettings
 from .batch import ProducerBatch
 from .failed_deliveries import FailedDeliveries
 from .producer_state import OutOfOrderAction, PartitionSequence, ProducerState
+from .transactions.transaction_manager import TransactionManager
 
 __all__ = ["PartitionQueue", "RecordAccumulator", "SendPlan"]
 
@@ -188,7 +192,8 @@ class SendPlan(NamedTuple):
 
     `unknown_leaders` are queues without a known leader. `needs_producer_id` is True if
     InitProducerId must be sent. The next plan is due at `next_at`, and the oldest batch expires at
-    `deadline`. Both times are in seconds of the clock.
+    `deadline`. Both times are in seconds of the clock. `new_partitions` must be added to the
+    transaction.
     """
 
     requests: dict[int, list[PartitionQueue]]
@@ -196,6 +201,7 @@ class SendPlan(NamedTuple):
     needs_producer_id: bool
     next_at: float
     deadline: float
+    new_partitions: list[TopicPartition]
 
 
 class RecordAccumulator:
@@ -203,7 +209,8 @@ class RecordAccumulator:
 
     `buffered` is the size in bytes of all incomplete batches, which have neither been acknowledged
     nor failed. `failed_batches` is the number of batches that failed for good. `failed_deliveries`
-    are the failures that the next `flush` raises.
+    are the failures that the next `flush` raises. `transaction` is None for a producer without a
+    transactional id.
     """
 
     def __init__(
@@ -218,11 +225,15 @@ class RecordAccumulator:
         monotonic: Callable[[], float],
         new_future: Callable[[], asyncio.Future[KprotoError | None]],
         observer: Observer | None = None,
+        transaction: TransactionManager | None = None,
     ) -> None:
         self.settings = settings
         self._observer = observer or Observer(None, monotonic)
         self.batch_bytes = batch_bytes
-        self.producer_state = ProducerState(is_idempotent=idempotent)
+        self.transaction = transaction
+        self.producer_state = ProducerState(
+            is_idempotent=idempotent, is_transactional=transaction is not None
+        )
         self.supports_headers = True  # False for brokers before 0.11, whose message sets have none
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.active_queues: dict[TopicPartition, PartitionQueue] = {}
@@ -334,7 +345,7 @@ class RecordAccumulator:
         `leader_since(topic, partition, time)` returns the leader from metadata newer than `time`,
         or None. `in_flight` returns the number of requests in flight to a node.
         """
-        plan = SendPlan({}, [], False, _NEVER, _NEVER)
+        plan = SendPlan({}, [], False, _NEVER, _NEVER, [])
         next_at = deadline = _NEVER
         needs_producer_id = False
         max_in_flight = self._partition_max_in_flight
@@ -346,6 +357,9 @@ class RecordAccumulator:
                 continue
             if self.producer_state.identity is None and queue.needs_producer_id:
                 needs_producer_id = True
+                continue
+            if self._needs_partition(queue):
+                plan.new_partitions.append((queue.topic, queue.partition))
                 continue
             node = leader_since(queue.topic, queue.partition, queue.leader_stale_since)
             if node is None:
@@ -376,6 +390,13 @@ class RecordAccumulator:
             and queue.pending[0] is batch
             and queue.next_at(1) <= now
             and (self.producer_state.identity is not None or not queue.needs_producer_id)
+            and not self._needs_partition(queue)
+        )
+
+    def _needs_partition(self, queue: PartitionQueue) -> bool:
+        """Returns True if the partition must be added to the transaction before the next batch."""
+        return self.transaction is not None and self.transaction.needs_partition(
+            (queue.topic, queue.partition)
         )
 
     def deadline_of(self, batch: ProducerBatch) -> float:
@@ -386,6 +407,8 @@ class RecordAccumulator:
         """Puts the next batch of the queue in flight to `node`, and returns it."""
         assert self.producer_state.identity is not None or not queue.needs_producer_id
         self._move_sticky_partition(queue.topic)
+        if self.transaction is not None:
+            self.transaction.on_batch_sent()
         return queue.take(node, self.producer_state)
 
     def _first_deadline(self, queue: PartitionQueue) -> float:
@@ -464,7 +487,12 @@ class RecordAccumulator:
             queue.to_retry.append(batch)
         elif code == _TOO_LARGE and batch.count > 1:
             queue.to_retry += batch.split(self._new_future)
-        elif invalid and remedy_of(error) is Remedy.FAIL and not batch.maybe_stored:
+        elif (
+            invalid
+            and self.transaction is None
+            and remedy_of(error) is Remedy.FAIL
+            and not batch.maybe_stored
+        ):
             self._fail_invalid(queue, batch, error, invalid)
         elif remedy_of(error) is Remedy.FAIL:
             self._fail_batch(queue, batch, error)
@@ -527,6 +555,26 @@ class RecordAccumulator:
                 self._fail_batch(queue, batch, error)
             self._update_active_queues(queue)
 
+    def fail_unsent(self, error: KprotoError) -> None:
+        """Fails the batches that have no sequence yet, so that no broker can have stored them."""
+        for queue in list(self.active_queues.values()):
+            for batch in [each for each in queue.pending if not each.has_sequence]:
+                queue.pending.remove(batch)
+                self.complete(batch, error)
+            self._update_active_queues(queue)
+
+    def fail_incomplete(self, error: KprotoError) -> None:
+        """Fails all incomplete batches with `error`; those in flight stay so until their response.
+
+        Unlike after `abort`, further batches of a partition wait for these responses.
+        """
+        for queue in list(self.active_queues.values()):
+            for batch in (*queue.in_flight, *queue.to_retry, *queue.pending):
+                self.complete(batch, error)
+            queue.to_retry.clear()
+            queue.pending.clear()
+            self._update_active_queues(queue)
+
     def abort(self, error: KprotoError) -> None:
         """Fails all incomplete batches with `error`."""
         for queue in list(self.active_queues.values()):
@@ -565,6 +613,10 @@ class RecordAccumulator:
         self.buffered -= batch.content.size_in_bytes
         self._observer.settled(batch, error)
         if error is not None:
+            if self.transaction is not None:
+                self.transaction.on_records_failed(
+                    error, self._monotonic(), has_sequence=batch.send_index >= 0
+                )
             self.failed_deliveries.add(batch)
         elif not batch.deliveries:
             batch.forget_records()

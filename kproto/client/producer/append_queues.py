@@ -1,7 +1,7 @@
 """Queues the calls that wait to append records, by topic, in the order of the calls.
 
 The queues only order the calls; each call itself waits for its metadata and for memory. Closing the
-producer evicts the waiting calls: their waits raise KprotoError.
+producer, or the abort of a transaction, evicts the waiting calls: their waits raise KprotoError.
 """
 
 from __future__ import annotations
@@ -36,20 +36,25 @@ class AppendQueues:
         """Makes all waiting calls, and all later calls that would wait, raise KprotoError."""
         if not self.are_closed:
             self.are_closed = True
-            for ticket in self.tickets():
-                ticket.evict()
+            self.evict(KprotoError("the producer was closed before the record was appended"))
+
+    def evict(self, error: KprotoError) -> None:
+        """Makes all calls that wait now raise `error`; later calls may wait."""
+        for ticket in self.tickets():
+            ticket.evict(error)
 
 
 class AppendTicket:
     """The entry of one call in its queue, from `enqueue_call` until `remove`.
 
-    The call waits inside `with ticket`. Closing the queues cancels the wait, as `asyncio.timeout`
-    does, and `with ticket` raises KprotoError.
+    The call waits inside `with ticket`. An eviction cancels the wait, as `asyncio.timeout` does,
+    and `with ticket` raises the error of the eviction.
     """
 
     __slots__ = (
         "_became_first",
         "_cancel_count",
+        "_eviction",
         "_is_evicted",
         "_queues",
         "_removal",
@@ -64,7 +69,8 @@ class AppendTicket:
         self._removal: asyncio.Future[None] | None = None
         self._task: asyncio.Task[object] | None = None
         self._cancel_count = 0  # the number of cancellations before the wait
-        self._is_evicted = False
+        self._is_evicted = False  # the wait was cancelled
+        self._eviction: KprotoError | None = None
 
     @property
     def is_first(self) -> bool:
@@ -96,14 +102,16 @@ class AppendTicket:
             _resolve(queue[0]._became_first)
         _resolve(self._removal)
 
-    def evict(self) -> None:
-        """Cancels the wait of the call that has this ticket; does nothing if it does not wait."""
-        if self._task is not None:
-            self._is_evicted = True
-            self._task.cancel()
+    def evict(self, error: KprotoError) -> None:
+        """Makes this wait of the call, or its next one, raise `error`."""
+        if self._eviction is None:
+            self._eviction = error
+            if self._task is not None:
+                self._is_evicted = True
+                self._task.cancel()
 
     def __enter__(self) -> None:
-        self._raise_if_closed()
+        self._raise_if_evicted()
         self._task = asyncio.current_task()
         assert self._task is not None
         self._cancel_count = self._task.cancelling()
@@ -118,9 +126,11 @@ class AppendTicket:
         assert task is not None
         was_evicted = self._is_evicted and task.uncancel() <= self._cancel_count
         if error is None or (was_evicted and kind is asyncio.CancelledError):
-            self._raise_if_closed()
+            self._raise_if_evicted()
 
-    def _raise_if_closed(self) -> None:
+    def _raise_if_evicted(self) -> None:
+        if self._eviction is not None:
+            raise self._eviction from None
         if self._queues.are_closed:
             raise KprotoError("the producer was closed before the record was appended") from None
 

@@ -57,6 +57,8 @@ class RecordAppender:
         partitioner: PartitionerName | Partitioner = "murmur2_random",
         allow_auto_create_topics: bool = False,
     ) -> None:
+        #: Raises an error if no transaction accepts records; None without a transactional id.
+        self.check_may_send: Callable[[], None] | None = None
         self.append_queues = AppendQueues()
         self.is_closed = False
         self._view = view
@@ -101,7 +103,7 @@ class RecordAppender:
             return found
         ticket = self.append_queues.enqueue_call(topic)
         try:
-            found = await _wrap_delivery_error(
+            found = await self._wrap_delivery_error(
                 self._append_when_first(ticket, record), topic, lambda: [record]
             )
         finally:
@@ -148,6 +150,9 @@ class RecordAppender:
             ticket = self.append_queues.enqueue_call(topic)
             try:
                 partitioner = await self._wait_until_ready(ticket, partition)
+            except KprotoError as cause:
+                self._on_not_appended(cause)
+                raise
             finally:
                 ticket.remove()
         if partition not in partitioner.info.partitions:
@@ -189,7 +194,7 @@ class RecordAppender:
         try:
             if partitioner is None:
                 ticket = self.append_queues.enqueue_call(topic)
-                partitioner = await _wrap_delivery_error(
+                partitioner = await self._wrap_delivery_error(
                     self._wait_until_ready(ticket), topic, unappended
                 )
             while True:
@@ -205,7 +210,7 @@ class RecordAppender:
                         found = self._append_now(partitioner, record)
                         if found is None:
                             ticket = ticket or self.append_queues.enqueue_call(topic)
-                            found = await _wrap_delivery_error(
+                            found = await self._wrap_delivery_error(
                                 self._append_when_first(ticket, record), topic, unappended
                             )
                             partitioner = self._partitioner_of(topic)
@@ -226,7 +231,7 @@ class RecordAppender:
                     if outcome is AppendEndReason.BUFFER_FULL
                     else self._yield_to_loop
                 )
-                await _wrap_delivery_error(waiting(ticket), topic, unappended)
+                await self._wrap_delivery_error(waiting(ticket), topic, unappended)
                 yields_at = monotonic() + YIELD_AFTER_S
                 if self._accumulator.failed_batches != failed_batches:
                     failed_batches = self._accumulator.failed_batches
@@ -240,6 +245,32 @@ class RecordAppender:
             if ticket is not None:
                 ticket.remove()
 
+    async def _wrap_delivery_error(
+        self, waiting: Awaitable[T], topic: str, unappended: Callable[[], list[ProducerRecord]]
+    ) -> T:
+        """Returns the result of `waiting`; if it fails, raises DeliveryError.
+
+        The error has the records that `unappended` returns. An EncodeError is raised unchanged.
+        """
+        try:
+            return await waiting
+        except EncodeError:
+            raise
+        except KprotoError as cause:
+            self._on_not_appended(cause)
+            records = unappended()
+            partition = records[0].partition if records else None
+            raise DeliveryError(
+                topic, -1 if partition is None else partition, records, cause
+            ) from cause
+
+    def _on_not_appended(self, cause: KprotoError) -> None:
+        """Makes the open transaction fail, because it lacks a record."""
+        transaction = self._accumulator.transaction
+        if transaction is not None:
+            now = self._view.clock.monotonic()
+            transaction.on_records_failed(cause, now, has_sequence=False)
+
     def _ready_partitioner(self, topic: str) -> TopicPartitioner | None:
         """Returns the partitioner of a topic; None if the call has to wait.
 
@@ -248,6 +279,8 @@ class RecordAppender:
         """
         if self.is_closed:
             raise ConfigurationError("the producer is closed; records can no longer be sent")
+        if self.check_may_send is not None:
+            self.check_may_send()
         if not isinstance(topic, str):
             raise EncodeError(f"{topic!r} is no name of a topic")
         if self._view.loop_guard.loop is not asyncio.get_running_loop():
@@ -385,25 +418,6 @@ class RecordAppender:
         return self._accumulator.add(
             partitioner.info.name, partition, key, value, headers, timestamp
         )
-
-
-async def _wrap_delivery_error(
-    waiting: Awaitable[T], topic: str, unappended: Callable[[], list[ProducerRecord]]
-) -> T:
-    """Returns the result of `waiting`; if it fails, raises DeliveryError.
-
-    The error has the records that `unappended` returns. An EncodeError is raised unchanged.
-    """
-    try:
-        return await waiting
-    except EncodeError:
-        raise
-    except KprotoError as cause:
-        records = unappended()
-        partition = records[0].partition if records else None
-        raise DeliveryError(
-            topic, -1 if partition is None else partition, records, cause
-        ) from cause
 
 
 def _checked_bytes(what: str, value: object) -> bytes:

@@ -31,6 +31,9 @@ __all__ = [
 class Ack(NamedTuple):
     """The partition, offset and timestamp of a stored record.
 
+    A record of a transaction is stored before the transaction is committed, and stays in the log if
+    the transaction is aborted.
+
     `offset` is -1 with acks=0, and if the batch was a duplicate and the broker did not send its
     offset. `timestamp` is in ms: the broker's if the topic has log append time, otherwise the
     record's; -1 for brokers before Kafka 0.10.

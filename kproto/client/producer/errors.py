@@ -1,4 +1,4 @@
-"""`DeliveryError`: records that were not acked, with the reason."""
+"""`DeliveryError`: records that were not acked, with the reason. The errors of transactions."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
+from ...protocol.broker_errors import ProducerFencedError
+from ...protocol.error_codes import code_of
 from ...wire.errors import AuthenticationError, KprotoError
 from ..producer_record import ProducerRecord
 
-__all__ = ["DeliveryError"]
+__all__ = [
+    "DeliveryError",
+    "FatalTransactionError",
+    "FencedTransactionError",
+    "TransactionAbortedError",
+    "TransactionError",
+]
 
 
 class DeliveryError(KprotoError):
@@ -98,3 +106,52 @@ class DeliveryError(KprotoError):
 
 class UnauthenticatedDeliveryError(DeliveryError, AuthenticationError):
     """Records that were not acked, because authentication between client and broker failed."""
+
+
+class TransactionError(KprotoError):
+    """A transaction of the producer with `transactional_id` has failed.
+
+    `cause` is the error that made it fail, None if there is none.
+    """
+
+    def __init__(
+        self, reason: str, transactional_id: str, cause: KprotoError | None = None
+    ) -> None:
+        self.reason = reason
+        self.transactional_id = transactional_id
+        self.cause = cause
+        text = f"transactional id {transactional_id!r}: {reason}"
+        # Not by `super()`: a subclass also inherits BrokerResponseError.
+        KprotoError.__init__(self, text if cause is None else f"{text}: {cause}")
+
+
+class TransactionAbortedError(TransactionError):
+    """The transaction is aborted, at the latest when its block ends; no record of it is committed.
+
+    The offsets of the transaction are not committed, either. The producer can begin the next
+    transaction.
+    """
+
+
+class FatalTransactionError(TransactionError):
+    """The producer cannot send records any more; create another one with the transactional id.
+
+    The new producer aborts a transaction that this one has left open. Without a new producer the
+    broker aborts it after `transaction_timeout_ms`.
+    """
+
+
+class FencedTransactionError(FatalTransactionError, ProducerFencedError):
+    """Another producer has the transactional id, or the broker has aborted the transaction.
+
+    The broker aborts a transaction after `transaction_timeout_ms`.
+    """
+
+    def __init__(
+        self, reason: str, transactional_id: str, cause: KprotoError | None = None
+    ) -> None:
+        FatalTransactionError.__init__(self, reason, transactional_id, cause)
+        self.code = code_of("PRODUCER_FENCED")
+        self.name = "PRODUCER_FENCED"
+        self.detail = str(self.args[0])
+        self.retriable = False

@@ -9,7 +9,7 @@ from ...wire.errors import ConfigurationError, EncodeError
 from ..producer_record import Headers
 from ..release import MAGIC_OF_BATCHES, magic_of_release, version_ranges_of
 
-__all__ = ["resolve_idempotence", "unsupported_headers_error"]
+__all__ = ["check_transactions", "resolve_idempotence", "unsupported_headers_error"]
 
 #: The first version of Produce with zstd (KIP-110).
 FIRST_ZSTD_VERSION: Final = 7
@@ -39,6 +39,15 @@ def resolve_idempotence(release: str | None, compression: str, idempotent: bool 
             f"compression 'zstd' requires Kafka 2.1, and broker_version is {release!r}"
         )
     return supports_batches and idempotent is not False
+
+
+def check_transactions(release: str | None, transactional_id: str) -> None:
+    """Raises ConfigurationError if brokers of the `release` have no transactions (KIP-98)."""
+    if magic_of_release(release) < MAGIC_OF_BATCHES:
+        raise ConfigurationError(
+            f"transactional_id {transactional_id!r} requires Kafka 0.11, and broker_version is "
+            f"{release!r}"
+        )
 
 
 def unsupported_headers_error(topic: str, headers: Headers) -> EncodeError:

@@ -31,9 +31,12 @@ from .appender import RecordAppender
 from .batch import Ack, BatchDelivery, Delivery
 from .errors import DeliveryError
 from .failed_deliveries import SETTLE_ITERATIONS, FailedDeliveries
-from .old_brokers import resolve_idempotence
+from .old_brokers import check_transactions, resolve_idempotence
+from .producer_transactions import ProducerTransactions
 from .sender import Sender
 from .settings import ACKS_ALL, REMEMBERED_BATCHES, ProducerSettings
+from .transactions.transaction import Transaction
+from .transactions.transaction_manager import TransactionManager
 
 __all__ = ["Producer"]
 
@@ -56,6 +59,9 @@ class Producer:
         settings: ProducerSettings,
     ) -> None:
         wanted = settings.idempotent if settings.required_acks == ACKS_ALL else False
+        if settings.transactional_id is not None:
+            check_transactions(view.settings.broker_version, settings.transactional_id)
+            wanted = True
         idempotent = resolve_idempotence(view.settings.broker_version, settings.compression, wanted)
         if idempotent and settings.max_in_flight > REMEMBERED_BATCHES:
             raise ConfigurationError(
@@ -71,6 +77,11 @@ class Producer:
             )
         self.settings = settings
         self._view = view
+        manager = None
+        if settings.transactional_id is not None:
+            manager = TransactionManager(
+                view.settings, settings.transactional_id, settings.transaction_timeout_ms
+            )
         self._accumulator = RecordAccumulator(
             view.settings,
             batch_bytes=settings.batch_bytes,
@@ -84,6 +95,7 @@ class Producer:
             monotonic=view.clock.monotonic,
             new_future=lambda: asyncio.get_running_loop().create_future(),
             observer=view.observer,
+            transaction=manager,
         )
         view.observer.producer(self._accumulator)
         self._sender = Sender(
@@ -101,6 +113,17 @@ class Producer:
             partitioner=settings.partitioner,
             allow_auto_create_topics=settings.allow_auto_create_topics,
         )
+        self._transactions: ProducerTransactions | None = None
+        if manager is not None:
+            self._transactions = ProducerTransactions(
+                view,
+                manager,
+                self._accumulator,
+                self._sender,
+                self._appender.append_queues,
+                self._until_all_completed,
+            )
+            self._appender.check_may_send = self._transactions.check_may_send
         # While records are incomplete, tasks and timers of the sender keep the producer alive, so
         # that its client can close it.
         self._sender.owner = self
@@ -128,8 +151,35 @@ class Producer:
         """True once `close` was called."""
         return self._appender.is_closed
 
+    @property
+    def transactional_id(self) -> str | None:
+        """The transactional id; None for a producer without transactions."""
+        return self.settings.transactional_id
+
     async def __aenter__(self) -> Self:
+        if self._transactions is not None:
+            self._view.loop_guard.check()
+            try:
+                await self._transactions.initialize()
+            except BaseException:
+                await self._close_after_error()
+                raise
         return self
+
+    def transaction(self) -> Transaction:
+        """Returns a transaction, to be used with `async with`; see `Transaction`.
+
+        The producer needs a `transactional_id`, and has one transaction at a time. The first
+        transaction, or before it the block of the producer, requests the producer id, which fences
+        an earlier producer with the transactional id and aborts its open transaction. Raises
+        ConfigurationError for a producer without a transactional id.
+        """
+        if self._transactions is None:
+            raise ConfigurationError(
+                "the producer has no transactional id: create it by "
+                "Client.producer(transactional_id=…)"
+            )
+        return Transaction(self._transactions)
 
     async def __aexit__(
         self,
@@ -209,6 +259,7 @@ class Producer:
         Records that remain then fail.
         """
         try:
+            await self._close_transactions(ends_at)
             await self._send_all(ends_at)
             await self._sender.close()
             await self._until_failures_settled()
@@ -235,13 +286,21 @@ class Producer:
 
         Logs the records that failed, because no call raises them.
         """
+        ends_at = self._view.clock.monotonic() + timeout_ms / 1000
         try:
-            await self._send_all(self._view.clock.monotonic() + timeout_ms / 1000)
+            await self._close_transactions(ends_at)
+            await self._send_all(ends_at)
         finally:
             self._appender.append_queues.close()
             await self._sender.close()
             await self._until_failures_settled()
             self._report_undelivered(self._unretrieved())
+
+    async def _close_transactions(self, ends_at: float | None) -> None:
+        """Aborts an open transaction until `ends_at`, in seconds of the clock."""
+        if self._transactions is not None:
+            await self._within_timeout(self._left_ms(ends_at), self._transactions.close())
+            await self._transactions.stop()
 
     async def _send_all(self, ends_at: float | None) -> None:
         """Waits until all records are acked or have failed, at most until `ends_at`.

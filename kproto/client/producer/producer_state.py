@@ -11,9 +11,12 @@ these rules no record is stored twice, and the records of a partition are stored
 | a batch fails for good | later batches restart at 0 under the next epoch | – |
 | … and no epoch of the id is usable | later batches wait for another id | InitProducerId is sent |
 
-Each partition bumps its own epoch, because brokers keep the epoch by partition. A transactional
-producer, which kproto does not have, would keep one epoch for all partitions in
-`ProducerState.identity`.
+Each partition bumps its own epoch, because brokers keep the epoch by partition.
+
+A transactional producer has one epoch for all partitions, in `ProducerState.identity`. Its
+sequences continue in the next transaction with the same epoch, and restart at 0 under another one.
+A batch that fails for good makes its transaction fail, so no later batch of the transaction gets a
+sequence.
 """
 
 from __future__ import annotations
@@ -89,10 +92,18 @@ class PartitionSequence:
     number. It becomes None again if, after a failed batch, the partition needs another producer id
     or epoch. `is_acked` is True once a broker has acked a batch under `identity`. After a batch has
     failed for good, `must_restart` is True: the next batch has sequence 0. `unresolved_sequence` is
-    True if the broker may have stored the failed batch.
+    True if the broker may have stored the failed batch. A transactional producer sets `has_failed`
+    instead: later batches of the transaction fail, too.
     """
 
-    __slots__ = ("identity", "is_acked", "must_restart", "next_sequence", "unresolved_sequence")
+    __slots__ = (
+        "has_failed",
+        "identity",
+        "is_acked",
+        "must_restart",
+        "next_sequence",
+        "unresolved_sequence",
+    )
 
     def __init__(self) -> None:
         self.identity: ProducerIdAndEpoch | None = None
@@ -100,6 +111,7 @@ class PartitionSequence:
         self.is_acked = False
         self.must_restart = False
         self.unresolved_sequence = False
+        self.has_failed = False
 
     def assign(
         self, count: int, producer_identity: ProducerIdAndEpoch
@@ -110,14 +122,19 @@ class PartitionSequence:
         `producer_identity`. The sequence is -1 for a producer that is not idempotent.
         """
         if self.identity is None or self.must_restart:
-            self.identity = self.identity or producer_identity
-            self.next_sequence = 0
-            self.is_acked = self.must_restart = self.unresolved_sequence = False
-        if self.identity == NO_PRODUCER_ID:
+            self.restart(self.identity or producer_identity)
+        identity = self.identity or producer_identity
+        if identity == NO_PRODUCER_ID:
             return NO_PRODUCER_ID, -1
         base_sequence = self.next_sequence
         self.next_sequence = (base_sequence + count) & LAST_SEQUENCE
-        return self.identity, base_sequence
+        return identity, base_sequence
+
+    def restart(self, identity: ProducerIdAndEpoch) -> None:
+        """Sets the next sequence to 0, under `identity`."""
+        self.identity = identity
+        self.next_sequence = 0
+        self.is_acked = self.must_restart = self.unresolved_sequence = self.has_failed = False
 
     def on_ack(self, identity: ProducerIdAndEpoch) -> None:
         """Records that a broker has stored a batch under `identity`."""
@@ -131,7 +148,7 @@ class PartitionSequence:
         `must_keep_sequence` and `maybe_stored` are those of the batch. `has_unacked_predecessor` is
         True if an earlier batch of the partition is in flight, or waits for its retry.
         """
-        if must_keep_sequence:
+        if must_keep_sequence or self.has_failed:
             return OutOfOrderAction.FAIL
         if self.must_restart:
             if maybe_stored and self.unresolved_sequence:
@@ -146,14 +163,20 @@ class ProducerState:
     """The producer id and epoch of one producer.
 
     `identity` has both; it is None while a producer id has to be requested (InitProducerId). If
-    `is_idempotent` is False, the producer has no producer id: `identity` is NO_PRODUCER_ID.
+    `is_idempotent` is False, the producer has no producer id: `identity` is NO_PRODUCER_ID. If
+    `is_transactional` is True, `begin_transaction` sets `identity`.
     """
 
-    __slots__ = ("identity", "is_idempotent")
+    __slots__ = ("identity", "is_idempotent", "is_transactional")
 
-    def __init__(self, *, is_idempotent: bool) -> None:
+    def __init__(self, *, is_idempotent: bool, is_transactional: bool = False) -> None:
         self.is_idempotent = is_idempotent
+        self.is_transactional = is_transactional
         self.identity: ProducerIdAndEpoch | None = None if is_idempotent else NO_PRODUCER_ID
+
+    def begin_transaction(self, identity: ProducerIdAndEpoch) -> None:
+        """Sets the producer id and epoch for all batches of the next transaction."""
+        self.identity = identity
 
     def disable_idempotence(self) -> None:
         """Sends batches without sequences: the brokers have no producer ids (before Kafka 0.11).
@@ -170,6 +193,8 @@ class ProducerState:
 
         The batch has `count` records.
         """
+        if self.is_transactional and self.identity != partition_sequence.identity:
+            partition_sequence.restart(self.identity or NO_PRODUCER_ID)
         return partition_sequence.assign(count, self.identity or NO_PRODUCER_ID)
 
     def on_batch_failed(
@@ -187,6 +212,9 @@ class ProducerState:
         epoch by now.
         """
         if not self.is_idempotent or identity != partition_sequence.identity:
+            return
+        if self.is_transactional:
+            partition_sequence.has_failed = True
             return
         partition_sequence.must_restart = True
         partition_sequence.unresolved_sequence = (

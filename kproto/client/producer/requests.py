@@ -32,11 +32,20 @@ __all__ = [
 #: From this version on, Produce names topics by id alone (KIP-516).
 _BY_TOPIC_ID: Final = 13
 
+#: From this version on, leaders add the partitions of a Produce to its transaction (KIP-890).
+_ADDS_PARTITIONS: Final = 12
+
 #: The broker has stored the records, by this attempt or an earlier one.
 _STORED: Final = frozenset({0, code_of("DUPLICATE_SEQUENCE_NUMBER")})
 
 
-def encode_batch(batch: ProducerBatch, compression: str, magic: int = MAGIC_OF_BATCHES) -> None:
+def encode_batch(
+    batch: ProducerBatch,
+    compression: str,
+    magic: int = MAGIC_OF_BATCHES,
+    *,
+    is_transactional: bool = False,
+) -> None:
     """Encodes the records of a batch as its `data`, unless they are encoded already.
 
     A message set, of a `magic` before 2, has no sequence. Raises MissingCodecError. For a message
@@ -56,11 +65,16 @@ def encode_batch(batch: ProducerBatch, compression: str, magic: int = MAGIC_OF_B
             producer_id=batch.identity.producer_id,
             producer_epoch=batch.identity.producer_epoch,
             base_sequence=batch.sequence,
+            is_transactional=is_transactional,
         )
 
 
 def produce_request(
-    batches: Sequence[ProducerBatch], ids: dict[str, Uuid], timeout_ms: int, acks: int = ACKS_ALL
+    batches: Sequence[ProducerBatch],
+    ids: dict[str, Uuid],
+    timeout_ms: int,
+    acks: int = ACKS_ALL,
+    transactional_id: str | None = None,
 ) -> ProduceRequest:
     """Returns the request for `batches` of different partitions; `ids` maps topic names to ids."""
     topics: dict[str, list[PartitionProduceData]] = {}
@@ -71,7 +85,12 @@ def produce_request(
         TopicProduceData(name=name, topic_id=ids.get(name, ZERO_UUID), partition_data=partitions)
         for name, partitions in topics.items()
     ]
-    return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=topic_data)
+    return ProduceRequest(
+        transactional_id=transactional_id,
+        acks=acks,
+        timeout_ms=timeout_ms,
+        topic_data=topic_data,
+    )
 
 
 class ProduceRequestTemplate:
@@ -91,13 +110,18 @@ class ProduceRequestTemplate:
         timeout_ms: int,
         version: int,
         acks: int = ACKS_ALL,
+        transactional_id: str | None = None,
     ) -> None:
         def encoded(records: bytes | None) -> bytes:
             data = PartitionProduceData(index=partition, records=records)
             topic_data = [TopicProduceData(name=topic, topic_id=topic_id, partition_data=[data])]
-            return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=topic_data).encode(
-                version
+            request = ProduceRequest(
+                transactional_id=transactional_id,
+                acks=acks,
+                timeout_ms=timeout_ms,
+                topic_data=topic_data,
             )
+            return request.encode(version)
 
         self.version = version
         self.topic_id = topic_id
@@ -129,8 +153,14 @@ class ProduceRequestTemplate:
         return pieces
 
 
-def highest_produce_version(ids: Iterable[Uuid]) -> int:
-    """Returns the highest usable version of Produce: 12 if a topic id in `ids` is zero, else 13."""
+def highest_produce_version(ids: Iterable[Uuid], *, adds_partitions: bool = True) -> int:
+    """Returns the highest usable version of Produce: 12 if a topic id in `ids` is zero, else 13.
+
+    Returns 11 if `adds_partitions` is False: from v12 on, a transactional Produce adds its
+    partitions to the transaction (KIP-890).
+    """
+    if not adds_partitions:
+        return _ADDS_PARTITIONS - 1
     return _BY_TOPIC_ID - 1 if ZERO_UUID in ids else _BY_TOPIC_ID
 
 

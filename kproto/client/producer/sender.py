@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -43,6 +43,8 @@ from .requests import (
     produce_request,
 )
 from .settings import ACKS_ALL, CompressionName
+from .transactions.transaction_manager import TransactionManager
+from .transactions.transaction_state import TransactionState
 from .unacked_connections import UnackedConnections
 
 __all__ = ["Sender"]
@@ -68,6 +70,7 @@ class Sender:
         optional_idempotence: bool = False,
         acks: int = ACKS_ALL,
     ) -> None:
+        self._transaction = accumulator.transaction
         self._optional_idempotence = optional_idempotence
         self.completed = asyncio.Event()
         self._view = view
@@ -162,8 +165,12 @@ class Sender:
             self._invalidate_lost_leaders(now)
         if now >= self._next_expiry:
             self._accumulator.expire_batches(now)
+        if self._transaction is not None and self._transaction.drops_unsent:
+            self._drop_unsent(self._transaction)
         plan = self._accumulator.plan(now, self._view.leader_since, self._in_flight.__getitem__)
         self._next_expiry = plan.deadline
+        if plan.new_partitions and self._transaction is not None:
+            self._transaction.add_partitions(plan.new_partitions)
         if plan.needs_producer_id and not self._is_initializing:
             self._is_initializing = True
             self._spawn(self._init_producer_id())
@@ -173,6 +180,18 @@ class Sender:
         for node, queues in plan.requests.items():
             self._send(node, self._within_request_size(queues))
         return min(plan.next_at, plan.deadline, self._accumulator.next_at(plan.requests.values()))
+
+    def _drop_unsent(self, transaction: TransactionManager) -> None:
+        """Fails the batches that are not sent any more, because the transaction has failed."""
+        if transaction.state is TransactionState.FATAL_ERROR:
+            self._accumulator.fail_incomplete(transaction.failure())
+        else:
+            self._accumulator.fail_unsent(transaction.failure())
+
+    @property
+    def has_requests(self) -> bool:
+        """True while a Produce request is in flight, or is about to be sent."""
+        return any(self._in_flight.values())
 
     def _within_request_size(self, queues: Sequence[PartitionQueue]) -> Sequence[PartitionQueue]:
         """Returns the leading queues whose first batches fit into one request.
@@ -309,7 +328,12 @@ class Sender:
         """Encodes batches in the format `magic`; fails and removes those that cannot be encoded."""
         for tp, batch in list(batches.items()):
             try:
-                encode_batch(batch, self._compression, magic)
+                encode_batch(
+                    batch,
+                    self._compression,
+                    magic,
+                    is_transactional=self._transaction is not None,
+                )
             except KprotoError as error:
                 self._on_failure(batches.pop(tp), error)
 
@@ -353,10 +377,12 @@ class Sender:
         tp = batch.topic, batch.partition
         info = self._view.cluster.topics.get(batch.topic)
         topic_id = ZERO_UUID if info is None else info.topic_id
-        version = connection.version_of(ProduceRequest, highest_produce_version((topic_id,)))
+        version = connection.version_of(ProduceRequest, self._highest_version((topic_id,)))
         known = self._single_requests.get(tp)
         if known is None or known.topic_id is not topic_id or known.version != version:
-            known = ProduceRequestTemplate(*tp, topic_id, self._timeout_ms, version, self._acks)
+            known = ProduceRequestTemplate(
+                *tp, topic_id, self._timeout_ms, version, self._acks, self._transactional_id
+            )
             self._single_requests[tp] = known
         return known
 
@@ -436,9 +462,19 @@ class Sender:
         """Returns the request for these batches, the topic ids by name, and the version."""
         topics = self._view.cluster.topics
         ids = {name: topics[name].topic_id if name in topics else ZERO_UUID for name, _ in batches}
-        version = connection.version_of(ProduceRequest, highest_produce_version(ids.values()))
-        request = produce_request(list(batches.values()), ids, self._timeout_ms, self._acks)
+        version = connection.version_of(ProduceRequest, self._highest_version(ids.values()))
+        request = produce_request(
+            list(batches.values()), ids, self._timeout_ms, self._acks, self._transactional_id
+        )
         return request, ids, version
+
+    @property
+    def _transactional_id(self) -> str | None:
+        return None if self._transaction is None else self._transaction.transactional_id
+
+    def _highest_version(self, ids: Iterable[Uuid]) -> int:
+        adds_partitions = self._transaction is None or self._transaction.bumps_at_end
+        return highest_produce_version(ids, adds_partitions=adds_partitions)
 
     # Produce requests without a response (acks=0)
 

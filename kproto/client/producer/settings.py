@@ -37,6 +37,7 @@ _LEAST: Final = {
     "buffer_bytes": 1,
     "linger_ms": 0,
     "max_in_flight": 1,
+    "transaction_timeout_ms": 1,
 }
 
 
@@ -88,6 +89,14 @@ class ProducerSettings:
     #: Let brokers create missing topics, if they set auto.create.topics.enable. A wrong name would
     #: become a topic: therefore False, unlike Java's producer, which has no such setting.
     allow_auto_create_topics: bool = False
+    #: The name under which the producer has transactions (transactional.id, KIP-98). Each running
+    #: producer needs its own, which stays the same after a restart: a new producer with the id
+    #: fences the earlier one, and aborts its open transaction.
+    transactional_id: str | None = None
+    #: The longest time from the begin of a transaction to its end (transaction.timeout.ms), after
+    #: which the broker aborts it. The brokers limit it (transaction.max.timeout.ms): to 15 minutes
+    #: by default.
+    transaction_timeout_ms: int = 60_000
 
     def __post_init__(self) -> None:
         check_least(self, _LEAST)
@@ -104,6 +113,7 @@ class ProducerSettings:
                 f"acks is {self.acks}, and idempotent is True: an idempotent producer needs acks "
                 "from all in-sync replicas. Set acks='all', or leave out idempotent"
             )
+        self._check_transactional_id()
         if self.partitioner not in PARTITIONER_NAMES and not callable(self.partitioner):
             raise ConfigurationError(
                 f"partitioner is {self.partitioner!r:.80}; it is a function, or one of "
@@ -116,6 +126,25 @@ class ProducerSettings:
     def max_undelivered_bytes(self) -> int:
         """`undelivered_bytes`, or `buffer_bytes` if it is None."""
         return self.buffer_bytes if self.undelivered_bytes is None else self.undelivered_bytes
+
+    def _check_transactional_id(self) -> None:
+        """Raises ConfigurationError for an invalid id, and for settings without idempotence."""
+        given: object = self.transactional_id
+        if given is None:
+            return
+        if not isinstance(given, str) or not given:
+            raise ConfigurationError(
+                f"transactional_id is {given!r:.80}; it is a name that is not empty, or None"
+            )
+        for name, is_wrong, value in (
+            ("idempotent", self.idempotent is False, self.idempotent),
+            ("acks", self.required_acks != ACKS_ALL, self.acks),
+        ):
+            if is_wrong:
+                raise ConfigurationError(
+                    f"{name} is {value}, and transactional_id is {given!r}: transactions need an "
+                    f"idempotent producer with acks from all in-sync replicas. Leave out {name}"
+                )
 
     @property
     def required_acks(self) -> int:

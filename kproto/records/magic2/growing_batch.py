@@ -154,6 +154,7 @@ class GrowingBatch:
         producer_id: int = log_format.NO_PRODUCER_ID,
         producer_epoch: int = log_format.NO_PRODUCER_EPOCH,
         base_sequence: int = log_format.NO_SEQUENCE,
+        is_transactional: bool = False,
     ) -> bytes:
         """Returns the batch as bytes with its checksum. The batch must have a record.
 
@@ -165,7 +166,7 @@ class GrowingBatch:
         count = self.count
         return batch_header.pack_batch(
             codec.compress(payload, codec.default_level),
-            codec.id,
+            codec.id | (batch_header.TRANSACTIONAL_FLAG if is_transactional else 0),
             count - 1,
             self._stamps[0],
             self.max_timestamp,

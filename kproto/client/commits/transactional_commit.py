@@ -1,0 +1,40 @@
+"""The offsets of a group that a producer commits in its transaction (KIP-447). Plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
+
+from ..metadata.cluster import TopicPartition
+from .offset_requests import Identity, OffsetAndMetadata
+
+__all__ = ["TransactionalCommit", "TransactionalOffsetSource"]
+
+
+def _ignore() -> None:
+    """Does nothing."""
+
+
+class TransactionalCommit(NamedTuple):
+    """Offsets of the group `group_id`, and the member that has processed the records before them.
+
+    `member` is None for offsets without a member: the coordinator does not check them then.
+    `on_committed` is called once the transaction is committed.
+    """
+
+    group_id: str
+    member: Identity | None
+    offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    on_committed: Callable[[], None] = _ignore
+
+
+class TransactionalOffsetSource(Protocol):
+    """A consumer whose offsets a transaction commits; `GroupConsumer` implements it."""
+
+    async def _transactional_commit(self) -> TransactionalCommit:
+        """Returns the offsets after the last returned records, and stops commits of the consumer.
+
+        Raises ConfigurationError if the consumer cannot commit now, and CommitFailedError if its
+        member is in no generation.
+        """
+        ...

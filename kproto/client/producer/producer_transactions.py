@@ -1,0 +1,304 @@
+"""`ProducerTransactions`: begins, commits and aborts the transactions of a producer.
+
+The transaction manager has the state, and the driver sends its requests. This module waits for the
+batches: a transaction ends only after all of its Produce requests, so that none of them is appended
+after the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from ...wire.errors import ConfigurationError, KprotoError
+from ..commits.transactional_commit import TransactionalCommit, TransactionalOffsetSource
+from ..core.tasks import shielded
+from ..metadata.cluster_view import ClusterView
+from .accumulator import RecordAccumulator
+from .append_queues import AppendQueues
+from .errors import TransactionAbortedError
+from .sender import Sender
+from .transactions.transaction_driver import TransactionDriver
+from .transactions.transaction_manager import TransactionManager
+from .transactions.transaction_state import TransactionState
+
+__all__ = ["ProducerTransactions"]
+
+_S = TransactionState
+
+logger = logging.getLogger("kproto.client")
+
+
+class ProducerTransactions:
+    """Runs one transaction after the other; `flush` waits for the outcome of all records."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        manager: TransactionManager,
+        accumulator: RecordAccumulator,
+        sender: Sender,
+        append_queues: AppendQueues,
+        flush: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._view = view
+        self._manager = manager
+        self._accumulator = accumulator
+        self._sender = sender
+        self._append_queues = append_queues
+        self._flush = flush
+        self._driver = TransactionDriver(view, manager)
+        self._current: object | None = None  # the transaction that has begun, and has not ended
+        self._is_closed = False
+        self._is_over_limit = False  # an abort does not wait for batches any more
+        manager.on_change = self._on_change
+
+    def _on_change(self) -> None:
+        """Wakes the driver and the sender; drops the records that cannot be committed."""
+        self._driver.wake()
+        if self._manager.drops_unsent:
+            self._append_queues.evict(self._manager.failure())
+        if self._accumulator.active_queues:
+            self._sender.wake()
+
+    # Beginning
+
+    async def initialize(self) -> None:
+        """Requests a producer id, unless the producer is ready, and so fences other producers.
+
+        Raises FatalTransactionError, and for errors that may pass, such as missing rights, the
+        error of the request; then a later call requests the producer id again.
+        """
+        manager = self._manager
+        self._check_not_closed()
+        if manager.state is _S.UNINITIALIZED:
+            manager.initialize()
+        await self._driver.wait_until(lambda: manager.state is not _S.INITIALIZING)
+        self._raise_if_fatal()
+        if manager.state is _S.UNINITIALIZED and manager.error is not None:
+            raise manager.error
+
+    async def begin(self, transaction: object) -> None:
+        """Begins a transaction; raises ConfigurationError if another one is open."""
+        self._view.loop_guard.check()
+        self._check_not_closed()
+        self._raise_if_fatal()
+        if self._current is not None or self._manager.is_open:
+            raise ConfigurationError(
+                "the producer has an open transaction, and it has one at a time: wait for its end, "
+                "or create another producer with another transactional id"
+            )
+        self._current = transaction
+        try:
+            self._manager.use_version(self._driver.transaction_version)
+            if self._manager.state is not _S.READY:
+                await self.initialize()
+            self._manager.begin(self._view.clock.monotonic())
+        except BaseException:
+            self._current = None
+            raise
+        self._accumulator.producer_state.begin_transaction(self._manager.identity)
+
+    def _check_not_closed(self) -> None:
+        if self._is_closed:
+            raise ConfigurationError("the producer is closed; create another one")
+
+    # Offsets
+
+    async def commit_offsets(
+        self, transaction: object, commit: TransactionalCommit | TransactionalOffsetSource
+    ) -> None:
+        """Commits offsets with the transaction; returns when the group coordinator has them."""
+        manager = self._manager
+        self._check_current(transaction)
+        if not isinstance(commit, TransactionalCommit):
+            try:
+                commit = await commit._transactional_commit()
+            except ConfigurationError:
+                raise
+            except KprotoError as error:
+                now = self._view.clock.monotonic()
+                manager.on_records_failed(error, now, has_sequence=False)
+                raise manager.failure() from error
+            self._check_current(transaction)
+        if not commit.offsets:
+            return
+        manager.commit_offsets(commit)
+        await self._driver.wait_until(lambda: not manager.is_pending(commit))
+        if self._current is not transaction or manager.drops_unsent:
+            raise manager.failure() from manager.cause
+
+    def _check_current(self, transaction: object) -> None:
+        """Raises an error if nothing can be added to the transaction."""
+        if self._current is not transaction:
+            raise ConfigurationError("the transaction has ended; begin another one")
+        self.check_may_send()
+
+    # Ending
+
+    async def commit(self, transaction: object) -> None:
+        """Commits a transaction.
+
+        Raises TransactionAbortedError, after an abort, if a record or a commit of offsets has
+        failed, or if the producer was closed. If the call is cancelled before EndTxn is sent, the
+        transaction is aborted. After that the call waits for the end, within `cancelled_close_ms`
+        and `error_flush_ms`.
+        """
+        if self._current is not transaction:
+            raise TransactionAbortedError(
+                "the producer was closed, which has aborted the transaction",
+                self._manager.transactional_id,
+            )
+        manager = self._manager
+        try:
+            if manager.state is _S.IN_TRANSACTION:
+                manager.begin_commit()
+                await self._flush()
+                await self._driver.wait_until(
+                    lambda: manager.state is not _S.COMMITTING_TRANSACTION or not manager.is_adding
+                )
+            if manager.state is _S.COMMITTING_TRANSACTION:
+                manager.end()
+                await shielded(
+                    self._or_give_up(self._until_ended()),
+                    self._view.clock,
+                    self._view.settings.max_cancelled_close_ms,
+                    what="the commit of a transaction",
+                )
+        except BaseException as error:
+            await self.abort_after(transaction, error)
+            raise
+        if manager.state is _S.ABORTABLE_ERROR:
+            failure, cause = manager.failure(), manager.cause
+            undelivered = self._accumulator.failed_deliveries.take()
+            await self.abort(transaction)
+            raise failure from undelivered or cause
+        self._current = None
+        self._raise_if_fatal()
+
+    async def _until_ended(self) -> None:
+        """Waits until EndTxn has a result."""
+        manager = self._manager
+        ending = (_S.COMMITTING_TRANSACTION, _S.ABORTING_TRANSACTION)
+        await self._driver.wait_until(lambda: manager.state not in ending)
+
+    async def _or_give_up(self, ending: Awaitable[None]) -> None:
+        """Waits for the end of the transaction; if the wait is cancelled, the producer fails."""
+        try:
+            await ending
+        except BaseException:
+            self._manager.give_up()
+            raise
+
+    async def abort(self, transaction: object, *, is_cancelled: bool = False) -> None:
+        """Aborts a transaction if it has not ended; continues if the call is cancelled.
+
+        Raises FatalTransactionError if the transaction cannot be aborted.
+        """
+        if self._current is not transaction:
+            return
+        settings = self._view.settings
+        self._is_over_limit = False
+        try:
+            if self._manager.is_open:
+                await shielded(
+                    self._or_give_up(self._abort()),
+                    self._view.clock,
+                    settings.cancelled_close_ms,
+                    what="the abort of a transaction",
+                    is_cancelled=is_cancelled,
+                    on_limit=self._stop_waiting,
+                    rest_ms=settings.error_flush_ms,
+                )
+        finally:
+            self._current = None
+        self._raise_if_fatal()
+
+    async def abort_after(self, transaction: object, error: BaseException) -> None:
+        """Aborts a transaction after `error`, which gets a note if the abort fails."""
+        is_cancelled = isinstance(error, asyncio.CancelledError)
+        try:
+            await self.abort(transaction, is_cancelled=is_cancelled)
+        except KprotoError as failure:
+            error.add_note(f"besides: {failure}")
+            logger.warning("a transaction was not aborted: %s", failure)
+
+    def _raise_if_fatal(self) -> None:
+        if self._manager.state is _S.FATAL_ERROR:
+            raise self._manager.failure() from self._manager.cause
+
+    def _stop_waiting(self) -> None:
+        self._is_over_limit = True
+        self._sender.completed.set()
+
+    async def _abort(self) -> None:
+        """Aborts the open transaction, once no Produce request is in flight any more.
+
+        After a cancelled call, the next call continues.
+        """
+        if self._manager.state is not _S.ABORTING_TRANSACTION:
+            self._manager.begin_abort()
+        await self._until_requests_done()
+        is_in_doubt = bool(self._accumulator.incomplete) or self._sender.has_requests
+        self._accumulator.fail_incomplete(
+            TransactionAbortedError("the transaction was aborted", self._manager.transactional_id)
+        )
+        # The caller, which aborts the transaction, expects these failures.
+        self._accumulator.failed_deliveries.take()
+        self._manager.end(is_in_doubt=is_in_doubt)
+        await self._until_ended()
+
+    async def _until_requests_done(self) -> None:
+        """Waits until no batch is incomplete, and no Produce request is in flight."""
+        completed = self._sender.completed
+        self._sender.wake()
+        while (
+            self._accumulator.incomplete or self._sender.has_requests
+        ) and not self._is_over_limit:
+            completed.clear()
+            await completed.wait()
+
+    # Closing
+
+    async def close(self) -> None:
+        """Aborts an open transaction, or waits for one that is ending; refuses further ones.
+
+        After a cancelled call, the next call continues.
+        """
+        self._is_closed = True
+        manager = self._manager
+        is_committing = manager.state is _S.COMMITTING_TRANSACTION
+        if manager.is_open and not is_committing:
+            logger.warning(
+                "the producer with transactional id %r is closed, which aborts its transaction",
+                manager.transactional_id,
+            )
+            self._current = None
+            await self._abort()
+        await self._until_ended()
+
+    async def stop(self) -> None:
+        """Abandons a transaction that has not ended, and ends the driver."""
+        self._is_closed = True
+        self._manager.give_up()
+        await self._driver.close()
+
+    # The appender
+
+    def check_may_send(self) -> None:
+        """Raises an error if no transaction accepts records.
+
+        Raises ConfigurationError outside of a transaction, and TransactionAbortedError or
+        FatalTransactionError after an error.
+        """
+        manager = self._manager
+        if manager.state is _S.IN_TRANSACTION:
+            return
+        if manager.state in (_S.ABORTABLE_ERROR, _S.FATAL_ERROR):
+            raise manager.failure() from manager.cause
+        what = "its transaction is ending" if manager.is_open else "no transaction is open"
+        raise ConfigurationError(
+            f"the producer has transactional_id {manager.transactional_id!r}, and {what}: send "
+            "records inside of `async with producer.transaction():`"
+        )

@@ -1,0 +1,153 @@
+"""`Transaction`: commits the records and offsets of a block together, or aborts them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Protocol, Self
+
+from ....wire.checks import check_whole_number
+from ....wire.errors import ConfigurationError
+from ...commits.offset_requests import OffsetAndMetadata
+from ...commits.transactional_commit import TransactionalCommit, TransactionalOffsetSource
+from ...metadata.cluster import TopicPartition
+
+__all__ = ["Transaction", "TransactionOwner"]
+
+#: The largest offset (int64).
+_LAST_OFFSET = 0x7FFF_FFFF_FFFF_FFFF
+
+
+class TransactionOwner(Protocol):
+    """Begins and ends the transactions of a producer; `producer_transactions` implements it.
+
+    `transaction` names the transaction: a producer has one transaction at a time.
+    """
+
+    async def begin(self, transaction: object) -> None:
+        """Begins a transaction."""
+        ...
+
+    async def commit(self, transaction: object) -> None:
+        """Commits the transaction if it is still open."""
+        ...
+
+    async def abort(self, transaction: object) -> None:
+        """Aborts the transaction if it is still open."""
+        ...
+
+    async def abort_after(self, transaction: object, error: BaseException) -> None:
+        """Aborts the transaction if it is still open, because `error` has ended its block."""
+        ...
+
+    async def commit_offsets(
+        self, transaction: object, commit: TransactionalCommit | TransactionalOffsetSource
+    ) -> None:
+        """Commits offsets with the transaction."""
+        ...
+
+
+class Transaction:
+    """A transaction of a producer with a transactional id (KIP-98), to be used with `async with`.
+
+    All records that the producer sends in the block belong to the transaction. The end of the block
+    commits the transaction: it waits until all records are acked, and raises
+    TransactionAbortedError, after an abort, if a record or a commit of offsets has failed. If the
+    block raises an exception, or is cancelled, the transaction is aborted. An ack of a record means
+    that the record is written, not that it is committed: consumers with `read_committed` get it
+    once the transaction is committed.
+
+    The begin and the end of the block raise FatalTransactionError if the producer cannot continue,
+    and ProducerFencedError if another producer has taken over the transactional id. If the response
+    to the commit is lost until the time is over, it is unknown whether the transaction is
+    committed; the text of the FatalTransactionError says so.
+    """
+
+    def __init__(self, owner: TransactionOwner) -> None:
+        self._owner = owner
+        self._has_begun = False
+        self._is_aborted = False  # by `abort`
+
+    async def __aenter__(self) -> Self:
+        if self._has_begun:
+            raise ConfigurationError("the transaction has begun already; create another one")
+        self._has_begun = True
+        await self._owner.begin(self)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None and self._is_aborted:
+            return
+        if error is None:
+            await self._owner.commit(self)
+        else:
+            await self._owner.abort_after(self, error)
+
+    async def abort(self) -> None:
+        """Aborts the transaction; the end of the block then has no effect.
+
+        Records that were not sent fail with TransactionAbortedError. Raises FatalTransactionError
+        if the transaction cannot be aborted. If the call is cancelled, it still aborts the
+        transaction before it raises CancelledError, within `cancelled_close_ms` and
+        `error_flush_ms`.
+        """
+        self._check_begun()
+        self._is_aborted = True
+        await self._owner.abort(self)
+
+    async def commit_offsets(
+        self,
+        offsets: TransactionalOffsetSource | Mapping[TopicPartition, int],
+        *,
+        group_id: str | None = None,
+    ) -> None:
+        """Commits offsets of a group when the transaction is committed (KIP-447).
+
+        `offsets` is a group consumer, or a mapping from partitions to the offset of the next record
+        to be read, for the group `group_id`. The offsets of a consumer are those after the last
+        records that it has returned; the coordinator checks that its member still owns the
+        partitions. From this call on the consumer commits nothing by itself. After an abort, its
+        `seek_to_committed` moves its positions back.
+
+        Raises TransactionAbortedError if the offsets are not committed, for example because the
+        group has reassigned the partitions; FatalTransactionError if the producer cannot continue;
+        and ConfigurationError for invalid arguments, and outside of the block.
+        """
+        self._check_begun()
+        await self._owner.commit_offsets(self, _commit_of(offsets, group_id))
+
+    def _check_begun(self) -> None:
+        if not self._has_begun:
+            raise ConfigurationError("use the transaction with `async with`")
+
+
+def _commit_of(
+    offsets: TransactionalOffsetSource | Mapping[TopicPartition, int], group_id: str | None
+) -> TransactionalCommit | TransactionalOffsetSource:
+    if not isinstance(offsets, Mapping):
+        if not hasattr(offsets, "_transactional_commit"):
+            raise ConfigurationError(
+                f"{offsets!r:.80} is no consumer of a group; pass one, or a mapping from "
+                "partitions to offsets, and group_id"
+            )
+        if group_id is not None:
+            raise ConfigurationError("the consumer has a group id: leave out group_id")
+        return offsets
+    if not isinstance(group_id, str) or not group_id:
+        raise ConfigurationError(f"group_id is {group_id!r:.80}; offsets need the id of a group")
+    found = {}
+    for tp, offset in offsets.items():
+        match tp:
+            case (str(), int()):
+                check_whole_number(f"the offset of {tp!r}", offset, 0, _LAST_OFFSET)
+                found[tp] = OffsetAndMetadata(offset)
+            case _:
+                raise ConfigurationError(
+                    f"{tp!r:.80} is no partition; it is written as (topic, number)"
+                )
+    return TransactionalCommit(group_id, None, found)

@@ -1,0 +1,493 @@
+"""`TransactionManager`: the state of a transactional producer, and the next request to send.
+
+Sans-IO: times are passed in, in seconds of the client's clock. The methods get events; `state`,
+`next_request` and `not_before` have the result. There are two transaction versions:
+
+- In version 1, `AddPartitions` and `AddOffsets` are sent before the first Produce to a partition
+  and the first commit of a group's offsets. If a batch failed that may have used a sequence number,
+  InitProducerId bumps the epoch before the next transaction (KIP-360).
+- In version 2, leaders and group coordinators add partitions, and the response to EndTxn has a
+  bumped epoch (KIP-890).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from ....wire.errors import BrokerResponseError, KprotoError
+from ...commits.transactional_commit import TransactionalCommit
+from ...core.retry import Attempts
+from ...metadata.cluster import TopicPartition
+from ...settings import ClientSettings
+from ..errors import (
+    FatalTransactionError,
+    FencedTransactionError,
+    TransactionAbortedError,
+    TransactionError,
+)
+from ..producer_state import NO_PRODUCER_ID, ProducerIdAndEpoch
+from .transaction_errors import ErrorAction, TransactionApi, action_of
+from .transaction_requests import (
+    EPOCH_BUMP_VERSION,
+    AddOffsets,
+    AddPartitions,
+    CommitOffsets,
+    EndTransaction,
+    InitProducerId,
+    TransactionRequest,
+    TransactionResult,
+    api_of,
+)
+from .transaction_state import TransactionState, check_transition
+
+__all__ = ["TransactionManager"]
+
+_S = TransactionState
+
+#: The backoff in seconds while the last transaction is ending, as in the Java client.
+_CONCURRENT_BACKOFF_S: Final = 0.02
+
+#: The states of a transaction without an error, to which partitions and offsets can be added.
+_ACCEPTING: Final = (_S.IN_TRANSACTION, _S.COMMITTING_TRANSACTION)
+
+#: The states in which EndTxn is sent once all batches are complete.
+_ENDING: Final = (_S.COMMITTING_TRANSACTION, _S.ABORTING_TRANSACTION)
+
+#: The actions after which a request is sent again.
+_RETRIES: Final = (ErrorAction.RETRY, ErrorAction.RETRY_SOON, ErrorAction.FIND_COORDINATOR)
+
+#: The actions, the worst last.
+_RANKS: Final = (*_RETRIES, ErrorAction.ABORTABLE, ErrorAction.FATAL, ErrorAction.FENCED)
+
+_MAYBE_COMMITTED: Final = (
+    "it is unknown whether the transaction is committed; a new producer with the transactional id "
+    "starts once the transaction has ended, and then its records show it"
+)
+_NOT_ABORTED: Final = (
+    "the coordinator has not confirmed that the transaction is aborted; a new producer with the "
+    "transactional id aborts it, and without one the broker does after transaction_timeout_ms"
+)
+_FENCED_ITSELF: Final = (
+    "the transaction is aborted, and a new producer is needed: a Produce request was still in "
+    "flight, so the producer was fenced"
+)
+_EPOCH_LOST: Final = (
+    "the transaction is aborted, and a new producer is needed: brokers before Kafka 2.5 cannot "
+    "bump the epoch of a producer, some of whose records may have been stored (KIP-360)"
+)
+
+#: The remedies of errors that make the producer fail.
+_HINTS: Final = {
+    "INVALID_TRANSACTION_TIMEOUT": (
+        "lower transaction_timeout_ms, or raise transaction.max.timeout.ms of the brokers"
+    ),
+    "INVALID_PRODUCER_ID_MAPPING": "the transactional id has expired, or has another producer id",
+}
+
+
+def _ignore() -> None:
+    """Does nothing."""
+
+
+class TransactionManager:
+    """Decides on the requests of a producer with a transactional id, one request after the other.
+
+    `identity` is the present producer id and epoch, for all partitions. `error` is the cause of
+    ABORTABLE_ERROR and FATAL_ERROR, and in UNINITIALIZED that of a failed InitProducerId. The next
+    request may be sent at `not_before`, in seconds of the clock. `must_find_coordinator` is True if
+    its coordinator must be looked up again. `supports_epoch_bump` is False if the coordinator
+    cannot bump the epoch of a producer (before KIP-360).
+    """
+
+    def __init__(self, settings: ClientSettings, transactional_id: str, timeout_ms: int) -> None:
+        self.transactional_id = transactional_id
+        self.timeout_ms = timeout_ms
+        self.state = TransactionState.UNINITIALIZED
+        self.identity = NO_PRODUCER_ID
+        self.error: KprotoError | None = None
+        self.transaction_version = 1
+        self.supports_epoch_bump = True
+        self.must_find_coordinator = False
+        self.on_change: Callable[[], None] = _ignore
+        self._settings = settings
+        self._attempts = Attempts(settings)
+        self._in_flight: TransactionRequest | None = None
+        self._began_at = 0.0
+        self._needs_epoch_bump = False
+        self._forget_transaction()
+
+    def _forget_transaction(self) -> None:
+        self._partitions: set[TopicPartition] = set()
+        self._new_partitions: dict[TopicPartition, None] = {}
+        self._groups: set[str] = set()
+        self._commits: deque[TransactionalCommit] = deque()
+        self._done_commits: list[TransactionalCommit] = []
+        self._has_started = False  # the coordinator may have a transaction
+        self._is_confirmed = False  # a response has shown that it has a transaction
+        self._may_end = False  # all batches are complete
+        self._is_end_in_doubt = False  # an EndTxn may have been carried out
+        self._fences = False  # InitProducerId aborts the transaction, not EndTxn
+
+    # The state
+
+    @property
+    def is_open(self) -> bool:
+        """True from the begin of a transaction to its end, also after an abortable error."""
+        return self.state in (*_ACCEPTING, _S.ABORTABLE_ERROR, _S.ABORTING_TRANSACTION)
+
+    @property
+    def drops_unsent(self) -> bool:
+        """True if the transaction cannot be committed: batches that were not sent must fail."""
+        return self.state in (_S.ABORTABLE_ERROR, _S.ABORTING_TRANSACTION, _S.FATAL_ERROR)
+
+    @property
+    def bumps_at_end(self) -> bool:
+        """True if EndTxn bumps the epoch: brokers then refuse late batches of the transaction."""
+        return self.transaction_version >= EPOCH_BUMP_VERSION
+
+    def failure(self) -> TransactionError:
+        """Returns a new error for a caller: a FatalTransactionError, or TransactionAbortedError."""
+        error = self.error
+        if isinstance(error, TransactionError):
+            return type(error)(error.reason, error.transactional_id, error.cause)
+        why = "the transaction is aborted, and none of its records and offsets is committed"
+        return TransactionAbortedError(why, self.transactional_id, error)
+
+    @property
+    def cause(self) -> KprotoError | None:
+        """The error that has led to the present error state."""
+        return self.error.cause if isinstance(self.error, TransactionError) else self.error
+
+    def _change(self, state: TransactionState) -> None:
+        check_transition(self.state, state)
+        self.state = state
+        self.on_change()
+
+    # Events: the calls of the user
+
+    def initialize(self) -> None:
+        """Begins the request of a producer id, or of its next epoch; the state is UNINITIALIZED."""
+        self.error = None
+        self._change(_S.INITIALIZING)
+
+    def use_version(self, transaction_version: int) -> None:
+        """Sets the transaction version of the next transaction.
+
+        If the version rises to 2, the producer first bumps its epoch, as the Java client does.
+        """
+        rises = self.transaction_version < EPOCH_BUMP_VERSION <= transaction_version
+        if rises and self.state is _S.READY:
+            self._change(_S.UNINITIALIZED)
+        self.transaction_version = transaction_version
+
+    def begin(self, now: float) -> None:
+        """Begins a transaction at `now`; the state is READY."""
+        self._change(_S.IN_TRANSACTION)
+        self.error = None
+        self._began_at = now
+
+    def commit_offsets(self, commit: TransactionalCommit) -> None:
+        """Adds offsets to the open transaction; `is_pending` tells when the coordinator has them.
+
+        Raises TransactionAbortedError or FatalTransactionError after an error.
+        """
+        if self.state is not _S.IN_TRANSACTION:
+            raise self.failure()
+        self._commits.append(commit)
+        self.on_change()
+
+    def is_pending(self, commit: TransactionalCommit) -> bool:
+        """Returns True until the coordinator has the offsets, or the transaction has failed."""
+        return any(each is commit for each in self._commits)
+
+    @property
+    def is_adding(self) -> bool:
+        """True while partitions or offsets are added to the transaction."""
+        return bool(self._new_partitions or self._commits or self._in_flight)
+
+    def begin_commit(self) -> None:
+        """Refuses further records; the transaction is committed after `end`."""
+        self._change(_S.COMMITTING_TRANSACTION)
+
+    def begin_abort(self) -> None:
+        """Refuses further records, and drops requests that add to the transaction."""
+        self._change(_S.ABORTING_TRANSACTION)
+        self._drop_queued()
+        self._attempts.succeeded()
+
+    def _drop_queued(self) -> None:
+        self._new_partitions.clear()
+        self._commits.clear()
+
+    def end(self, *, is_in_doubt: bool = False) -> None:
+        """Ends the transaction, because all of its batches are complete.
+
+        `is_in_doubt` is True for an abort that cannot wait for the last Produce requests. In
+        version 2 brokers refuse them after the abort. In version 1 the coordinator must fence the
+        producer with a bumped epoch: it does so if InitProducerId has the epoch of an ongoing
+        transaction, and the producer cannot continue. No request is sent if the coordinator cannot
+        have a transaction.
+        """
+        self._may_end = True
+        self._fences = is_in_doubt and not self.bumps_at_end
+        if self._fences and not self.supports_epoch_bump:
+            self._fail_end(None)
+        elif self._has_started:
+            self.on_change()
+        else:
+            self._complete(None)
+
+    def give_up(self) -> None:
+        """Changes to FATAL_ERROR if the transaction has not ended, because its time is over."""
+        if self.is_open:
+            self._fail_end(self._attempts.error)
+
+    # Events: the batches
+
+    def needs_partition(self, tp: TopicPartition) -> bool:
+        """Returns True if a partition must be added before a batch is sent to it."""
+        return not self.bumps_at_end and tp not in self._partitions
+
+    def add_partitions(self, tps: Iterable[TopicPartition]) -> None:
+        """Adds partitions to the open transaction by a request, unless they are being added."""
+        if self.state in _ACCEPTING:
+            in_flight = self._in_flight
+            adding = in_flight.partitions if isinstance(in_flight, AddPartitions) else ()
+            self._new_partitions.update(
+                (tp, None) for tp in tps if tp not in adding and tp not in self._partitions
+            )
+            self.on_change()
+
+    def on_batch_sent(self) -> None:
+        """Records that a batch is sent: from version 2 on its leader begins the transaction."""
+        self._has_started = True
+
+    def on_records_failed(self, error: KprotoError, now: float, *, has_sequence: bool) -> None:
+        """Makes the transaction abortable, or the producer fail, after records have failed.
+
+        `has_sequence` is True if the records were in a batch with a sequence number.
+        """
+        if not self.is_open:
+            return
+        self._needs_epoch_bump = self._needs_epoch_bump or has_sequence
+        if self.state not in _ACCEPTING:
+            return
+        action = action_of(TransactionApi.PRODUCE, error)
+        if action in (ErrorAction.FENCED, ErrorAction.FATAL):
+            self._fail(action, error, now)
+        else:
+            self._make_abortable(error)
+
+    # Requests
+
+    @property
+    def not_before(self) -> float:
+        """The time from which the next request may be sent, in seconds of the clock."""
+        return self._attempts.not_before
+
+    @property
+    def attempts(self) -> Attempts:
+        """The failed attempts of the next request."""
+        return self._attempts
+
+    def next_request(self) -> TransactionRequest | None:
+        """Returns the request that is due at `not_before`; None if none is, or one is in flight."""
+        if self._in_flight is not None:
+            return None
+        if self.state is _S.INITIALIZING:
+            return InitProducerId(self.identity)
+        if self.state in _ACCEPTING and self._new_partitions:
+            return AddPartitions(tuple(self._new_partitions))
+        if self.state in _ACCEPTING and self._commits:
+            commit = self._commits[0]
+            if not self.bumps_at_end and commit.group_id not in self._groups:
+                return AddOffsets(commit.group_id)
+            return CommitOffsets(commit)
+        if self._may_end and self._fences:
+            return InitProducerId(self.identity)
+        if self._may_end and self.state in _ENDING:
+            return EndTransaction(self.state is _S.COMMITTING_TRANSACTION)
+        return None
+
+    def on_sent(self, request: TransactionRequest, now: float) -> None:
+        """Records that `request`, which `next_request` has returned, is sent at `now`."""
+        self._attempts.begin(now)
+        self._in_flight = request
+        self.must_find_coordinator = False
+        if isinstance(request, AddPartitions):
+            for tp in request.partitions:
+                self._new_partitions.pop(tp, None)
+        self._has_started = self._has_started or not isinstance(request, InitProducerId)
+
+    def _take_in_flight(self) -> tuple[TransactionRequest, bool]:
+        """Returns the request in flight, and True if its result still counts."""
+        request, self._in_flight = self._in_flight, None
+        assert request is not None, "it was sent"
+        match request:
+            case InitProducerId():
+                return request, self.state is _S.INITIALIZING or self._fences
+            case EndTransaction():
+                return request, self.state in _ENDING and self._may_end
+        return request, self.state in _ACCEPTING
+
+    def on_response(self, result: TransactionResult, now: float) -> None:
+        """Processes the response to the request in flight."""
+        request, counts = self._take_in_flight()
+        api = api_of(request)
+        if isinstance(request, AddPartitions):
+            is_added = len(result.errors) < len(request.partitions)
+            self._is_confirmed = self._is_confirmed or is_added
+        elif isinstance(request, AddOffsets):
+            self._is_confirmed = True
+        if isinstance(request, AddPartitions) and counts:
+            self._partitions.update(set(request.partitions) - result.errors.keys())
+            request = AddPartitions(tuple(result.errors))
+        if not result.errors or not counts:
+            self._attempts.succeeded()
+        if result.errors and counts:
+            worst = max(result.errors.values(), key=lambda each: _RANKS.index(action_of(api, each)))
+            self._on_error(request, api, worst, now)
+        elif counts:
+            self._on_success(request, result)
+        self.on_change()
+
+    def _on_success(self, request: TransactionRequest, result: TransactionResult) -> None:
+        match request:
+            case InitProducerId():
+                assert result.producer is not None, "each response has it"
+                self.identity = result.producer
+                self._needs_epoch_bump = False
+                if self._fences:  # the coordinator had no transaction
+                    self._complete(None)
+                else:
+                    self._change(_S.READY)
+            case AddOffsets(group_id):
+                self._groups.add(group_id)
+            case CommitOffsets():
+                self._done_commits.append(self._commits.popleft())
+            case EndTransaction():
+                self._complete(result.producer)
+
+    def on_error(self, error: KprotoError, now: float, api: TransactionApi | None = None) -> None:
+        """Processes the error of the request in flight.
+
+        `api` is FIND_COORDINATOR if the coordinator was not found, otherwise None. The request is
+        sent again, or the transaction or the producer has failed.
+        """
+        request, counts = self._take_in_flight()
+        if counts:
+            self._on_error(request, api or api_of(request), error, now)
+        else:
+            self._attempts.succeeded()
+        self.on_change()
+
+    def _on_error(
+        self, request: TransactionRequest, api: TransactionApi, error: KprotoError, now: float
+    ) -> None:
+        action = action_of(api, error)
+        if isinstance(request, EndTransaction) and not isinstance(error, BrokerResponseError):
+            self._is_end_in_doubt = True
+        if self._fences and _name_of(error) == "CONCURRENT_TRANSACTIONS":
+            self.fail(FatalTransactionError(_FENCED_ITSELF, self.transactional_id))
+            return
+        if _name_of(error) == "UNKNOWN_TOPIC_OR_PARTITION" and not self._attempts.count:
+            self._attempts.limit_to(now + self._settings.metadata_wait_ms / 1000)
+        if action in _RETRIES and self._attempts.failed(error, now):
+            if action is ErrorAction.RETRY_SOON:
+                self._attempts.shorten_backoff(now + _CONCURRENT_BACKOFF_S)
+            self.must_find_coordinator = action is ErrorAction.FIND_COORDINATOR
+            if isinstance(request, AddPartitions):
+                self._new_partitions.update(dict.fromkeys(request.partitions))
+            return
+        self._attempts.succeeded()
+        if isinstance(request, EndTransaction) and self._is_nothing_to_abort(request, error):
+            self._complete(None)
+        elif action in (ErrorAction.FENCED, ErrorAction.FATAL):
+            self._fail(action, error, now)
+        elif self._fences:
+            self._fail_end(error)
+        elif isinstance(request, InitProducerId):
+            self.error = error
+            self._change(_S.UNINITIALIZED)
+        elif not isinstance(request, EndTransaction) or (
+            action is ErrorAction.ABORTABLE and request.is_commit
+        ):
+            self._make_abortable(error)
+        else:
+            self._fail_end(error)
+
+    def _is_nothing_to_abort(self, request: EndTransaction, error: KprotoError) -> bool:
+        """Returns True if the coordinator has refused to abort, because it has no transaction.
+
+        In version 1 that is so if no partition was added: it is unknown if a request to add some
+        was carried out.
+        """
+        is_refused = _name_of(error) == "INVALID_TXN_STATE"
+        return is_refused and not (request.is_commit or self._is_confirmed or self.bumps_at_end)
+
+    # Results
+
+    def _make_abortable(self, error: KprotoError) -> None:
+        if _name_of(error) == "UNKNOWN_PRODUCER_ID":
+            self._needs_epoch_bump = True
+        self.error = error
+        self._drop_queued()
+        self._may_end = False
+        self._change(_S.ABORTABLE_ERROR)
+
+    def _fail(self, action: ErrorAction, error: KprotoError, now: float) -> None:
+        is_fenced = action is ErrorAction.FENCED
+        lasted_ms = round(1000 * (now - self._began_at)) if self.is_open else 0
+        if lasted_ms >= self.timeout_ms:
+            why = (
+                f"the transaction lasted {lasted_ms} ms, and brokers abort a transaction after "
+                f"transaction_timeout_ms ({self.timeout_ms})"
+            )
+        elif is_fenced:
+            why = "another producer has taken over the transactional id"
+        else:
+            hint = _HINTS.get(_name_of(error))
+            why = "the producer cannot continue" + (f" ({hint})" if hint else "")
+        if self._is_end_in_doubt and self.state is _S.COMMITTING_TRANSACTION:
+            why += f"; {_MAYBE_COMMITTED}"
+        kind = FencedTransactionError if is_fenced else FatalTransactionError
+        self.fail(kind(why, self.transactional_id, error))
+
+    def _fail_end(self, error: KprotoError | None) -> None:
+        is_commit = self.state is _S.COMMITTING_TRANSACTION
+        why = _MAYBE_COMMITTED if is_commit else _NOT_ABORTED
+        self.fail(FatalTransactionError(why, self.transactional_id, error))
+
+    def on_fault(self, error: KprotoError) -> None:
+        """Changes to FATAL_ERROR after a fault of the client."""
+        why = "the producer cannot continue"
+        self.fail(FatalTransactionError(why, self.transactional_id, error))
+
+    def fail(self, fatal: TransactionError) -> None:
+        """Changes to FATAL_ERROR; `failure` returns errors as `fatal` from now on."""
+        self.error = fatal
+        self._forget_transaction()
+        self._change(_S.FATAL_ERROR)
+
+    def _complete(self, producer: ProducerIdAndEpoch | None) -> None:
+        """Ends the transaction; `producer` has the epoch that EndTxn has bumped, if it bumps it."""
+        committed = self._done_commits if self.state is _S.COMMITTING_TRANSACTION else []
+        if producer is not None and self.bumps_at_end:
+            self.identity = producer
+            self._needs_epoch_bump = False
+        self._forget_transaction()
+        if not self._needs_epoch_bump:
+            self._change(_S.READY)
+        elif self.supports_epoch_bump:
+            self._change(_S.UNINITIALIZED)
+        else:
+            self.fail(FatalTransactionError(_EPOCH_LOST, self.transactional_id, self.error))
+        for commit in committed:
+            commit.on_committed()
+
+
+def _name_of(error: KprotoError) -> str:
+    """Returns the name of a broker's error; an empty text for an error of the client."""
+    return error.name if isinstance(error, BrokerResponseError) else ""
