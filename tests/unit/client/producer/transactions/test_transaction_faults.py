@@ -20,7 +20,7 @@ from kproto import (
     TransactionAbortedError,
 )
 from kproto.broker import Broker, BrokerSettings, Cluster
-from kproto.broker.faults import Close, CutFrame, Delay, ErrorCode
+from kproto.broker.faults import Close, ControlFunction, CutFrame, Delay, ErrorCode
 from kproto.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
@@ -35,7 +35,6 @@ from kproto.protocol.connection import ReceivedRequest
 from tests.unit.client.producer.transactions.transactional import (
     BOTH_VERSIONS,
     ID,
-    QUICK,
     committed,
     scene,
     state_of,
@@ -76,22 +75,29 @@ async def committed_offset(client: Client) -> int | None:
 # --- Faults that pass ---
 
 
+def lose_request(request: ReceivedRequest) -> Close:
+    """Closes the connection before the request is handled."""
+    return Close()
+
+
+FAULTS: dict[str, list[ControlFunction]] = {
+    "response lost": [CutFrame(0)],
+    "request lost": [lose_request],
+    "twice lost": [CutFrame(0), CutFrame(0)],
+    "both": [CutFrame(0), lose_request],
+}
+
+
 @BOTH_VERSIONS
 @pytest.mark.parametrize("request_class", REQUESTS, ids=lambda each: each.__name__)
-@pytest.mark.parametrize("fault", ["response lost", "request lost", "twice lost", "both"])
+@pytest.mark.parametrize("fault", FAULTS)
 async def test_lost_request_or_response_is_repeated(
     version: int, request_class: type[Request[Any]], fault: str
 ) -> None:
     async with scene(version) as (broker, client):
         async with client.producer(transactional_id=ID) as producer:
             await run_transaction(producer, b"1", offset=1)
-        outcomes = {
-            "response lost": [CutFrame(0)],
-            "request lost": [lambda request: Close()],
-            "twice lost": [CutFrame(0), CutFrame(0)],
-            "both": [CutFrame(0), lambda request: Close()],
-        }[fault]
-        for outcome in outcomes:
+        for outcome in FAULTS[fault]:
             broker.control(outcome, request=request_class, times=1)
         async with client.producer(transactional_id=ID) as producer:
             await run_transaction(producer, b"2", b"3", offset=3)
@@ -365,7 +371,7 @@ async def test_topic_that_is_deleted_in_the_middle_aborts_the_transaction(versio
                     broker.delete_topic("gone")
                     await producer.enqueue("gone", b"3")
 
-            with pytest.raises(TransactionAbortedError, match="gone|UNKNOWN_TOPIC|ack"):
+            with pytest.raises(TransactionAbortedError, match=r"gone|UNKNOWN_TOPIC|ack"):
                 await block()
             await run_transaction(producer, b"4")
         assert await committed(client) == [b"4"]
@@ -442,12 +448,11 @@ async def test_old_coordinator_cannot_bump_the_epoch() -> None:
         broker.control(ErrorCode("UNKNOWN_PRODUCER_ID"), request=ProduceRequest)
         with pytest.raises(DeliveryError) as raised:
             await run_transaction(producer, b"2")
-        assert "older than Kafka 2.5" in raised.value.__notes__[0] or "before Kafka 2.5" in (
-            raised.value.__notes__[0]
+        assert (
+            "older than Kafka 2.5" in raised.value.__notes__[0]
+            or "before Kafka 2.5" in (raised.value.__notes__[0])
         )
         await producer.close()
         async with client.producer(transactional_id=ID) as other:
             await run_transaction(other, b"3")
         assert await committed(client) == [b"1", b"3"]
-
-

@@ -55,6 +55,9 @@ class Driven:
         self.version = version
         self.now = 0.0
 
+    def has(self, state: TransactionState) -> bool:
+        return self.manager.state is state
+
     def send(self, expected: TransactionRequest) -> None:
         assert self.manager.next_request() == expected
         self.now = max(self.now, self.manager.not_before)
@@ -101,12 +104,12 @@ def test_commit_and_abort(version: int) -> None:
     manager = driven.manager
     assert manager.is_open
     driven.ended()
-    assert manager.state is S.READY
+    assert driven.has(S.READY)
     assert manager.identity == (FIRST if version == 1 else NEXT)
     manager.begin(driven.now)
     assert manager.needs_partition(TP) == (version == 1)
     driven.with_partition().ended(is_commit=False)
-    assert manager.state is S.READY
+    assert driven.has(S.READY)
 
 
 @BOTH
@@ -114,11 +117,11 @@ def test_nothing_is_ended_if_nothing_was_sent(version: int) -> None:
     driven = Driven(version).begun()
     driven.manager.begin_commit()
     driven.manager.end()
-    assert driven.manager.state is S.READY
+    assert driven.has(S.READY)
     driven.manager.begin(0)
     driven.manager.begin_abort()
     driven.manager.end()
-    assert driven.manager.state is S.READY
+    assert driven.has(S.READY)
 
 
 def test_partitions_are_added_together_and_once() -> None:
@@ -144,9 +147,9 @@ def test_only_failed_partitions_are_added_again() -> None:
     assert not driven.manager.needs_partition(OTHER)
 
 
-def offsets(group_id: str = "g", on_committed: Callable[[], None] | None = None) -> (
-    TransactionalCommit
-):
+def offsets(
+    group_id: str = "g", on_committed: Callable[[], None] | None = None
+) -> TransactionalCommit:
     found = TransactionalCommit(group_id, None, {TP: OffsetAndMetadata(5)})
     return found if on_committed is None else found._replace(on_committed=on_committed)
 
@@ -221,38 +224,38 @@ def test_end_is_repeated(version: int, fault: KprotoError, backoff_s: float, fin
     driven.manager.end()
     driven.send(EndTransaction(is_commit=True))
     driven.fail(fault)
-    assert driven.manager.state is S.COMMITTING_TRANSACTION
+    assert driven.has(S.COMMITTING_TRANSACTION)
     assert 0 < driven.manager.not_before - driven.now <= backoff_s + 1e-9
     assert driven.manager.must_find_coordinator is finds
     driven.send(EndTransaction(is_commit=True))
     assert not driven.manager.must_find_coordinator
     driven.answer(NEXT if version == 2 else None)
-    assert driven.manager.state is S.READY
+    assert driven.has(S.READY)
 
 
 def test_initialization_is_repeated_and_then_fails_so_that_a_later_call_repeats_it() -> None:
     driven = Driven()
     manager = driven.manager
     manager.initialize()
-    while manager.state is S.INITIALIZING:
+    while driven.has(S.INITIALIZING):
         driven.send(InitProducerId(NO_PRODUCER_ID))
         driven.fail(error("COORDINATOR_NOT_AVAILABLE"), TransactionApi.FIND_COORDINATOR)
     assert 10.0 <= driven.now <= 11.0
-    assert manager.state is S.UNINITIALIZED
+    assert driven.has(S.UNINITIALIZED)
     assert "COORDINATOR_NOT_AVAILABLE" in str(manager.error)
     manager.initialize()
     driven.send(InitProducerId(NO_PRODUCER_ID))
     driven.answer(FIRST)
-    assert manager.state is S.READY
+    assert driven.has(S.READY)
 
 
 def test_partitions_that_cannot_be_added_in_time_abort_the_transaction() -> None:
     driven = Driven().begun()
     driven.manager.add_partitions([TP])
-    while driven.manager.state is S.IN_TRANSACTION:
+    while driven.has(S.IN_TRANSACTION):
         driven.send(AddPartitions((TP,)))
         driven.fail(LOST)
-    assert driven.manager.state is S.ABORTABLE_ERROR
+    assert driven.has(S.ABORTABLE_ERROR)
     assert isinstance(driven.manager.failure(), TransactionAbortedError)
 
 
@@ -260,11 +263,11 @@ def test_unknown_topic_is_awaited_for_metadata_wait_ms() -> None:
     driven = Driven(2).begun()
     commit = offsets()
     driven.manager.commit_offsets(commit)
-    while driven.manager.state is S.IN_TRANSACTION:
+    while driven.has(S.IN_TRANSACTION):
         driven.send(CommitOffsets(commit))
         driven.answer(p0="UNKNOWN_TOPIC_OR_PARTITION")
     assert 2.0 <= driven.now <= 2.5
-    assert driven.manager.state is S.ABORTABLE_ERROR
+    assert driven.has(S.ABORTABLE_ERROR)
 
 
 @pytest.mark.parametrize(("is_commit", "text"), [(True, "unknown whether"), (False, "not confirm")])
@@ -275,7 +278,7 @@ def test_end_that_exceeds_its_time_is_fatal(is_commit: bool, text: str) -> None:
     while driven.manager.is_open:
         driven.send(EndTransaction(is_commit))
         driven.fail(LOST)
-    assert driven.manager.state is S.FATAL_ERROR
+    assert driven.has(S.FATAL_ERROR)
     failure = driven.manager.failure()
     assert isinstance(failure, FatalTransactionError)
     assert text in str(failure).replace("has not confirmed", "not confirm")
@@ -289,31 +292,31 @@ def test_failed_record_makes_the_transaction_abortable(version: int) -> None:
     driven = Driven(version).begun().with_partition()
     manager = driven.manager
     manager.on_records_failed(error("MESSAGE_TOO_LARGE"), 0, has_sequence=True)
-    assert manager.state is S.ABORTABLE_ERROR
+    assert driven.has(S.ABORTABLE_ERROR)
     assert manager.drops_unsent
     assert "MESSAGE_TOO_LARGE" in str(manager.failure())
     manager.on_records_failed(error("OUT_OF_ORDER_SEQUENCE_NUMBER"), 0, has_sequence=True)
     assert "MESSAGE_TOO_LARGE" in str(manager.failure())
     driven.ended(is_commit=False)
     if version == 2:
-        assert manager.state is S.READY
+        assert driven.has(S.READY)
         assert manager.identity == NEXT
         return
-    assert manager.state is S.UNINITIALIZED
+    assert driven.has(S.UNINITIALIZED)
     manager.initialize()
     driven.send(InitProducerId(FIRST))
     driven.answer(NEXT)
     assert manager.identity == NEXT
     manager.begin(0)
     driven.with_partition().ended()
-    assert manager.state is S.READY
+    assert driven.has(S.READY)
 
 
 def test_record_without_a_sequence_needs_no_epoch_bump() -> None:
     driven = Driven().begun().with_partition()
     driven.manager.on_records_failed(LOST, 0, has_sequence=False)
     driven.ended(is_commit=False)
-    assert driven.manager.state is S.READY
+    assert driven.has(S.READY)
 
 
 def test_coordinator_without_epoch_bump_ends_the_producer_after_the_abort() -> None:
@@ -321,7 +324,7 @@ def test_coordinator_without_epoch_bump_ends_the_producer_after_the_abort() -> N
     driven.manager.supports_epoch_bump = False
     driven.manager.on_records_failed(LOST, 0, has_sequence=True)
     driven.ended(is_commit=False)
-    assert driven.manager.state is S.FATAL_ERROR
+    assert driven.has(S.FATAL_ERROR)
     assert "is aborted, and a new producer is needed" in str(driven.manager.failure())
 
 
@@ -329,9 +332,9 @@ def test_records_fail_during_the_commit() -> None:
     driven = Driven().begun().with_partition()
     driven.manager.begin_commit()
     driven.manager.on_records_failed(LOST, 0, has_sequence=True)
-    assert driven.manager.state is S.ABORTABLE_ERROR
+    assert driven.has(S.ABORTABLE_ERROR)
     driven.ended(is_commit=False)
-    assert driven.manager.state is S.UNINITIALIZED
+    assert driven.has(S.UNINITIALIZED)
 
 
 @pytest.mark.parametrize(
@@ -344,7 +347,7 @@ def test_records_fail_during_the_commit() -> None:
 def test_fatal_error_of_a_record_ends_the_producer(name: str, kind: type[Exception]) -> None:
     driven = Driven().begun().with_partition()
     driven.manager.on_records_failed(error(name), 0, has_sequence=True)
-    assert driven.manager.state is S.FATAL_ERROR
+    assert driven.has(S.FATAL_ERROR)
     assert type(driven.manager.failure()) is kind
     driven.manager.on_records_failed(LOST, 0, has_sequence=True)
     assert type(driven.manager.failure()) is kind
@@ -383,10 +386,10 @@ def test_refused_commit_is_aborted() -> None:
     driven.manager.end()
     driven.send(EndTransaction(is_commit=True))
     driven.fail(error("TRANSACTION_ABORTABLE"))
-    assert driven.manager.state is S.ABORTABLE_ERROR
+    assert driven.has(S.ABORTABLE_ERROR)
     assert driven.manager.next_request() is None
     driven.ended(is_commit=False)
-    assert driven.manager.state is S.READY
+    assert driven.has(S.READY)
 
 
 def test_missing_rights_leave_the_producer_uninitialized() -> None:
@@ -394,7 +397,7 @@ def test_missing_rights_leave_the_producer_uninitialized() -> None:
     driven.manager.initialize()
     driven.send(InitProducerId(NO_PRODUCER_ID))
     driven.fail(error("TRANSACTIONAL_ID_AUTHORIZATION_FAILED"))
-    assert driven.manager.state is S.UNINITIALIZED
+    assert driven.has(S.UNINITIALIZED)
     assert "TRANSACTIONAL_ID_AUTHORIZATION_FAILED" in str(driven.manager.error)
 
 
@@ -411,7 +414,7 @@ def test_abort_waits_for_a_request_in_flight_and_ignores_its_error() -> None:
     driven.fail(error("TOPIC_AUTHORIZATION_FAILED"))
     driven.send(EndTransaction(is_commit=False))
     driven.answer()
-    assert driven.manager.state is S.READY
+    assert driven.has(S.READY)
 
 
 def test_partition_that_was_perhaps_added_is_aborted_or_was_not_added() -> None:
@@ -423,7 +426,7 @@ def test_partition_that_was_perhaps_added_is_aborted_or_was_not_added() -> None:
     driven.manager.end()
     driven.send(EndTransaction(is_commit=False))
     driven.fail(error("INVALID_TXN_STATE"))
-    assert driven.manager.state is S.READY
+    assert driven.has(S.READY)
 
 
 def test_state_of_an_added_partition_must_be_known() -> None:
@@ -432,7 +435,7 @@ def test_state_of_an_added_partition_must_be_known() -> None:
     driven.manager.end()
     driven.send(EndTransaction(is_commit=False))
     driven.fail(error("INVALID_TXN_STATE"))
-    assert driven.manager.state is S.FATAL_ERROR
+    assert driven.has(S.FATAL_ERROR)
 
 
 def test_abort_drops_the_backoff_of_earlier_requests() -> None:
@@ -454,7 +457,7 @@ def test_abort_in_doubt_fences_the_producer_in_version_1() -> None:
     driven.fail(LOST)
     driven.send(InitProducerId(FIRST))
     driven.fail(error("CONCURRENT_TRANSACTIONS"))
-    assert driven.manager.state is S.FATAL_ERROR
+    assert driven.has(S.FATAL_ERROR)
     assert "the transaction is aborted, and a new producer" in str(driven.manager.failure())
 
 
@@ -464,7 +467,7 @@ def test_abort_in_doubt_without_a_transaction_bumps_the_epoch() -> None:
     driven.manager.end(is_in_doubt=True)
     driven.send(InitProducerId(FIRST))
     driven.answer(NEXT)
-    assert driven.manager.state is S.READY
+    assert driven.has(S.READY)
     assert driven.manager.identity == NEXT
 
 
@@ -481,9 +484,9 @@ def test_abandoned_end_is_fatal_and_a_late_response_is_ignored() -> None:
     driven.manager.end()
     driven.send(EndTransaction(is_commit=True))
     driven.manager.give_up()
-    assert driven.manager.state is S.FATAL_ERROR
+    assert driven.has(S.FATAL_ERROR)
     driven.answer()
-    assert driven.manager.state is S.FATAL_ERROR
+    assert driven.has(S.FATAL_ERROR)
 
 
 # --- The transaction version ---
@@ -493,7 +496,7 @@ def test_epoch_is_bumped_before_the_first_transaction_of_version_2() -> None:
     driven = Driven().begun().with_partition()
     driven.ended()
     driven.manager.use_version(2)
-    assert driven.manager.state is S.UNINITIALIZED
+    assert driven.has(S.UNINITIALIZED)
     driven.manager.initialize()
     driven.send(InitProducerId(FIRST))
     driven.answer(NEXT)
@@ -505,7 +508,7 @@ def test_version_1_again_needs_no_bump() -> None:
     driven = Driven(2).begun().with_partition()
     driven.ended()
     driven.manager.use_version(1)
-    assert driven.manager.state is S.READY
+    assert driven.has(S.READY)
     driven.manager.begin(0)
     assert driven.manager.needs_partition(TP)
 
