@@ -106,8 +106,7 @@ _CONFIG_KINDS: Final = (
 class TopicConfig:
     """Holds the configs of one topic. Raises INVALID_CONFIG for an unknown name or invalid value.
 
-    `configs` are the configs to set; the attribute `overrides` has them as text. The attributes
-    are:
+    `configs` are the configs to set; the attribute `overrides` has them. The other attributes are:
 
     max_message_bytes            maximum size of a batch
     timestamp_before_max_ms      how far in the past a producer's timestamp may be

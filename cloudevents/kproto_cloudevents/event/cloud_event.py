@@ -331,7 +331,7 @@ class CloudEvent:
 
         Renames the attributes that have another name in the version, and keeps extensions. `drop`
         are the names of attributes to leave out. `rename` maps names of attributes to new names.
-        Both are ignored if the event has that version.
+        `drop` and `rename` are ignored if the event has the version `label` already.
 
         Raises CloudEventError if the version cannot carry an attribute or the data; the error lists
         everything that it cannot carry. Also raises CloudEventError if `drop` is a str or has a

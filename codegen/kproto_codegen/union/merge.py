@@ -83,9 +83,10 @@ class _VersionSplit:
     def join(self, old: Versions, new: Versions) -> Versions:
         """Returns the versions of a part of the union, such as a field.
 
-        `old` are the versions of that part in the older definition, `new` those in the newer one.
-        Of each, only the versions that the union takes from that definition count. Raises _GapError
-        if the result would have a gap.
+        `old` are the versions of that part in the older definition, `new` those in the newer
+        definition. Of `old`, only the versions that the union takes from the older definition
+        count, and of `new`, only those that it takes from the newer definition. Raises _GapError if
+        the result would have a gap.
         """
         joined = NO_VERSIONS
         for part in (old.intersect(self.below), new.intersect(self.newer)):

@@ -215,16 +215,19 @@ class GroupCoordinator:
         now: ClockReading,
         producer: tuple[int, int] | None = None,
     ) -> None:
-        """Appends the records of a change to a group as one batch; appends none if it is empty.
+        """Appends the records of a change to a group as one batch; appends nothing without records.
 
         `producer` is the producer id and epoch of a transaction that the records belong to.
 
         Callers append before the change takes effect, so that a change that cannot be stored has no
         effect. The only exception is a classic group without members: it becomes Empty even if the
-        records cannot be stored. Raises Kafka's errors: NOT_COORDINATOR if `__consumer_offsets`
-        does not exist (even without records) or the storage is full, COORDINATOR_NOT_AVAILABLE if
-        too few replicas are in sync, UNKNOWN_SERVER_ERROR if the batch is larger than
-        max.message.bytes.
+        records cannot be stored.
+
+        Raises Kafka's errors:
+        - NOT_COORDINATOR if the storage is full, or if `__consumer_offsets` does not exist; in the
+          second case even without records.
+        - COORDINATOR_NOT_AVAILABLE if too few replicas are in sync.
+        - UNKNOWN_SERVER_ERROR if the batch is larger than max.message.bytes.
         """
         topic = self.topic
         partition = self.partition(group_id)

@@ -2,8 +2,8 @@
 
 `convert_to_consumer_group` upgrades a classic group. Its members keep their assignments and
 continue to use the classic protocol. `convert_to_classic_group` downgrades a group when its last
-member of the consumer protocol leaves, or when a classic member replaces it. Both return the new
-state; the caller stores the records and replaces the group.
+member of the consumer protocol leaves, or when a classic member replaces it. Each of these
+functions returns the new state; the caller stores the records and replaces the group.
 """
 
 from __future__ import annotations

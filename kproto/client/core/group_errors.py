@@ -56,10 +56,11 @@ class ErrorAction(Enum):
 
 
 class ErrorRow(NamedTuple):
-    """Maps `error` in a response to one of `requests` to an action for each group protocol.
+    """Has the actions of a member for `error`, if a response to one of `requests` has this error.
 
-    `classic` and `consumer` are the actions; None if the row does not apply to the protocol. In the
-    consumer protocol JOIN is the heartbeat of a member that has no member epoch yet.
+    `classic` and `consumer` are the actions in the two group protocols; None if the row does not
+    apply to the protocol. In the consumer protocol JOIN is the heartbeat of a member that has no
+    member epoch yet.
     """
 
     error: str

@@ -44,7 +44,7 @@ _EXPLANATIONS: Final[dict[str, str]] = {
 def with_explanation(
     error: KprotoError, settings: GroupSettings, wanted: Subscription | None
 ) -> KprotoError:
-    """Returns the error with an explanation, or unchanged if there is no explanation for it.
+    """Returns the error with an explanation; the error itself if there is no explanation for it.
 
     `wanted` is the subscription of the member.
     """

@@ -73,8 +73,8 @@ def find_stop(error: BaseException) -> Stop | None:
     """Returns the `Stop` that a handler raised, also in an exception group; None for another error.
 
     The record of an exception group counts as processed only if all exceptions in the group are
-    `Stop(done=True)`. A group with a KeyboardInterrupt, or another exception that is no
-    `Exception`, is no stop.
+    `Stop(done=True)`. Returns None for a group that has a KeyboardInterrupt, or another exception
+    that is no `Exception`.
     """
     if isinstance(error, Stop):
         return error

@@ -30,11 +30,12 @@ _DEFAULT_MAX_BYTES: Final = DEFAULT_FETCH_OPTIONS.processing_limit
 
 
 class RecordTracker:
-    """Tracks the shards of all partitions in processing. Workers acquire `ready` shards in turn.
+    """Tracks the records in processing, and decides which of them may start.
 
-    `held_bytes` is the size of the records in all shards. Each partition may queue its share of
-    `max_bytes`, so that slow partitions leave room for the others. With a `batch_size`, workers
-    process batches.
+    A shard has the incomplete records of one partition. Workers acquire the shards in `ready` in
+    turn. `held_bytes` is the size of the records in all shards. Each partition may queue its share
+    of `max_bytes`, so that slow partitions leave room for other partitions. With a `batch_size`,
+    workers process batches.
     """
 
     def __init__(

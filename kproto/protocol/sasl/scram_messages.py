@@ -232,10 +232,10 @@ def _attributes(text: str, where: str) -> _Attributes:
 def _trailing_attributes(
     attributes: _Attributes, names: tuple[str, ...], where: str
 ) -> _Attributes:
-    """Returns the attributes after `names`, which must be the first attributes, in this order.
+    """Returns the attributes that follow those called `names`.
 
-    Raises `AuthenticationError` if `attributes` do not begin with `names`, or if an extension is
-    mandatory (`m=`).
+    `attributes` must begin with attributes of these names, in the order of `names`. Otherwise
+    raises `AuthenticationError`. Also raises it for `m=`, which stands for a mandatory extension.
     """
     if attributes[0][0] == "m":
         raise AuthenticationError(f"{where} demands an extension that is not known here, m=")
