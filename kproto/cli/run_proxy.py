@@ -116,8 +116,8 @@ class LineWriter:
     def close(self) -> None:
         """Waits until the queued lines are written, but at most three times `close_timeout_s`.
 
-        It waits to queue the number of dropped lines, to queue the end mark, and for the thread to
-        end. Each of these waits has the timeout `close_timeout_s`.
+        It queues the number of dropped lines, queues the end mark, and waits for the end of the
+        thread. Each of these three steps may take `close_timeout_s`.
         """
         with contextlib.suppress(queue.Full):
             if self._dropped:

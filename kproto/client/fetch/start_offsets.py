@@ -1,11 +1,14 @@
 """`StartOffsetResolver`: the start positions of a group consumer. Does no I/O.
 
-Callers pass the time, in seconds of the client's clock.
-A partition starts at the committed offset of the group. If the group has committed no offset, the
-option `start` decides: the start or end of the log, the first record at or after a time, or an
-error. But a partition without a committed offset starts at the log start if its topic is a retry
-topic, or if the partition was added later and would otherwise start at the end of the log. A
-partition also starts at the log start if the commit belongs to a deleted topic of the same name.
+Callers pass the time, in seconds of the client's clock. A partition starts at the committed offset
+of the group. If the group has committed no offset for it, the option `start` decides: the start or
+end of the log, the first record at or after a time, or an error.
+
+A partition starts at the log start in three other cases:
+- It has no committed offset, and its topic is a retry topic.
+- It has no committed offset, was added after the client's first metadata of the topic, and would
+  otherwise start at the log end.
+- Its commit belongs to a deleted topic of the same name.
 """
 
 from __future__ import annotations
@@ -67,12 +70,12 @@ class StartOffsetResolver:
         )
 
     def cancel_lookup(self) -> list[Effect]:
-        """Returns the effect that cancels the look-up.
+        """Returns a list with the effect that cancels the look-up.
 
-        No effect if a partition still needs the result. A partition needs the result if it still
-        has the state with which the look-up began. A revocation removes this state; a seek or a
-        recreated topic replaces it. A look-up is cancelled so that the next look-up can start with
-        its full timeout.
+        The list is empty if a partition still needs the result. A partition needs the result if it
+        still has the state with which the look-up began. A revocation removes this state; a seek or
+        a recreated topic replaces it. A look-up is cancelled so that the next look-up can start
+        with its full timeout.
         """
         if not self._lookup_states or any(
             self._partitions.get(state.tp) is state for state in self._lookup_states

@@ -58,12 +58,18 @@ class BrokerSelection:
         """Returns the brokers to try, best first.
 
         `load` returns the number of requests in flight to a broker; None if no connection to the
-        broker is open. Addresses with an open connection come first: brokers, then bootstrap
-        addresses, each sorted by load, and by last use if their load is equal. Then come a few of
-        the other known brokers, failed ones last, then the bootstrap list, then the remaining
-        brokers. Once all brokers without a connection have failed, the bootstrap list comes before
-        them (KIP-899). If the client does not rebootstrap, it connects to the bootstrap list only
-        before the first metadata.
+        broker is open.
+
+        The order is:
+        - brokers with an open connection, then bootstrap addresses with an open connection, each
+          sorted by load, and by last use if their load is equal;
+        - a few of the other known brokers, those that failed last at the end;
+        - the bootstrap addresses without a connection;
+        - the remaining known brokers.
+
+        Once all known brokers without a connection have failed, the bootstrap addresses come before
+        them (KIP-899). If the client does not rebootstrap, it opens connections to bootstrap
+        addresses only before the first metadata.
         """
         known = list(dict.fromkeys(brokers))
         self._forget_all_but({*known, *self._bootstrap})

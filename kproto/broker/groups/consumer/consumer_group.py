@@ -466,10 +466,11 @@ def _update_member(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> C
 
 
 def _check_epoch(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> None:
-    """Raises FENCED_MEMBER_EPOCH if the request has neither the member's epoch nor JOIN_EPOCH.
+    """Raises FENCED_MEMBER_EPOCH if the epoch of the request is not accepted.
 
-    The previous epoch is accepted if the request reports owned partitions, and all of them are
-    assigned to the member: the response with the current epoch may have been lost.
+    The member's current epoch and JOIN_EPOCH are accepted. The member's previous epoch is accepted
+    if the request reports owned partitions, and all of them are assigned to the member: the
+    response with the current epoch may have been lost.
     """
     if request.epoch == JOIN_EPOCH or request.epoch == member.epoch:
         return

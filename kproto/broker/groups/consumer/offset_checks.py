@@ -99,9 +99,10 @@ def _check_epoch(
 
 
 def validate_offset_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
-    """Checks whether a client may fetch offsets; an admin client, without member id and epoch, may.
+    """Checks whether a client may fetch offsets.
 
-    Raises UNKNOWN_MEMBER_ID for an unknown member. For an epoch other than the member's, raises
+    An admin client, which sends neither member id nor epoch, may always fetch offsets. Raises
+    UNKNOWN_MEMBER_ID for an unknown member. If the epoch is not the member epoch, raises
     STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION for a member of the classic protocol.
     """
     if member_id is None and epoch < 0:
