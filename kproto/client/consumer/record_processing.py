@@ -184,11 +184,13 @@ class RecordProcessing:
         """
         if self.pool is None or self._run_ended is None or self._stop_timer is not None:
             return
-        logger.warning(
-            "group %s: the handlers of run() are cancelled, because the time of the cancelled "
-            "close is over (error_flush_ms and cancelled_close_ms); their records are redelivered",
-            self._group_id,
-        )
+        if self.pool.records_in_flight:
+            logger.warning(
+                "group %s: the handlers of run() are cancelled, because the time of the cancelled "
+                "close is over (error_flush_ms and cancelled_close_ms); their records are "
+                "redelivered",
+                self._group_id,
+            )
         self.pool.end_drain()
         seconds = self._view.settings.error_flush_ms / 1000
         self._stop_timer = self._view.clock.call_later(seconds, self._run_ended.set)

@@ -17,7 +17,7 @@ import pytest
 import kproto
 from kproto.broker import Broker, SilentConnection
 from kproto.client.metadata.cluster import TopicPartition
-from kproto.messages import DescribeGroupsRequest, ProduceRequest
+from kproto.messages import DescribeGroupsRequest, OffsetCommitRequest, ProduceRequest
 from tests.support.cancelling import KINDS, run_until_cancelled
 from tests.unit.client.processing.orders import SETTINGS, TOPIC, Orders, orders
 
@@ -265,6 +265,32 @@ async def test_cancelled_block_cancels_the_handlers_of_a_run_of_another_task(
         assert tasks[0].done() == (ends == "when cancelled")
         may_end.set()
         assert (await tasks[0]).handled == 4
+
+
+async def test_cancelled_close_whose_commit_is_not_answered_warns_of_no_handler(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ready, is_handled = asyncio.Event(), asyncio.Event()
+    settings = replace(SETTINGS, error_flush_ms=20, cancelled_close_ms=30)
+    async with orders(1, settings=settings) as it:
+
+        async def handle(record: kproto.Record) -> None:
+            is_handled.set()
+
+        async def work() -> None:
+            async with it.consumer(group_protocol="classic") as consumer:
+                run = asyncio.create_task(consumer.run(handle, commit_interval_ms=60_000))
+                await is_handled.wait()
+                it.broker.control(SilentConnection(), request=OffsetCommitRequest)
+                ready.set()
+                try:
+                    await consumer.close()
+                finally:
+                    await run
+
+        await run_until_cancelled(work(), ready, "once")
+    assert "processed offsets were not committed at the end of run()" in caplog.text
+    assert "the handlers of run() are cancelled" not in caplog.text
 
 
 @pytest.mark.parametrize("closed_by", ["consumer", "client"])
