@@ -98,7 +98,7 @@ class TransactionSide:
         )
         self.ask("admin", request, 5)
         deadline = time.monotonic() + PATIENCE_S
-        while self.ask("admin", InitProducerIdRequest(), 4).error_code:
+        while self.ask("admin", InitProducerIdRequest(transactional_id=None), 4).error_code:
             # The broker has no block of producer ids yet.
             assert time.monotonic() < deadline
             time.sleep(0.1)
@@ -241,7 +241,7 @@ class TransactionSide:
         *,
         count: int = 1,
         is_transactional: bool = True,
-    ) -> object:
+    ) -> tuple[str, int]:
         """Sends one batch with all acks; returns error and base offset."""
         producer_id, epoch = self.producers[name]
         batch = encode_batch(
@@ -269,7 +269,9 @@ class TransactionSide:
         result = answer.responses[0].partition_responses[0]
         return error_code(result.error_code).name, result.base_offset
 
-    def end(self, name: str, transactional_id: str, version: int, *, committed: bool) -> object:
+    def end(
+        self, name: str, transactional_id: str, version: int, *, committed: bool
+    ) -> tuple[str, int, int]:
         """Sends EndTxn, and waits until all markers are written; returns error, id and epoch."""
         producer_id, epoch = self.producers[name]
         answer = self.ask(
