@@ -495,6 +495,8 @@ class RecordAccumulator:
         ):
             self._fail_invalid(queue, batch, error, invalid)
         elif remedy_of(error) is Remedy.FAIL:
+            if invalid and self.transaction is not None:  # all fail, these with their own errors
+                batch.invalid = dict(invalid)
             self._fail_batch(queue, batch, error)
         else:
             queue.to_retry.append(batch)

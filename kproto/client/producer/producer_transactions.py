@@ -166,6 +166,7 @@ class ProducerTransactions:
                     self._view.settings.max_cancelled_close_ms,
                     what="the commit of a transaction",
                 )
+            await self._until_ended()  # another task may abort the transaction
         except BaseException as error:
             await self.abort_after(transaction, error)
             raise
@@ -194,10 +195,13 @@ class ProducerTransactions:
     async def abort(self, transaction: object, *, is_cancelled: bool = False) -> None:
         """Aborts a transaction if it has not ended; continues if the call is cancelled.
 
-        Raises FatalTransactionError if the transaction cannot be aborted.
+        Raises FatalTransactionError if the transaction cannot be aborted, and ConfigurationError if
+        EndTxn was sent already, to commit it.
         """
         if self._current is not transaction:
             return
+        if self._manager.is_committing:
+            raise ConfigurationError("the transaction is being committed, and cannot be aborted")
         settings = self._view.settings
         self._is_over_limit = False
         try:
@@ -246,7 +250,8 @@ class ProducerTransactions:
         )
         # The caller, which aborts the transaction, expects these failures.
         self._accumulator.failed_deliveries.take()
-        self._manager.end(is_in_doubt=is_in_doubt)
+        if self._manager.state is _S.ABORTING_TRANSACTION:
+            self._manager.end(is_in_doubt=is_in_doubt)
         await self._until_ended()
 
     async def _until_requests_done(self) -> None:

@@ -92,7 +92,8 @@ class Transaction:
         """Aborts the transaction; the end of the block then has no effect.
 
         Records that were not sent fail with TransactionAbortedError. Raises FatalTransactionError
-        if the transaction cannot be aborted. If the call is cancelled, it still aborts the
+        if the transaction cannot be aborted, and ConfigurationError if another task is at its end
+        and commits it. If the call is cancelled, it still aborts the
         transaction before it raises CancelledError, within `cancelled_close_ms` and
         `error_flush_ms`.
         """

@@ -143,6 +143,8 @@ class TransactionDriver:
                 view.observer.retried("transaction", error, manager.attempts)
         else:
             manager.on_response(result, view.clock.monotonic())
+            if isinstance(request, InitProducerId):
+                view.observer.producer_id_assigned(*manager.identity)
 
     async def _connection(
         self, request: TransactionRequest, *, must_find: bool

@@ -138,6 +138,11 @@ class TransactionManager:
         return self.state in (*_ACCEPTING, _S.ABORTABLE_ERROR, _S.ABORTING_TRANSACTION)
 
     @property
+    def is_committing(self) -> bool:
+        """True from the time at which EndTxn may be sent to commit, until its result is known."""
+        return self.state is _S.COMMITTING_TRANSACTION and self._may_end
+
+    @property
     def drops_unsent(self) -> bool:
         """True if the transaction cannot be committed: batches that were not sent must fail."""
         return self.state in (_S.ABORTABLE_ERROR, _S.ABORTING_TRANSACTION, _S.FATAL_ERROR)

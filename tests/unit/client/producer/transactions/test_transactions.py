@@ -9,6 +9,7 @@ import pytest
 from kproto import (
     Client,
     ConfigurationError,
+    Delivery,
     DeliveryError,
     EncodeError,
     FatalTransactionError,
@@ -17,8 +18,14 @@ from kproto import (
     TransactionError,
 )
 from kproto.broker import BrokerSettings
+from kproto.broker.faults import Delay
 from kproto.client.producer_record import EncodedRecords
-from kproto.messages import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
+from kproto.messages import (
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    ProduceRequest,
+)
 from kproto.protocol.connection import ReceivedRequest
 from tests.unit.client.producer.transactions.transactional import (
     BOTH_VERSIONS,
@@ -239,6 +246,53 @@ async def test_first_transaction_initializes_a_producer_without_a_block(version:
         assert await committed(client) == [b"1"]
 
 
+async def test_transaction_that_is_being_committed_cannot_be_aborted(version: int) -> None:
+    async with scene(version) as (broker, client), client.producer(transactional_id=ID) as producer:
+        received = asyncio.Event()
+
+        def delay(request: ReceivedRequest) -> Delay:
+            received.set()
+            return Delay(50)
+
+        broker.control(delay, request=EndTxnRequest)
+        transaction = producer.transaction()
+
+        async def block() -> None:
+            async with transaction:
+                await producer.send("t", b"1")
+
+        task = asyncio.create_task(block())
+        await received.wait()
+        with pytest.raises(ConfigurationError, match="being committed"):
+            await transaction.abort()
+        await task
+        assert await committed(client) == [b"1"]
+
+
+async def test_another_task_aborts_a_transaction_whose_records_are_sent(version: int) -> None:
+    async with scene(version) as (broker, client), client.producer(transactional_id=ID) as producer:
+        received = asyncio.Event()
+
+        def delay(request: ReceivedRequest) -> Delay:
+            received.set()
+            return Delay(50)
+
+        broker.control(delay, request=ProduceRequest, times=1)
+        transaction = producer.transaction()
+
+        async def block() -> None:
+            async with transaction:
+                await producer.enqueue("t", b"1")
+
+        task = asyncio.create_task(block())
+        await received.wait()
+        await transaction.abort()
+        await task
+        async with producer.transaction():
+            await producer.send("t", b"2")
+        assert await committed(client) == [b"2"]
+
+
 # --- Failed records ---
 
 
@@ -280,6 +334,28 @@ async def test_record_that_a_broker_refuses_aborts_the_transaction(version: int)
         async with producer.transaction():
             await producer.send("t", b"3")
         assert await committed(client) == [b"3"]
+
+
+async def test_invalid_record_has_its_own_error_and_all_records_fail(version: int) -> None:
+    async with scene(version) as (broker, client), client.producer(transactional_id=ID) as producer:
+        broker.create_topic("compacted", configs={"cleanup.policy": "compact"})
+        deliveries: list[Delivery] = []
+
+        async def block() -> None:
+            async with producer.transaction():
+                deliveries.extend(
+                    [
+                        await producer.enqueue("compacted", b"v", key=key)
+                        for key in (b"k", None, b"k")
+                    ]
+                )
+
+        with pytest.raises(TransactionAbortedError, match="INVALID_RECORD"):
+            await block()
+        errors = [str(delivery.exception()) for delivery in deliveries]
+        assert all("INVALID_RECORD" in error for error in errors)
+        assert errors[0] == errors[2] != errors[1]
+        assert await written(client, "compacted") == []
 
 
 async def test_record_that_cannot_be_encoded_does_not_abort_the_transaction(version: int) -> None:
