@@ -1,4 +1,4 @@
-"""Builds programs in Go for tests."""
+"""Builds programs in Go for tests, and the tests of Go packages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.availability import not_available
 
-__all__ = ["built"]
+__all__ = ["built", "built_tests"]
 
 
 def built(what: str, folder: Path, into: Path) -> Path:
@@ -17,12 +17,23 @@ def built(what: str, folder: Path, into: Path) -> Path:
     Skips the test if Go is missing or the build fails; in CI the test fails. The first build
     downloads Go modules from a proxy; later builds use Go's cache.
     """
+    return _build(what, folder, into / folder.name, "build", ".")
+
+
+def built_tests(what: str, folder: Path, package: str, into: Path) -> Path:
+    """Builds the tests of a package that the module in `folder` requires; returns the program.
+
+    Skips the test, or in CI fails it, as `built` does.
+    """
+    return _build(what, folder, into / f"{folder.name}.test", "test", "-c", package)
+
+
+def _build(what: str, folder: Path, program: Path, command: str, *arguments: str) -> Path:
     go = shutil.which("go")
     if go is None:
         not_available(what, "go is not on the PATH", "Go (https://go.dev/dl)")
-    program = into / folder.name
     done = subprocess.run(
-        [go, "build", "-o", str(program), "."],
+        [go, command, "-o", str(program), *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
