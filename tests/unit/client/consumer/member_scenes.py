@@ -379,6 +379,15 @@ async def resolving_a_position(scene: Scene) -> Awaitable[object]:
 
 
 @row
+async def seeking_to_committed_offsets(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    await scene.poll(5)
+    scene.mark_processed()
+    scene.stage.ledger.redelivery = Redelivery.ANY
+    return ignore_revocation(scene.consumer.seek_to_committed())
+
+
+@row
 async def seeking_to_the_start(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     await scene.poll(5)

@@ -164,6 +164,12 @@ async def fetching_committed_offsets(scene: Scene) -> Awaitable[object]:
     return scene.consumer.committed(P0, P1)
 
 
+@row("GroupConsumer.seek_to_committed")
+async def seeking_to_committed_offsets(scene: Scene) -> Awaitable[object]:
+    await scene.enter()
+    return scene.consumer.seek_to_committed()
+
+
 @row("GroupConsumer.position")
 async def resolving_a_position(scene: Scene) -> Awaitable[object]:
     await scene.enter()
