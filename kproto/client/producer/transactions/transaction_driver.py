@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from ....messages.base import Request
 from ....messages.end_txn_request import EndTxnRequest
 from ....messages.produce_request import ProduceRequest
 from ....messages.txn_offset_commit_request import TxnOffsetCommitRequest
@@ -43,12 +42,10 @@ __all__ = ["TransactionDriver"]
 #: The feature whose finalized level 2 lets clients use transaction version 2 (KIP-890).
 _FEATURE: Final = "transaction.version"
 
-#: The APIs, and their least versions, that a client of transaction version 2 needs (KIP-890).
-_VERSION_2: Final[tuple[tuple[type[Request], int], ...]] = (  # type: ignore[type-arg]
-    (ProduceRequest, 12),
-    (EndTxnRequest, 5),
-    (TxnOffsetCommitRequest, 5),
-)
+#: The first versions of Produce, EndTxn and TxnOffsetCommit for transaction version 2 (KIP-890).
+_FIRST_PRODUCE: Final = 12
+_FIRST_END_TXN: Final = 5
+_FIRST_TXN_OFFSET_COMMIT: Final = 5
 
 
 class TransactionDriver:
@@ -181,7 +178,11 @@ def _transaction_version(connection: BrokerConnection) -> int:
     if connection.finalized_features.get(_FEATURE, 0) < EPOCH_BUMP_VERSION:
         return 1
     try:
-        versions = [(connection.version_of(api), least) for api, least in _VERSION_2]
+        is_supported = (
+            connection.version_of(ProduceRequest) >= _FIRST_PRODUCE
+            and connection.version_of(EndTxnRequest) >= _FIRST_END_TXN
+            and connection.version_of(TxnOffsetCommitRequest) >= _FIRST_TXN_OFFSET_COMMIT
+        )
     except UnsupportedVersionError:
         return 1
-    return EPOCH_BUMP_VERSION if all(each >= least for each, least in versions) else 1
+    return EPOCH_BUMP_VERSION if is_supported else 1
