@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -37,8 +38,19 @@ def send(producer: Producer, topic: str, value: str) -> None:
     assert producer.flush(WAIT_S) == 0
 
 
-def committed(consumer: Consumer, topic: str) -> int:
-    (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=WAIT_S)
+def committed(consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
+    """Returns the committed offsets; librdkafka does not retry if the coordinator moves."""
+    while True:
+        try:
+            return list(consumer.committed(partitions, timeout=WAIT_S))
+        except KafkaException as error:
+            if not error.args[0].retriable() and error.args[0].code() != KafkaError.NOT_COORDINATOR:
+                raise
+            time.sleep(0.1)
+
+
+def committed_offset(consumer: Consumer, topic: str) -> int:
+    (found,) = committed(consumer, [TopicPartition(topic, 0)])
     return int(found.offset)
 
 
@@ -68,11 +80,11 @@ def scenes(topic: str, source: str) -> dict[str, Any]:
         send(producer, topic, value)
         producer.send_offsets_to_transaction([TopicPartition(source, 0, offset)], group, WAIT_S)
         producer.commit_transaction(WAIT_S) if is_commit else producer.abort_transaction(WAIT_S)
-        offsets.append(committed(consumer, source))
+        offsets.append(committed_offset(consumer, source))
     producer.begin_transaction()
     producer.send_offsets_to_transaction([TopicPartition(source, 0, 7)], group, WAIT_S)
     producer.commit_transaction(WAIT_S)
-    offsets.append(committed(consumer, source))
+    offsets.append(committed_offset(consumer, source))
     producer.begin_transaction()
     producer.commit_transaction(WAIT_S)
     consumer.close()
@@ -118,7 +130,7 @@ def transform(source: str, target: str, count: int) -> dict[str, int]:
         if (commits + aborts) % 3 == 2:
             producer.abort_transaction(WAIT_S)
             aborts += 1
-            for found in consumer.committed(assigned, timeout=WAIT_S):
+            for found in committed(consumer, assigned):
                 consumer.seek(TopicPartition(source, found.partition, max(0, found.offset)))
         else:
             producer.commit_transaction(WAIT_S)
