@@ -17,7 +17,7 @@ from tools.kafka import KafkaCluster
 
 from .account import AcknowledgedOffsets, Sightings, record_value
 
-__all__ = ["QUICK_SESSIONS", "Plan", "Result", "kill_test"]
+__all__ = ["QUICK_SESSIONS", "Plan", "Result", "in_sync", "kill_test"]
 
 TOPIC = "kept"
 
@@ -103,7 +103,7 @@ async def kill_test(plan: Plan, cluster: KafkaCluster, progress: Progress) -> Re
         await watching.create_topics(
             kproto.NewTopic(TOPIC, plan.partitions, 3, {"min.insync.replicas": "2"})
         )
-        await _in_sync(watching, plan.partitions)
+        await in_sync(watching, TOPIC, plan.partitions)
         run = _Run(plan, cluster, client, watching, result, progress)
         reading = asyncio.create_task(run.read_meanwhile(reader))
         try:
@@ -219,7 +219,7 @@ class _Run:
                 self._kills_begun.notify_all()
             await asyncio.sleep(chance.random() * 4)
             await asyncio.to_thread(node.start)
-            await _in_sync(self._watching, self._plan.partitions)
+            await in_sync(self._watching, TOPIC, self._plan.partitions)
 
     # Reading
 
@@ -241,12 +241,12 @@ class _Run:
                 seen.saw(record.partition, record.offset, record.value, account)
 
 
-async def _in_sync(client: kproto.Client, partitions: int) -> None:
-    """Waits until each partition has three in-sync replicas. Raises TimeoutError."""
+async def in_sync(client: kproto.Client, topic: str, partitions: int) -> None:
+    """Waits until each partition of a topic has three in-sync replicas. Raises TimeoutError."""
     deadline = time.monotonic() + IN_SYNC_S
     while True:
         try:
-            (info,) = await client.refresh([TOPIC])
+            (info,) = await client.refresh([topic])
             in_sync = [len(partition.in_sync) for partition in info.partitions.values()]
         except kproto.KprotoError:
             in_sync = []
