@@ -214,7 +214,7 @@ class _Run:
                 )
             self._programs[number] = program
             code = await program.wait()
-            if self.is_over and code == 0:
+            if code == 0:  # after `terminate`
                 return
             self._result.exits[code] += 1
             if code not in (-signal.SIGKILL, NEEDS_PRODUCER):

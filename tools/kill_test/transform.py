@@ -30,8 +30,8 @@ async def transform(options: argparse.Namespace) -> None:
     async with (
         kproto.Client(options.bootstrap) as client,
         client.consumer(
-            subscribe=[options.input],
-            group_id=options.group,
+            options.input,
+            group=options.group,
             start="earliest",
             read_committed=True,
             group_protocol=options.protocol,
@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--input", required=True)
     parser.add_argument("--output", required=True)
     parser.add_argument("--group", required=True)
-    parser.add_argument("--protocol", default=None, choices=["classic", "consumer"])
+    parser.add_argument("--protocol", default="auto", choices=["auto", "classic", "consumer"])
     parser.add_argument("--transactional-id", required=True)
     parser.add_argument("--transaction-timeout-ms", type=int, default=10_000)
     parser.add_argument("--longest-pause-s", type=float, default=0.1)
