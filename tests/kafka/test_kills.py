@@ -1,13 +1,15 @@
-"""Runs `make kill-test` briefly: a leader is killed twice under a producer and two readers."""
+"""Runs the tests of `make kill-test` briefly: brokers and programs are killed a few times."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tests.support.brokers import StartCluster
 from tools.kill_test import Plan, kill_test
+from tools.kill_test.exactly_once import TransactionPlan, exactly_once_test, transaction_facts
 from tools.kill_test.page import facts
 from tools.kill_test.run import QUICK_SESSIONS
 
@@ -21,3 +23,17 @@ async def test_nothing_is_lost_while_leaders_are_killed(start_cluster: StartClus
     assert result.is_right, json.dumps(facts(result), indent=2)
     assert len(result.killed) == 2
     assert result.after.seen == result.during.seen == 20_000
+
+
+@pytest.mark.slow
+async def test_transactions_copy_each_record_once_while_processes_are_killed(
+    start_cluster: StartCluster, tmp_path: Path
+) -> None:
+    plan = TransactionPlan(
+        rounds=2, seed=5, protocol="consumer", targets=("transaction coordinator", "program")
+    )
+    cluster = start_cluster(plan.version, config=QUICK_SESSIONS)
+    result = await exactly_once_test(plan, cluster, lambda *_: None, tmp_path)
+    assert result.is_right, json.dumps(transaction_facts(result), indent=2)
+    assert len(result.hits) == 2
+    assert result.seen.seen == result.account.total > 0

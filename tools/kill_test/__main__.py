@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.kill_test", description=__doc__)
     parser.add_argument("--records", type=int, default=1_000_000, help="default: %(default)s")
-    parser.add_argument("--kills", type=int, default=20, help="default: %(default)s")
+    parser.add_argument("--kills", type=int, default=50, help="default: %(default)s")
     parser.add_argument("--partitions", type=int, default=6, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     parser.add_argument("--version", default="4.4.0", help="of Kafka; default: %(default)s")

@@ -8,16 +8,22 @@ output: it must have each record once, in the order of its partition.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import logging
 import random
 import signal
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import kproto
 from kproto.messages.find_coordinator_request import FindCoordinatorRequest
@@ -26,10 +32,13 @@ from kproto.messages.offset_fetch_request import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from tools.kafka import KafkaCluster
+from tools.kafka import KafkaCluster, KafkaJarsError, KafkaStartError
+from tools.setup.java import JavaNotFoundError
+from tools.setup.parts import write_part
 
 from .account import AcknowledgedOffsets, Sightings, record_value
-from .run import in_sync
+from .page import PAGE
+from .run import QUICK_SESSIONS, in_sync
 from .transform import NEEDS_PRODUCER
 
 __all__ = [
@@ -38,8 +47,10 @@ __all__ = [
     "TransactionResult",
     "exactly_once_test",
     "transaction_facts",
+    "transaction_table",
 ]
 
+PART: Final = "exactly-once"
 INPUT: Final = "to-transform"
 OUTPUT: Final = "transformed"
 GROUP: Final = "transforming"
@@ -354,6 +365,77 @@ class _Run:
             self._result.aborts += path.read_text(errors="replace").count("aborted: ")
 
 
+def transaction_table(result: TransactionResult) -> str:
+    """Returns the verdict, then a Markdown table of the numbers, then the notes."""
+    found = transaction_facts(result)
+    rounds = ", ".join(f"{target} {times}x" for target, times in found["rounds"].items())
+    uncommitted = found["output records that are not committed"]
+    rows = [
+        ("Kafka", f"{found['version']}, {found['group protocol']} group protocol"),
+        ("input records", f"{found['input records']:,} in {result.plan.partitions} partitions"),
+        ("rounds", f"{len(result.hits)} ({rounds})"),
+        ("lost", found["lost"]),
+        ("doubled", found["doubled"]),
+        ("out of order", found["out of order"]),
+        (
+            "output records of aborted transactions",
+            f"{uncommitted:,}",
+        ),
+        ("producers that were fenced", found["exits of programs"].get(str(NEEDS_PRODUCER), 0)),
+        ("took", f"{result.took_s:,.0f} s, seed {found['seed']}"),
+    ]
+    verdict = "Each record once, in order." if found["right"] else "NOT RIGHT."
+    lines = [verdict, "", "| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]
+    return "\n".join([*lines, *(f"\n{note}" for note in found["notes"])]) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the test. The exit code is 1 if a check fails, and 2 if the test cannot run."""
+    options = _parser().parse_args(arguments)
+    plan = TransactionPlan(
+        rounds=options.rounds,
+        programs=options.programs,
+        seed=options.seed,
+        version=options.version,
+        protocol=options.protocol,
+    )
+    # Brokers are killed on purpose: the client's warnings would break the progress bar.
+    logging.getLogger("kproto").setLevel(logging.ERROR)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="kproto-exactly-once-") as folder,
+            KafkaCluster(plan.version, racks=("a", "b", "c"), config=QUICK_SESSIONS) as cluster,
+            Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as bar,
+        ):
+            rounds = bar.add_task("rounds", total=plan.rounds)
+
+            def progress(_acknowledged: int, done: int) -> None:
+                bar.update(rounds, completed=done)
+
+            result = asyncio.run(exactly_once_test(plan, cluster, progress, Path(folder)))
+    except (KafkaStartError, KafkaJarsError, JavaNotFoundError) as error:
+        print(f"exactly-once test: {error}", file=sys.stderr)
+        return 2
+    print(transaction_table(result), end="\n")
+    if options.write:
+        write_part(PAGE, PART, transaction_table(result))
+    return 0 if result.is_right else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tools.kill_test.exactly_once")
+    parser.add_argument("--rounds", type=int, default=50, help="default: %(default)s")
+    parser.add_argument("--programs", type=int, default=2, help="default: %(default)s")
+    parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
+    parser.add_argument("--version", default="4.4.0", help="of Kafka; default: %(default)s")
+    parser.add_argument("--protocol", default="classic", choices=["classic", "consumer"])
+    parser.add_argument(
+        "--write", action="store_true", help="also into docs/evidence/reliability.md"
+    )
+    return parser
+
+
 def _transactional_id(number: int) -> str:
     return f"transform-{number}"
 
@@ -377,3 +459,7 @@ def transaction_facts(result: TransactionResult) -> dict[str, Any]:
         "took, s": round(result.took_s),
         "notes": result.notes,
     }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -41,7 +41,7 @@ class Plan:
     """
 
     records: int = 1_000_000
-    kills: int = 20
+    kills: int = 50
     partitions: int = 6
     seed: int = 1
     version: str = "4.4.0"
