@@ -55,7 +55,7 @@ INPUT: Final = "to-transform"
 OUTPUT: Final = "transformed"
 GROUP: Final = "transforming"
 
-#: What a round kills by SIGKILL; `stalled program` is stopped by SIGSTOP for longer than the
+#: The targets of SIGKILL by round; `stalled program` is stopped by SIGSTOP for longer than the
 #: transaction timeout, so that it continues as a zombie.
 TARGETS: Final = (
     "leader",
