@@ -151,7 +151,7 @@ def test_invalid_events_return_no_record() -> None:
     page = page_text("docs/how-to/cloudevents.md")
     having = ", ".join(f"`{name}`" for name in ("CloudEvent", "LazyEvent", "OpaqueEvent"))
     assert f"{having} and `NotAnEvent` have `to_kafka_record`" in page
-    assert "`InvalidEvent` has none" in page
+    assert "`InvalidEvent` does not have this method" in page
 
 
 def test_repr_of_a_received_record_hides_its_content() -> None:
