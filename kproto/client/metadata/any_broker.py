@@ -48,8 +48,13 @@ async def connect_any(
         return None
 
     failures: list[KprotoError] = []
-    # Brokers in backoff come last.
-    addresses = sorted(selection.candidates(brokers, load), key=pool.backoff_s)
+    # Brokers in backoff come last, and after them brokers that did not answer a request in time:
+    # another connection to such a broker may be open, and would not be answered either.
+    timed_out = pool.timed_out_addresses()
+    addresses = sorted(
+        selection.candidates(brokers, load),
+        key=lambda each: (each in timed_out, pool.backoff_s(each)),
+    )
     if pool.open_connection(addresses[0]) is not None:
         connection: BrokerConnection | None = await connect(pool, selection, addresses[0])
     else:

@@ -258,6 +258,11 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """
         return self._error is not None and self._had_requests and not self._was_closed_here
 
+    @property
+    def has_timed_out(self) -> bool:
+        """True if the connection failed because a request was not answered in time."""
+        return isinstance(self._error, RequestTimeoutError)
+
     def version_of(self, request: type[Request[R]], at_most: int | None = None) -> int:
         """Returns the highest version of a request that both sides support, up to `at_most`.
 

@@ -79,6 +79,13 @@ class ConnectionPool:
         connection = self._open.get((address, None))
         return connection is not None and not connection.usable
 
+    def timed_out_addresses(self) -> set[Address]:
+        """Returns the addresses with a connection that was closed because a request timed out.
+
+        An address is left out once the owner of that connection has asked for another one.
+        """
+        return {address for (address, _), each in self._open.items() if each.has_timed_out}
+
     def backoff_s(self, address: Address) -> float:
         """Returns the remaining reconnect backoff of `address` in seconds, 0 if it is over."""
         node_state = self._node_states.get(address)

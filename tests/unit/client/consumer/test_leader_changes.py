@@ -11,7 +11,8 @@ from dataclasses import replace
 import pytest
 
 from kproto import Client, LogTruncatedError
-from kproto.broker import BrokerSettings, Cluster
+from kproto.broker import BrokerSettings, Cluster, SilentConnection
+from kproto.messages import FetchRequest, MetadataRequest
 from tests.support.selection import rest_slow
 from tests.unit.client.scripted_broker import quick
 
@@ -62,6 +63,31 @@ async def test_each_record_is_read_once_while_leaders_move_and_stop(seed: int) -
         with suppress(asyncio.CancelledError):
             await reading
     assert seen == {at: list(range(end)) for at, end in ends.items()}
+
+
+async def test_leader_that_answers_no_fetch_is_not_asked_for_the_new_leader() -> None:
+    """The shared connection to the leader is the only one that is open, and has no failure."""
+    asked: list[object] = []
+    async with Cluster(brokers=3) as cluster:
+        cluster.create_topic("t", partitions=1, replication_factor=3)
+        leader = cluster.leader("t")
+        settings = replace(QUICK, request_timeout_ms=500)
+        async with (
+            Client(cluster.broker(leader).bootstrap, settings) as client,
+            Client(cluster.bootstrap, QUICK) as writing,
+            writing.producer() as producer,
+        ):
+            records = aiter(client.consumer("t", max_wait_ms=5))
+            await producer.send("t", b"a")
+            assert (await anext(records)).value == b"a"
+            cluster.control(SilentConnection(), request=FetchRequest, node=leader)
+            reading = asyncio.ensure_future(anext(records))
+            await asyncio.sleep(0.1)  # the leader has a fetch, and does not answer it
+            cluster.move_leader("t", 0, leader % 3 + 1)
+            await producer.send("t", b"b")
+            cluster.control(asked.append, request=MetadataRequest, node=leader)
+            assert (await reading).value == b"b"
+    assert asked == []
 
 
 async def test_truncation_is_logged_or_raised(caplog: pytest.LogCaptureFixture) -> None:
