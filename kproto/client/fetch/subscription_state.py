@@ -547,10 +547,17 @@ class SubscriptionState:
         epochs: Mapping[TopicPartition, int | None],
         now: float,
     ) -> None:
-        """Records that a transaction has committed `offsets`, under the assignment `epochs`."""
+        """Records that a transaction has committed `offsets`, under the assignment `epochs`.
+
+        The records before these offsets count as processed from now on.
+        """
         same = {
             tp: its for tp, its in offsets.items() if self.assignment_epoch_of(tp) == epochs[tp]
         }
+        for tp, its in same.items():
+            state = self.state_to_commit(tp)
+            if state is not None:
+                state.user_committed = max(state.user_committed, its.offset)
         self.commit_state.on_committed(same, now)
         for tp, its in offsets.items():
             if self.commit_state.uncommitted.get(tp, -1) <= its.offset:

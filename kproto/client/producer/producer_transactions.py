@@ -50,6 +50,7 @@ class ProducerTransactions:
         self._flush = flush
         self._driver = TransactionDriver(view, manager)
         self._current: object | None = None  # the transaction that has begun, and has not ended
+        self._awaiting_offsets: list[object] = []  # the transactions of calls that get offsets
         self._is_closed = False
         self._is_over_limit = False  # an abort does not wait for batches any more
         manager.on_change = self._on_change
@@ -113,15 +114,7 @@ class ProducerTransactions:
         manager = self._manager
         self._check_current(transaction)
         if not isinstance(commit, TransactionalCommit):
-            try:
-                commit = await commit._transactional_commit()
-            except ConfigurationError:
-                raise
-            except KprotoError as error:
-                now = self._view.clock.monotonic()
-                manager.on_records_failed(error, now, has_sequence=False)
-                raise manager.failure() from error
-            self._check_current(transaction)
+            commit = await self._offsets_of(transaction, commit)
         if not commit.offsets:
             return
         manager.commit_offsets(commit)
@@ -129,11 +122,38 @@ class ProducerTransactions:
         if self._current is not transaction or manager.drops_unsent:
             raise manager.failure() from manager.cause
 
+    async def _offsets_of(
+        self, transaction: object, source: TransactionalOffsetSource
+    ) -> TransactionalCommit:
+        """Returns the offsets of a consumer; the commit of the transaction waits for this call.
+
+        If the consumer cannot commit, the transaction is aborted, unless it has ended meanwhile.
+        """
+        manager = self._manager
+        self._awaiting_offsets.append(transaction)
+        try:
+            commit = await source._transactional_commit()
+            self._check_not_ended(transaction)
+            return commit
+        except ConfigurationError:
+            raise
+        except KprotoError as error:
+            self._check_not_ended(transaction)
+            now = self._view.clock.monotonic()
+            manager.on_records_failed(error, now, has_sequence=False)
+            raise manager.failure() from error
+        finally:
+            self._awaiting_offsets.remove(transaction)
+            self._driver.wake()
+
     def _check_current(self, transaction: object) -> None:
         """Raises an error if nothing can be added to the transaction."""
+        self._check_not_ended(transaction)
+        self.check_may_send()
+
+    def _check_not_ended(self, transaction: object) -> None:
         if self._current is not transaction:
             raise ConfigurationError("the transaction has ended; begin another one")
-        self.check_may_send()
 
     # Ending
 
@@ -145,18 +165,17 @@ class ProducerTransactions:
         transaction is aborted. After that the call waits for the end, within `cancelled_close_ms`
         and `error_flush_ms`.
         """
-        if self._current is not transaction:
-            raise TransactionAbortedError(
-                "the producer was closed, which has aborted the transaction",
-                self._manager.transactional_id,
-            )
+        self._raise_if_closed(transaction)
         manager = self._manager
         try:
             if manager.state is _S.IN_TRANSACTION:
                 manager.begin_commit()
                 await self._flush()
                 await self._driver.wait_until(
-                    lambda: manager.state is not _S.COMMITTING_TRANSACTION or not manager.is_adding
+                    lambda: (
+                        manager.state is not _S.COMMITTING_TRANSACTION
+                        or not (manager.is_adding or transaction in self._awaiting_offsets)
+                    )
                 )
             if manager.state is _S.COMMITTING_TRANSACTION:
                 manager.end()
@@ -175,8 +194,16 @@ class ProducerTransactions:
             undelivered = self._accumulator.failed_deliveries.take()
             await self.abort(transaction)
             raise failure from undelivered or cause
-        self._current = None
         self._raise_if_fatal()
+        self._raise_if_closed(transaction)
+        self._current = None
+
+    def _raise_if_closed(self, transaction: object) -> None:
+        if self._current is not transaction:
+            raise TransactionAbortedError(
+                "the producer was closed, which has aborted the transaction",
+                self._manager.transactional_id,
+            )
 
     async def _until_ended(self) -> None:
         """Waits until EndTxn has a result."""
@@ -216,7 +243,8 @@ class ProducerTransactions:
                     rest_ms=settings.error_flush_ms,
                 )
         finally:
-            self._current = None
+            if self._current is transaction:  # the next one may have begun in another task
+                self._current = None
         self._raise_if_fatal()
 
     async def abort_after(self, transaction: object, error: BaseException) -> None:
@@ -241,6 +269,8 @@ class ProducerTransactions:
 
         After a cancelled call, the next call continues.
         """
+        if not self._manager.is_open:  # another task has ended it
+            return
         if self._manager.state is not _S.ABORTING_TRANSACTION:
             self._manager.begin_abort()
         await self._until_requests_done()
@@ -273,12 +303,13 @@ class ProducerTransactions:
         """
         self._is_closed = True
         manager = self._manager
-        is_committing = manager.state is _S.COMMITTING_TRANSACTION
-        if manager.is_open and not is_committing:
+        if manager.state is _S.IN_TRANSACTION:
             logger.warning(
                 "the producer with transactional id %r is closed, which aborts its transaction",
                 manager.transactional_id,
             )
+        await self._until_ended()
+        if manager.is_open:  # also after the commit, or a record of it, has failed
             self._current = None
             await self._abort()
         await self._until_ended()

@@ -11,6 +11,7 @@ from ....wire.errors import ConfigurationError
 from ...commits.offset_requests import OffsetAndMetadata
 from ...commits.transactional_commit import TransactionalCommit, TransactionalOffsetSource
 from ...metadata.cluster import TopicPartition
+from ..errors import TransactionAbortedError
 
 __all__ = ["Transaction", "TransactionOwner"]
 
@@ -84,7 +85,11 @@ class Transaction:
         if error is None and self._is_aborted:
             return
         if error is None:
-            await self._owner.commit(self)
+            try:
+                await self._owner.commit(self)
+            except TransactionAbortedError:
+                if not self._is_aborted:  # by another task, during the commit
+                    raise
         else:
             await self._owner.abort_after(self, error)
 
@@ -99,7 +104,11 @@ class Transaction:
         """
         self._check_begun()
         self._is_aborted = True
-        await self._owner.abort(self)
+        try:
+            await self._owner.abort(self)
+        except ConfigurationError:
+            self._is_aborted = False
+            raise
 
     async def commit_offsets(
         self,

@@ -198,7 +198,7 @@ class TransactionManager:
 
         Raises TransactionAbortedError or FatalTransactionError after an error.
         """
-        if self.state is not _S.IN_TRANSACTION:
+        if self.state not in _ACCEPTING or self._may_end:
             raise self.failure()
         self._commits.append(commit)
         self.on_change()
@@ -233,8 +233,10 @@ class TransactionManager:
         version 2 brokers refuse them after the abort. In version 1 the coordinator must fence the
         producer with a bumped epoch: it does so if InitProducerId has the epoch of an ongoing
         transaction, and the producer cannot continue. No request is sent if the coordinator cannot
-        have a transaction.
+        have a transaction. Further calls for the same transaction have no effect.
         """
+        if self._may_end:
+            return
         self._may_end = True
         self._fences = is_in_doubt and not self.bumps_at_end
         if self._fences and not self.supports_epoch_bump:
@@ -274,7 +276,7 @@ class TransactionManager:
 
         `has_sequence` is True if the records were in a batch with a sequence number.
         """
-        if not self.is_open:
+        if not self.is_open or self.is_committing:  # an EndTxn is not taken back
             return
         self._needs_epoch_bump = self._needs_epoch_bump or has_sequence
         if self.state not in _ACCEPTING:

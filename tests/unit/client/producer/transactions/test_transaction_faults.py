@@ -6,17 +6,20 @@ After each test the coordinator has no open transaction, and only committed reco
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from kproto import (
     Client,
+    Delivery,
     DeliveryError,
     FatalTransactionError,
     KprotoError,
     Producer,
     ProducerFencedError,
+    Transaction,
     TransactionAbortedError,
 )
 from kproto.broker import Broker, BrokerSettings, Cluster
@@ -456,3 +459,86 @@ async def test_old_coordinator_cannot_bump_the_epoch() -> None:
         async with client.producer(transactional_id=ID) as other:
             await run_transaction(other, b"3")
         assert await committed(client) == [b"1", b"3"]
+
+
+@BOTH_VERSIONS
+async def test_close_during_a_failing_commit_leaves_nothing_open(version: int) -> None:
+    async with scene(version) as (broker, client):
+        producer = client.producer(transactional_id=ID)
+        received = asyncio.Event()
+
+        def delay(request: ReceivedRequest) -> Delay:
+            received.set()
+            return Delay(100)
+
+        async def block() -> None:
+            async with producer.transaction():
+                await producer.send("t", b"1")
+                broker.control(delay, request=ProduceRequest, times=1)
+                broker.control(ErrorCode("INVALID_RECORD"), request=ProduceRequest)
+                await producer.enqueue("t", b"2")
+
+        task = asyncio.create_task(block())
+        await received.wait()
+        with suppress(DeliveryError):  # either task may raise it
+            await producer.close()
+        with pytest.raises(TransactionAbortedError):
+            await task
+        assert await state_of(client) == "CompleteAbort"
+        assert await committed(client) == []
+
+
+@BOTH_VERSIONS
+async def test_close_during_a_commit_does_not_hide_the_abort(version: int) -> None:
+    async with scene(version, nodes=2, partitions=2) as (broker, client):
+        producer = client.producer(transactional_id=ID)
+        failed = asyncio.Event()
+
+        def delay_second_partition(request: ReceivedRequest) -> Delay | None:
+            assert isinstance(request.message, ProduceRequest)
+            found = {
+                each.index for topic in request.message.topic_data for each in topic.partition_data
+            }
+            return Delay(200) if found == {1} else None
+
+        def on_failed(delivery: Delivery) -> None:
+            assert delivery.exception() is not None
+            failed.set()
+
+        async def block() -> None:
+            async with producer.transaction():
+                for partition in range(2):
+                    await producer.send("t", b"1", partition=partition)
+                broker.control(ErrorCode("INVALID_RECORD", topics={"t": [0]}))
+                broker.control(delay_second_partition, request=ProduceRequest, times=1)
+                delivery = await producer.enqueue("t", b"2", partition=0)
+                delivery.add_done_callback(on_failed)
+                await producer.enqueue("t", b"3", partition=1)
+
+        task = asyncio.create_task(block())
+        await failed.wait()
+        await producer.close()
+        with pytest.raises(TransactionAbortedError):
+            await task
+        assert await state_of(client) == "CompleteAbort"
+        assert await committed(client) == []
+
+
+@BOTH_VERSIONS
+async def test_abort_of_another_task_leaves_the_next_transaction_alone(version: int) -> None:
+    async with scene(version) as (broker, client), client.producer(transactional_id=ID) as producer:
+        aborts: list[asyncio.Task[None]] = []
+
+        def start_abort(transaction: Transaction) -> None:
+            aborts.append(asyncio.create_task(transaction.abort()))
+
+        for number in range(3):
+            broker.control(lambda _: Delay(20), request=ProduceRequest, times=1)
+            transaction = producer.transaction()
+            async with transaction:
+                await producer.enqueue("t", b"aborted")
+                asyncio.get_running_loop().call_soon(start_abort, transaction)
+            async with producer.transaction():
+                await producer.send("t", b"%d" % number)
+        await asyncio.gather(*aborts)
+        assert await committed(client) == [b"0", b"1", b"2"]

@@ -19,6 +19,7 @@ from kproto import (
     TransactionAbortedError,
 )
 from kproto.broker.faults import CutFrame, Delay, ErrorCode
+from kproto.client.commits.transactional_commit import TransactionalCommit
 from kproto.messages import (
     EndTxnRequest,
     OffsetCommitRequest,
@@ -387,6 +388,80 @@ async def test_members_that_come_and_go_process_each_record_once(
 async def _later(member: Any) -> None:
     await asyncio.sleep(0.2)
     await member
+
+
+# --- Calls that last longer than the block of their transaction ---
+
+
+class SlowSource:
+    """A consumer whose commits of its own last until `ended`, and then do not end in time."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+
+    async def _transactional_commit(self) -> TransactionalCommit:
+        await self.ended.wait()
+        raise CommitFailedError("a commit of the consumer did not end in time", retriable=True)
+
+
+@BOTH_VERSIONS
+async def test_commit_waits_for_the_offsets_of_a_call(version: int) -> None:
+    async with scene(version) as (broker, client), client.producer(transactional_id=ID) as producer:
+        source = SlowSource()
+
+        async def block() -> asyncio.Task[None]:
+            async with producer.transaction() as transaction:
+                await producer.send("t", b"1")
+                call = asyncio.create_task(transaction.commit_offsets(source))
+                await asyncio.sleep(0)
+                asyncio.get_running_loop().call_later(0.05, source.ended.set)
+            return call
+
+        broker.control(lambda _: Delay(100), request=EndTxnRequest, times=1)
+        with pytest.raises(TransactionAbortedError, match="did not end in time"):
+            await block()
+        assert await committed(client) == []
+
+
+@BOTH_VERSIONS
+async def test_late_failure_of_a_call_leaves_the_next_transaction_alone(version: int) -> None:
+    async with scene(version) as (_, client), client.producer(transactional_id=ID) as producer:
+        source = SlowSource()
+        async with producer.transaction() as transaction:
+            call = asyncio.create_task(transaction.commit_offsets(source))
+            await asyncio.sleep(0)
+            await transaction.abort()
+        async with producer.transaction():
+            await producer.send("t", b"2")
+            source.ended.set()
+            with pytest.raises(ConfigurationError, match="has ended"):
+                await call
+        assert await committed(client) == [b"2"]
+
+
+# --- Other commits ---
+
+
+@BOTH_VERSIONS
+@BOTH_PROTOCOLS
+async def test_commit_of_the_consumer_does_not_move_the_offset_back(
+    version: int, protocol: Protocol
+) -> None:
+    async with scene(version) as (_, client):
+        await filled(client, 5)
+        async with (
+            client.producer(transactional_id=ID) as producer,
+            grouped(client, protocol, auto_commit=False) as consumer,
+        ):
+            read = 0
+            while read < 5:
+                read += sum(map(len, (await consumer.poll(timeout_ms=1_000)).values()))
+            async with producer.transaction() as transaction:
+                await transaction.commit_offsets(consumer)
+            await consumer.commit()
+            found = (await consumer.committed(("t", 0)))["t", 0]
+            assert found is not None
+            assert found.offset == 5
 
 
 # --- Arguments ---
