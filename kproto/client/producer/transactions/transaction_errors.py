@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, NamedTuple
 
-from ....wire.errors import BrokerResponseError, KprotoError
+from ....wire.errors import BrokerResponseError, KprotoError, UnsupportedVersionError
 from ...core.retry import Remedy, remedy_of
 
 __all__ = ["ERROR_ACTIONS", "ErrorAction", "ErrorRow", "TransactionApi", "action_of"]
@@ -115,8 +115,11 @@ def default_action(api: TransactionApi, error: KprotoError) -> ErrorAction:
     """Returns the action for an error without a row in the table.
 
     A retriable error is retried. After a lost connection or a timeout, another broker may be the
-    coordinator.
+    coordinator. A broker that lacks a version makes the producer fail, as in the Java client: the
+    next transaction would fail, too.
     """
+    if isinstance(error, UnsupportedVersionError) and api is not TransactionApi.PRODUCE:
+        return ErrorAction.FATAL
     if remedy_of(error) is Remedy.FAIL:
         return _OTHERS[api]
     if isinstance(error, BrokerResponseError):

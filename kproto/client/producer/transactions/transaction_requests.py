@@ -28,7 +28,7 @@ from ....messages.txn_offset_commit_request import (
 )
 from ....messages.txn_offset_commit_response import TxnOffsetCommitResponse
 from ....protocol.error_codes import error_of_code, raise_for_code
-from ....wire.errors import BrokerResponseError, ProtocolError
+from ....wire.errors import BrokerResponseError, ProtocolError, UnsupportedVersionError
 from ...commits.transactional_commit import TransactionalCommit
 from ...metadata.cluster import TopicPartition
 from ..producer_state import NO_PRODUCER_ID, ProducerIdAndEpoch
@@ -153,6 +153,7 @@ def message_of(
     """Returns the message of a request in `version`.
 
     `timeout_ms` is the transaction timeout, and `producer` the present producer id and epoch.
+    Raises UnsupportedVersionError for offsets of a member if `version` has no member.
     """
     match request:
         case InitProducerId(current):
@@ -217,7 +218,12 @@ def _offset_commit(
         producer_epoch=producer.producer_epoch,
         topics=topics.values(),
     )
-    if commit.member is not None and version >= _FIRST_WITH_MEMBER:
+    if commit.member is not None:
+        if version < _FIRST_WITH_MEMBER:
+            raise UnsupportedVersionError(
+                "brokers before Kafka 2.5 cannot check that the consumer still owns its partitions "
+                "(KIP-447): pass offsets and group_id, with a transactional id for each partition"
+            )
         message.generation_id_or_member_epoch = commit.member.generation
         message.member_id = commit.member.member_id
         message.group_instance_id = commit.member.instance_id

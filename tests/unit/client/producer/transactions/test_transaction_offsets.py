@@ -14,10 +14,12 @@ from kproto import (
     CommitFailedError,
     ConfigurationError,
     DeliveryError,
+    FatalTransactionError,
     GroupConsumer,
     Producer,
     TransactionAbortedError,
 )
+from kproto.broker import BrokerSettings
 from kproto.broker.faults import CutFrame, Delay, ErrorCode
 from kproto.client.commits.transactional_commit import TransactionalCommit
 from kproto.messages import (
@@ -439,7 +441,7 @@ async def test_late_failure_of_a_call_leaves_the_next_transaction_alone(version:
         assert await committed(client) == [b"2"]
 
 
-# --- Other commits ---
+# --- Other commits, and old brokers ---
 
 
 @BOTH_VERSIONS
@@ -462,6 +464,23 @@ async def test_commit_of_the_consumer_does_not_move_the_offset_back(
             found = (await consumer.committed(("t", 0)))["t", 0]
             assert found is not None
             assert found.offset == 5
+
+
+async def test_broker_that_cannot_check_the_member_gets_no_offsets() -> None:
+    settings = BrokerSettings(release="2.4.0")
+    async with scene(0, broker_settings=settings) as (_, client):
+        await filled(client, 5)
+        async with grouped(client, auto_commit=False) as consumer:
+            await consumer.poll(timeout_ms=1_000)
+            producer = client.producer(transactional_id=ID)
+
+            async def block() -> None:
+                async with producer.transaction() as transaction:
+                    await transaction.commit_offsets(consumer)
+
+            with pytest.raises(FatalTransactionError, match=r"before Kafka 2\.5"):
+                await block()
+        assert await committed_offset(client) is None
 
 
 # --- Arguments ---

@@ -39,7 +39,7 @@ from kproto.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from kproto.wire.errors import BrokerResponseError, ProtocolError
+from kproto.wire.errors import BrokerResponseError, ProtocolError, UnsupportedVersionError
 
 PRODUCER = ProducerIdAndEpoch(7, 3)
 
@@ -71,7 +71,8 @@ def test_each_version_can_be_encoded_and_names_the_producer(
     request_data: TransactionRequest, transaction_version: int
 ) -> None:
     highest = highest_version(request_data, transaction_version)
-    for version in range(highest + 1):
+    lowest = 3 if isinstance(request_data, CommitOffsets) else 0  # earlier ones have no member
+    for version in range(lowest, highest + 1):
         message = message_of(request_data, "id", 60_000, PRODUCER, version)
         assert type(message) is message_class_of(request_data)
         again = type(message).decode(message.encode(version), version)
@@ -81,7 +82,8 @@ def test_each_version_can_be_encoded_and_names_the_producer(
 
 def test_member_is_named_from_version_3_on() -> None:
     for version in range(6):
-        message = message_of(CommitOffsets(COMMIT), "id", 60_000, PRODUCER, version)
+        commit = COMMIT if version >= 3 else COMMIT._replace(member=None)
+        message = message_of(CommitOffsets(commit), "id", 60_000, PRODUCER, version)
         assert isinstance(message, TxnOffsetCommitRequest)
         found = (
             message.member_id,
@@ -91,6 +93,12 @@ def test_member_is_named_from_version_3_on() -> None:
         assert found == (("m", 5, "i") if version >= 3 else ("", -1, None))
         (topic,) = message.topics
         assert [each.committed_offset for each in topic.partitions] == [5, 6]
+
+
+def test_member_is_not_left_out_before_version_3() -> None:
+    for version in range(3):
+        with pytest.raises(UnsupportedVersionError, match=r"before Kafka 2\.5"):
+            message_of(CommitOffsets(COMMIT), "id", 60_000, PRODUCER, version)
 
 
 def test_current_epoch_is_sent_from_version_3_on() -> None:
