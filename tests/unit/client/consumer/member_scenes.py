@@ -173,7 +173,7 @@ async def the_next_records(scene: Scene) -> Awaitable[object]:
 
 
 @row
-async def batches(scene: Scene) -> Awaitable[object]:
+async def record_lists(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     iteration = scene.consumer.record_lists()
 
