@@ -157,8 +157,8 @@ class ProducerTransactions:
 
     # Ending
 
-    async def commit(self, transaction: object) -> None:
-        """Commits a transaction.
+    async def commit(self, transaction: object, on_committed: Callable[[], None]) -> None:
+        """Commits a transaction, and calls `on_committed`, also if the call is cancelled meanwhile.
 
         Raises TransactionAbortedError, after an abort, if a record or a commit of offsets has
         failed, or if the producer was closed. If the call is cancelled before EndTxn is sent, the
@@ -187,7 +187,11 @@ class ProducerTransactions:
                 )
             await self._until_ended()  # another task may abort the transaction
         except BaseException as error:
-            await self.abort_after(transaction, error)
+            if self._current is transaction and manager.is_committed:  # before the cancellation
+                self._current = None
+                on_committed()
+            else:
+                await self.abort_after(transaction, error)
             raise
         if manager.state is _S.ABORTABLE_ERROR:
             failure, cause = manager.failure(), manager.cause
@@ -197,6 +201,8 @@ class ProducerTransactions:
         self._raise_if_fatal()
         self._raise_if_closed(transaction)
         self._current = None
+        if manager.is_committed:  # otherwise another task has aborted it
+            on_committed()
 
     def _raise_if_closed(self, transaction: object) -> None:
         if self._current is not transaction:
@@ -223,16 +229,19 @@ class ProducerTransactions:
         """Aborts a transaction if it has not ended; continues if the call is cancelled.
 
         Raises FatalTransactionError if the transaction cannot be aborted, and ConfigurationError if
-        EndTxn was sent already, to commit it.
+        it is committed, or EndTxn was sent already to commit it.
         """
         if self._current is not transaction:
             return
         if self._manager.is_committing:
             raise ConfigurationError("the transaction is being committed, and cannot be aborted")
+        if self._manager.is_committed:
+            raise ConfigurationError("the transaction is committed, and cannot be aborted")
         settings = self._view.settings
         self._is_over_limit = False
         try:
             if self._manager.is_open:
+                self._begin_abort()  # before any wait: from now on no task can commit
                 await shielded(
                     self._or_give_up(self._abort()),
                     self._view.clock,
@@ -264,15 +273,18 @@ class ProducerTransactions:
         self._is_over_limit = True
         self._sender.completed.set()
 
+    def _begin_abort(self) -> None:
+        """Begins the abort of the open transaction, unless another task has begun it."""
+        if self._manager.state is not _S.ABORTING_TRANSACTION:
+            self._manager.begin_abort()
+
     async def _abort(self) -> None:
-        """Aborts the open transaction, once no Produce request is in flight any more.
+        """Ends the abort that has begun, once no Produce request is in flight any more.
 
         After a cancelled call, the next call continues.
         """
-        if not self._manager.is_open:  # another task has ended it
+        if self._manager.state is not _S.ABORTING_TRANSACTION:  # another task has ended it
             return
-        if self._manager.state is not _S.ABORTING_TRANSACTION:
-            self._manager.begin_abort()
         await self._until_requests_done()
         is_in_doubt = bool(self._accumulator.incomplete) or self._sender.has_requests
         self._accumulator.fail_incomplete(
@@ -311,6 +323,7 @@ class ProducerTransactions:
         await self._until_ended()
         if manager.is_open:  # also after the commit, or a record of it, has failed
             self._current = None
+            self._begin_abort()
             await self._abort()
         await self._until_ended()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -11,7 +11,7 @@ from ....wire.errors import ConfigurationError
 from ...commits.offset_requests import OffsetAndMetadata
 from ...commits.transactional_commit import TransactionalCommit, TransactionalOffsetSource
 from ...metadata.cluster import TopicPartition
-from ..errors import TransactionAbortedError
+from ..errors import FatalTransactionError, TransactionAbortedError
 
 __all__ = ["Transaction", "TransactionOwner"]
 
@@ -29,8 +29,8 @@ class TransactionOwner(Protocol):
         """Begins a transaction."""
         ...
 
-    async def commit(self, transaction: object) -> None:
-        """Commits the transaction if it is still open."""
+    async def commit(self, transaction: object, on_committed: Callable[[], None]) -> None:
+        """Commits the transaction if it is still open, and calls `on_committed`."""
         ...
 
     async def abort(self, transaction: object) -> None:
@@ -66,14 +66,18 @@ class Transaction:
 
     def __init__(self, owner: TransactionOwner) -> None:
         self._owner = owner
+        self._is_entered = False
         self._has_begun = False
         self._is_aborted = False  # by `abort`
+        self._is_committed = False
+        self._failure: FatalTransactionError | None = None  # of the commit
 
     async def __aenter__(self) -> Self:
-        if self._has_begun:
+        if self._is_entered:
             raise ConfigurationError("the transaction has begun already; create another one")
-        self._has_begun = True
+        self._is_entered = True
         await self._owner.begin(self)
+        self._has_begun = True
         return self
 
     async def __aexit__(
@@ -86,23 +90,34 @@ class Transaction:
             return
         if error is None:
             try:
-                await self._owner.commit(self)
+                await self._owner.commit(self, self._on_committed)
             except TransactionAbortedError:
                 if not self._is_aborted:  # by another task, during the commit
                     raise
+            except FatalTransactionError as failure:
+                self._failure = failure
+                raise
         else:
             await self._owner.abort_after(self, error)
+
+    def _on_committed(self) -> None:
+        self._is_committed = True
 
     async def abort(self) -> None:
         """Aborts the transaction; the end of the block then has no effect.
 
         Records that were not sent fail with TransactionAbortedError. Raises FatalTransactionError
-        if the transaction cannot be aborted, and ConfigurationError if another task is at its end
-        and commits it. If the call is cancelled, it still aborts the
-        transaction before it raises CancelledError, within `cancelled_close_ms` and
-        `error_flush_ms`.
+        if the transaction cannot be aborted, or its commit has raised this error; and
+        ConfigurationError if the transaction is committed, or another task is at its end and
+        commits it. If the call is cancelled, it still aborts the transaction before it raises
+        CancelledError, within `cancelled_close_ms` and `error_flush_ms`.
         """
         self._check_begun()
+        if self._is_committed:
+            raise ConfigurationError("the transaction is committed, and cannot be aborted")
+        if (failure := self._failure) is not None:
+            reason, transactional_id = failure.reason, failure.transactional_id
+            raise type(failure)(reason, transactional_id, failure.cause) from failure.cause
         self._is_aborted = True
         try:
             await self._owner.abort(self)

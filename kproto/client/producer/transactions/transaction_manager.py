@@ -97,8 +97,9 @@ class TransactionManager:
     `identity` is the present producer id and epoch, for all partitions. `error` is the cause of
     ABORTABLE_ERROR and FATAL_ERROR, and in UNINITIALIZED that of a failed InitProducerId. The next
     request may be sent at `not_before`, in seconds of the clock. `must_find_coordinator` is True if
-    its coordinator must be looked up again. `supports_epoch_bump` is False if the coordinator
-    cannot bump the epoch of a producer (before KIP-360).
+    its coordinator must be looked up again. `is_committed` is True from the commit of a transaction
+    to the begin of the next one. `supports_epoch_bump` is False if the coordinator cannot bump the
+    epoch of a producer (before KIP-360).
     """
 
     def __init__(self, settings: ClientSettings, transactional_id: str, timeout_ms: int) -> None:
@@ -110,6 +111,7 @@ class TransactionManager:
         self.transaction_version = 1
         self.supports_epoch_bump = True
         self.must_find_coordinator = False
+        self.is_committed = False
         self.on_change: Callable[[], None] = _ignore
         self._settings = settings
         self._attempts = Attempts(settings)
@@ -190,6 +192,7 @@ class TransactionManager:
     def begin(self, now: float) -> None:
         """Begins a transaction at `now`; the state is READY."""
         self._change(_S.IN_TRANSACTION)
+        self.is_committed = False
         self.error = None
         self._began_at = now
 
@@ -480,7 +483,8 @@ class TransactionManager:
 
     def _complete(self, producer: ProducerIdAndEpoch | None) -> None:
         """Ends the transaction; `producer` has the epoch that EndTxn has bumped, if it bumps it."""
-        committed = self._done_commits if self.state is _S.COMMITTING_TRANSACTION else []
+        self.is_committed = self.state is _S.COMMITTING_TRANSACTION
+        committed = self._done_commits if self.is_committed else []
         if producer is not None and self.bumps_at_end:
             self.identity = producer
             self._needs_epoch_bump = False

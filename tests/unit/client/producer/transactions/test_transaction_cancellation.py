@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from kproto import Client, FatalTransactionError, Producer, TransactionAbortedError
+from kproto import (
+    Client,
+    ConfigurationError,
+    FatalTransactionError,
+    Producer,
+    TransactionAbortedError,
+)
 from kproto.broker import Cluster
 from kproto.broker.faults import Delay
 from kproto.messages import (
@@ -88,6 +94,48 @@ async def test_commit_that_is_cancelled_after_end_txn_completes(version: int, ki
             assert await committed(client) == [b"1"]
             await transaction(producer, b"2")
         assert await committed(client) == [b"1", b"2"]
+
+
+@BOTH_VERSIONS
+@pytest.mark.parametrize("kind", KINDS)
+async def test_abort_after_a_cancelled_commit_raises_that_it_is_committed(
+    version: int, kind: str
+) -> None:
+    async with scene(version, QUICK) as (broker, client):
+        async with client.producer(transactional_id=ID) as producer:
+            received = asyncio.Event()
+            opened = producer.transaction()
+
+            async def block() -> None:
+                async with opened:
+                    await producer.send("t", b"1")
+
+            broker.control(signal(received), request=EndTxnRequest, times=1)
+            await run_until_cancelled(block(), received, kind)
+            with pytest.raises(ConfigurationError, match="is committed"):
+                await opened.abort()
+        assert await committed(client) == [b"1"]
+
+
+@BOTH_VERSIONS
+async def test_transaction_that_has_not_begun_cannot_be_aborted(version: int) -> None:
+    async with scene(version, QUICK) as (broker, client):
+        producer = client.producer(transactional_id=ID)
+        received = asyncio.Event()
+        opened = producer.transaction()
+
+        async def block() -> None:
+            async with opened:
+                await producer.send("t", b"1")
+
+        broker.control(signal(received), request=InitProducerIdRequest, times=1)
+        task = asyncio.create_task(block())
+        await received.wait()
+        with pytest.raises(ConfigurationError, match="async with"):
+            await opened.abort()
+        await task
+        await producer.close()
+        assert await committed(client) == [b"1"]
 
 
 @BOTH_VERSIONS

@@ -435,8 +435,12 @@ async def test_commit_without_a_response_is_in_doubt_and_committed(version: int)
         async with producer.transaction():
             await producer.send("t", b"1")
         broker.control(CutFrame(0), request=EndTxnRequest)
+        transaction = producer.transaction()
         with pytest.raises(FatalTransactionError, match="unknown whether"):
-            await run_transaction(producer, b"2")
+            async with transaction:
+                await producer.send("t", b"2")
+        with pytest.raises(FatalTransactionError, match="unknown whether"):
+            await transaction.abort()
         await producer.close()
         async with client.producer(transactional_id=ID):
             assert await committed(client) == [b"1", b"2"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+from collections.abc import Callable, Coroutine
 
 import pytest
 
@@ -14,6 +16,7 @@ from kproto import (
     EncodeError,
     FatalTransactionError,
     ProducerFencedError,
+    Transaction,
     TransactionAbortedError,
     TransactionError,
 )
@@ -291,6 +294,41 @@ async def test_another_task_aborts_a_transaction_whose_records_are_sent(version:
         async with producer.transaction():
             await producer.send("t", b"2")
         assert await committed(client) == [b"2"]
+
+
+async def test_abort_at_any_iteration_of_a_commit_reports_the_outcome(version: int) -> None:
+    """Another task aborts 0 to 59 iterations of the event loop after the ack of the record."""
+    are_aborted = []
+    async with scene(version) as (_, client), client.producer(transactional_id=ID) as producer:
+
+        async def is_aborted(transaction: Transaction, iterations: int) -> bool:
+            for _ in range(iterations):
+                await asyncio.sleep(0)
+            try:
+                await transaction.abort()
+            except ConfigurationError:
+                return False
+            return True
+
+        for iterations in range(60):
+            aborts: list[asyncio.Task[bool]] = []
+            transaction = producer.transaction()
+            call = functools.partial(is_aborted, transaction, iterations)
+
+            def start_abort(
+                _: Delivery,
+                call: Callable[[], Coroutine[None, None, bool]] = call,
+                aborts: list[asyncio.Task[bool]] = aborts,
+            ) -> None:
+                aborts.append(asyncio.create_task(call()))
+
+            async with transaction:
+                delivery = await producer.enqueue("t", b"%d" % iterations)
+                delivery.add_done_callback(start_abort)
+            are_aborted.append(await aborts[0])
+        found = await committed(client)
+    assert found == [b"%d" % number for number, aborted in enumerate(are_aborted) if not aborted]
+    assert set(are_aborted) == {True, False}
 
 
 # --- Failed records ---
