@@ -15,6 +15,7 @@ from .metadata.cluster import TopicPartition
 from .metadata.request_router import BrokerAnswer
 from .observing.hooks import AckEvent, ConnectionEvent, Hooks, RequestEvent, RetryEvent
 from .processing.failure_headers import Failure, failure_of
+from .processing.handler_transaction import HandlerTransaction
 from .processing.handlers import Stop
 from .processing.run_summary import RunSummary
 from .processing.settings import Retries, RetryTopic
@@ -57,6 +58,7 @@ __all__ = [
     "FetchedRecords",
     "FetchedValues",
     "GroupConsumer",
+    "HandlerTransaction",
     "Hooks",
     "LogTruncatedError",
     "NewTopic",

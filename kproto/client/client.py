@@ -60,6 +60,7 @@ from .network.connection import BrokerConnection
 from .observing.log_lines import log
 from .producer.partitioner import Partitioner, PartitionerName
 from .producer.producer import Producer
+from .producer.run_producer import RunProducer
 from .producer.settings import CompressionName, ProducerSettings, RequiredAcks
 from .settings import ClientSettings, contradicting_prefixes, parse_bootstrap
 
@@ -463,6 +464,15 @@ class Client:
         self._view.raise_if_closed()
         return self._create_producer({**self._producer_defaults, "transactional_id": None})
 
+    def _run_producer(self, transactional_id: str, transaction_timeout_ms: int) -> RunProducer:
+        """Creates the producer of `GroupConsumer.run` with a transactional id."""
+        self._view.raise_if_closed()
+        arguments = {
+            "transactional_id": transactional_id,
+            "transaction_timeout_ms": transaction_timeout_ms,
+        }
+        return RunProducer(self._create_producer({**self._producer_defaults, **arguments}))
+
     @overload
     def consumer(
         self,
@@ -645,6 +655,7 @@ class Client:
             callbacks=callbacks,
             fetch_options=FetchOptions(**options),
             make_forward_producer=self._forward_producer,
+            make_transactional_producer=self._run_producer,
             on_background_close=self._parts.add_background_close,
         )
         return self._parts.add_consumer(group_consumer)

@@ -151,7 +151,8 @@ NO_DATA = {
         "Codec",
         "Consumer",
     ),
-    *("BatchDelivery", "Delivery", "EventFormat", "GroupConsumer", "GrowingBatch", "Hooks"),
+    *("BatchDelivery", "Delivery", "EventFormat", "GroupConsumer", "GrowingBatch"),
+    *("HandlerTransaction", "Hooks"),
     *(
         "MessageSetBuilder",
         "OAuthBearer",

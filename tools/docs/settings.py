@@ -20,6 +20,7 @@ from typing import Any, Final, get_overloads
 from kproto import Client, ClientSettings, GroupConsumer
 from kproto.broker import BrokerSettings
 from kproto.client.groups.settings import GroupSettings
+from kproto.client.processing.settings import RunSettings
 from kproto.client.producer.settings import ProducerSettings
 from kproto.security.property_table import ROWS
 
@@ -116,7 +117,9 @@ def _of_group(part: str) -> Iterator[Setting]:
 
 
 def _of_run(part: str) -> Iterator[Setting]:
-    return _of_arguments(GroupConsumer.run, part, frozenset(), {})
+    passed_on = frozenset({"settings", "transactional_id"})
+    yield from _of_arguments(GroupConsumer.run, part, passed_on, {})
+    yield from _of_arguments(RunSettings.of, part, frozenset(), {})
 
 
 TABLES: Final[dict[str, Callable[[str], Iterator[Setting]]]] = {

@@ -16,6 +16,7 @@ class CommitKind(Enum):
     """Distinguishes commits by the offsets that they commit."""
 
     DUE = "processed offsets and start offsets that are not committed, or were an hour ago"
+    TRANSACTION = "the offsets of DUE, for a transaction of `run`"
     PROCESSED = "processed offsets, for `commit()`; they also overwrite an earlier explicit commit"
     START_OFFSETS = "the offsets at which partitions without a commit started"
     EXPLICIT = "the offsets that the user passes"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, Unpack, overload
 
@@ -42,9 +42,15 @@ from ..groups.settings import GroupSettings
 from ..groups.subscription import Subscription, TopicPattern
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
+from ..processing.handler_transaction import HandlerTransaction
 from ..processing.handlers import BatchFailures, BatchHandler, RecordHandler, record_handler
 from ..processing.run_summary import RunSummary
-from ..processing.settings import Order, Retries, RetryTopic, RunArguments, RunSettings
+from ..processing.settings import (
+    RunArguments,
+    RunSettings,
+    TransactionalRunArguments,
+)
+from ..processing.transactional_handlers import TransactionalBatchHandler, TransactionalHandler
 from .auto_commit import AutoCommit
 from .group_closer import GroupConsumerCloser
 from .group_effects import GroupEffectHandler
@@ -53,7 +59,12 @@ from .group_topics import subscription_or_partitions, with_added_topics
 from .offset_acks import OffsetAckSink
 from .poll_status import PollStatus
 from .rebalance_listener import CallbackHolder, RebalanceCallbacks, RebalanceListenerInvoker
-from .record_processing import ForwardProducerFactory, RecordProcessing, check_run_topics
+from .record_processing import (
+    ForwardProducerFactory,
+    RecordProcessing,
+    TransactionalProducerFactory,
+    check_run_topics,
+)
 from .record_stream import PollTimeoutError, RecordStream
 from .transactional_offsets import TransactionalOffsets
 from .user_offsets import ReturnedRecords, checked_tp, explicit_commit
@@ -100,6 +111,7 @@ class GroupConsumer(RecordStream):
         callbacks: RebalanceCallbacks,
         fetch_options: FetchOptions = DEFAULT_FETCH_OPTIONS,
         make_forward_producer: ForwardProducerFactory | None = None,
+        make_transactional_producer: TransactionalProducerFactory | None = None,
         on_background_close: Callable[[asyncio.Task[None]], object] | None = None,
     ) -> None:
         start = parse_start(start)
@@ -177,6 +189,7 @@ class GroupConsumer(RecordStream):
             self._effects.positions,
             self._effects,
             self._member,
+            status,
         )
         self._processing = RecordProcessing(
             view,
@@ -186,6 +199,8 @@ class GroupConsumer(RecordStream):
             self._listener,
             OffsetAckSink(self._committer, self._auto_commit, status, is_auto=settings.auto_commit),
             make_forward_producer,
+            make_transactional_producer,
+            self._transactional_offsets,
             group_id=settings.group_id,
             max_bytes=options.processing_limit,
         )
@@ -344,6 +359,8 @@ class GroupConsumer(RecordStream):
             self._member.on_poll()
         if self._processing.pool is None:
             self._subscribe_retry_topics(frozenset())
+        if self._transactional_offsets.must_seek:
+            await self._transactional_offsets.seek_to_committed()
         await self._yielder.yield_after_blocking(took_s)
         await self._until_in_session(ends_at)
 
@@ -376,16 +393,8 @@ class GroupConsumer(RecordStream):
         handler: Callable[[Record], Awaitable[object]],
         *,
         decode: None = None,
-        workers: int = 16,
-        order: Order = "partition",
-        retries: int | Retries | None = None,
-        retry_topics: Sequence[str | RetryTopic] = (),
-        dead_letter_topic: str | None = None,
-        max_offset_gap: int = 10_000,
-        commit_interval_ms: int = 100,
-        drain_timeout_ms: int = 20_000,
-        cancel_lost: bool = True,
-        stop_on: Collection[int] | None = None,
+        transactional_id: None = None,
+        **settings: Unpack[RunArguments],
     ) -> RunSummary: ...
 
     @overload
@@ -394,33 +403,37 @@ class GroupConsumer(RecordStream):
         handler: Callable[[D], Awaitable[object]],
         *,
         decode: Callable[[Record], D],
-        workers: int = 16,
-        order: Order = "partition",
-        retries: int | Retries | None = None,
-        retry_topics: Sequence[str | RetryTopic] = (),
-        dead_letter_topic: str | None = None,
-        max_offset_gap: int = 10_000,
-        commit_interval_ms: int = 100,
-        drain_timeout_ms: int = 20_000,
-        cancel_lost: bool = True,
-        stop_on: Collection[int] | None = None,
+        transactional_id: None = None,
+        **settings: Unpack[RunArguments],
+    ) -> RunSummary: ...
+
+    @overload
+    async def run(
+        self,
+        handler: Callable[[Record, HandlerTransaction], Awaitable[object]],
+        *,
+        decode: None = None,
+        transactional_id: str,
+        **settings: Unpack[TransactionalRunArguments],
+    ) -> RunSummary: ...
+
+    @overload
+    async def run(
+        self,
+        handler: Callable[[D, HandlerTransaction], Awaitable[object]],
+        *,
+        decode: Callable[[Record], D],
+        transactional_id: str,
+        **settings: Unpack[TransactionalRunArguments],
     ) -> RunSummary: ...
 
     async def run(
         self,
-        handler: Callable[[Any], Awaitable[object]],
+        handler: Callable[..., Awaitable[object]],
         *,
         decode: Callable[[Record], Any] | None = None,
-        workers: int = 16,
-        order: Order = "partition",
-        retries: int | Retries | None = None,
-        retry_topics: Sequence[str | RetryTopic] = (),
-        dead_letter_topic: str | None = None,
-        max_offset_gap: int = 10_000,
-        commit_interval_ms: int = 100,
-        drain_timeout_ms: int = 20_000,
-        cancel_lost: bool = True,
-        stop_on: Collection[int] | None = None,
+        transactional_id: str | None = None,
+        **settings: Unpack[TransactionalRunArguments],
     ) -> RunSummary:
         """Calls `handler` with each record, up to `workers` at once, until `run` is stopped.
 
@@ -443,26 +456,38 @@ class GroupConsumer(RecordStream):
         topic that does not exist, and errors of handlers and of polls.
         """
         self._view.loop_guard.check()
-        settings = RunSettings.of(
-            workers=workers,
-            order=order,
-            retries=retries,
-            retry_topics=retry_topics,
-            dead_letter_topic=dead_letter_topic,
-            max_offset_gap=max_offset_gap,
-            commit_interval_ms=commit_interval_ms,
-            drain_timeout_ms=drain_timeout_ms,
-            cancel_lost=cancel_lost,
-            stop_on=stop_on,
-        )
-        return await self._run(record_handler(handler, decode), settings)
+        checked = RunSettings.of(transactional_id=transactional_id, **settings)
+        if transactional_id is not None:
+            return await self._run(TransactionalHandler(handler, decode), checked)
+        return await self._run(record_handler(handler, decode), checked)
 
+    @overload
     async def run_batches(
         self,
         handler: Callable[[list[Record]], Awaitable[BatchFailures]],
         *,
         batch_size: int = 500,
+        transactional_id: None = None,
         **settings: Unpack[RunArguments],
+    ) -> RunSummary: ...
+
+    @overload
+    async def run_batches(
+        self,
+        handler: Callable[[list[Record], HandlerTransaction], Awaitable[BatchFailures]],
+        *,
+        batch_size: int = 500,
+        transactional_id: str,
+        **settings: Unpack[TransactionalRunArguments],
+    ) -> RunSummary: ...
+
+    async def run_batches(
+        self,
+        handler: Callable[..., Awaitable[BatchFailures]],
+        *,
+        batch_size: int = 500,
+        transactional_id: str | None = None,
+        **settings: Unpack[TransactionalRunArguments],
     ) -> RunSummary:
         """Calls `handler` with batches of up to `batch_size` records; otherwise works as `run`.
 
@@ -482,9 +507,14 @@ class GroupConsumer(RecordStream):
         """
         self._view.loop_guard.check()
         check_whole_number("batch_size", batch_size, 1)
-        return await self._run(BatchHandler(handler, batch_size), RunSettings.of(**settings))
+        checked = RunSettings.of(transactional_id=transactional_id, **settings)
+        if transactional_id is not None:
+            return await self._run(TransactionalBatchHandler(handler, batch_size), checked)
+        return await self._run(BatchHandler(handler, batch_size), checked)
 
-    async def _run(self, handle: RecordHandler | BatchHandler, settings: RunSettings) -> RunSummary:
+    async def _run(
+        self, handle: RecordHandler | BatchHandler | TransactionalHandler, settings: RunSettings
+    ) -> RunSummary:
         """Runs `handle` on polled records.
 
         Raises ConfigurationError if the consumer is in a state in which `run` is not possible.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 
 from ...wire.errors import KprotoError
 from ..commits.commit_requests import CommitKind, CommitRequest
@@ -37,6 +38,9 @@ class OffsetAckSink:
     def acknowledge_soon(self) -> None:
         """Makes auto-commit commit processed offsets soon, before its interval is over."""
         self._auto_commit.commit_soon()
+
+    def on_lost(self, epochs: Collection[object]) -> None:
+        """Does nothing: the committer refuses offsets of partitions that are not assigned."""
 
     async def acknowledge(self, limit_ms: int) -> None:
         """Commits processed offsets within `limit_ms`.

@@ -23,6 +23,7 @@ from ..fetch.partition_state import TopicPartitionState
 from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
+from ..processing.run_transactions import RunTransactions
 from .group_effects import GroupEffectHandler
 from .poll_status import PollStatus
 
@@ -97,6 +98,7 @@ class RebalanceListenerInvoker:
         self._auto_commit = auto_commit
         self._max_poll_s = max_poll_interval_ms / 1000
         self.committer: Committer  # set later: its member needs this listener
+        self.transactions: RunTransactions | None = None  # during `run` with a transactional id
         self._lock = asyncio.Lock()
         self._poll_event = asyncio.Event()
         self._callback_task: asyncio.Task[object] | None = None  # runs a callback
@@ -266,6 +268,8 @@ class RebalanceListenerInvoker:
             await self._commit_before_release(
                 CommitRequest(CommitKind.START_OFFSETS, revoked), until
             )
+        if self.transactions is not None:
+            await self.transactions.end_before_release(others_until)
         await self.committer.end(others_until)
 
     def _last_poll_at(self, now: float) -> float:

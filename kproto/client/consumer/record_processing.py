@@ -23,14 +23,22 @@ from ..processing.failure_log import log_unraised
 from ..processing.forward_topics import check_forward_topics
 from ..processing.handlers import BatchHandler, RecordHandler
 from ..processing.pool import ProcessingPool
-from ..processing.ports import AckSink, RecordReceiver, RecordSink
+from ..processing.ports import AckSink, RecordReceiver, RecordSink, TransactionalProducer
 from ..processing.run_summary import RunSummary
+from ..processing.run_transactions import RunTransactions
 from ..processing.settings import RunSettings
 from ..processing.signals import signals_handled
+from ..processing.transactional_handlers import TransactionalBatchHandler, TransactionalHandler
 from .group_effects import GroupEffectHandler
 from .rebalance_listener import RebalanceListenerInvoker
+from .transactional_offsets import TransactionalOffsets
 
-__all__ = ["ForwardProducerFactory", "RecordProcessing", "check_run_topics"]
+__all__ = [
+    "ForwardProducerFactory",
+    "RecordProcessing",
+    "TransactionalProducerFactory",
+    "check_run_topics",
+]
 
 T = TypeVar("T")
 
@@ -38,6 +46,9 @@ logger = logging.getLogger("kproto.client")
 
 #: Creates a producer for records that are sent to retry and dead-letter topics.
 ForwardProducerFactory: TypeAlias = Callable[[], RecordSink]
+
+#: Creates the producer of `run` from a transactional id and the transaction timeout in ms.
+TransactionalProducerFactory: TypeAlias = Callable[[str, int], TransactionalProducer]
 
 
 class _GroupConsumerMethods(Protocol):
@@ -63,6 +74,8 @@ class RecordProcessing:
         listener: RebalanceListenerInvoker,
         acks: AckSink,
         make_forward_producer: ForwardProducerFactory | None,
+        make_transactional_producer: TransactionalProducerFactory | None,
+        transactional_offsets: TransactionalOffsets,
         *,
         group_id: str,
         max_bytes: int,
@@ -74,29 +87,39 @@ class RecordProcessing:
         self._listener = listener
         self._acks = acks
         self._make_forward_producer = make_forward_producer
+        self._make_transactional_producer = make_transactional_producer
+        self._transactional_offsets = transactional_offsets
         self._group_id = group_id
         self._max_bytes = max_bytes
         self.pool: ProcessingPool | None = None
         self._run_ended: asyncio.Event | None = None  # also set if `stop` waits no longer
         self._stop_timer: Timer | None = None
 
-    async def run(self, handle: RecordHandler | BatchHandler, settings: RunSettings) -> RunSummary:
+    async def run(
+        self,
+        handle: RecordHandler | BatchHandler | TransactionalHandler,
+        settings: RunSettings,
+    ) -> RunSummary:
         """Processes records until the pool is stopped; see `GroupConsumer.run`."""
-        forward_producer: RecordSink | None = None
-        if settings.forward_topics:
+        producer: RecordSink | RunTransactions | None = None
+        transactions: RunTransactions | None = None
+        if isinstance(handle, TransactionalHandler | TransactionalBatchHandler):
+            producer = transactions = handle.transactions = self._create_transactions(settings)
+        elif settings.forward_topics:
             if self._make_forward_producer is None:
                 raise ConfigurationError("this consumer has no producer of forwarded records")
-            forward_producer = self._make_forward_producer()
+            producer = self._make_forward_producer()
         group_id = self._group_id
         pool = self.pool = ProcessingPool(
             self,
-            self._acks,
+            self._acks if transactions is None else transactions,
             self._view.clock,
             settings,
             handle,
-            forward_producer,
+            producer,
             group_id,
             self._max_bytes,
+            None if transactions is None else transactions.failures,
         )
         run_ended = self._run_ended = asyncio.Event()
         try:
@@ -106,17 +129,21 @@ class RecordProcessing:
                 self._stream._subscribe_retry_topics(
                     frozenset(retry_topic.topic for retry_topic in settings.retry_topics)
                 )
-                await self._process(pool)
+                if transactions is not None:
+                    transactions.pool = pool
+                    await transactions.start()
+                    self._listener.transactions = transactions
+                await self._process(pool, self._acks if transactions is None else transactions)
         except BaseException:
             if pool.error is not None:
                 log_unraised(pool.error)
             raise
         finally:
             try:
-                if forward_producer is not None:
-                    await forward_producer.close(timeout_ms=self._view.settings.error_flush_ms)
+                if producer is not None:
+                    await producer.close(timeout_ms=self._view.settings.error_flush_ms)
             finally:
-                self.pool = None
+                self.pool = self._listener.transactions = None
                 run_ended.set()
                 if self._stop_timer is not None:
                     self._stop_timer.cancel()
@@ -125,7 +152,20 @@ class RecordProcessing:
             raise pool.error
         return pool.summary
 
-    async def _process(self, pool: ProcessingPool) -> None:
+    def _create_transactions(self, settings: RunSettings) -> RunTransactions:
+        if self._make_transactional_producer is None or settings.transactional_id is None:
+            raise ConfigurationError("this consumer has no producer of transactions")
+        timeout_ms = settings.transaction_timeout_ms
+        return RunTransactions(
+            self._make_transactional_producer(settings.transactional_id, timeout_ms),
+            self._transactional_offsets,
+            self._view.clock,
+            self._view.settings,
+            timeout_ms,
+            self._group_id,
+        )
+
+    async def _process(self, pool: ProcessingPool, acks: AckSink) -> None:
         subscriptions = self._subscriptions
         poll = subscriptions.poll
         poll.on_poll(self._view.clock.monotonic())  # earlier records are processed
@@ -138,7 +178,7 @@ class RecordProcessing:
                 settings = self._view.settings
                 limit_ms = max(round(pool.drain_remaining_ms), settings.error_flush_ms)
                 await shielded(
-                    self._acknowledge_and_stop(limit_ms),
+                    self._acknowledge_and_stop(acks, limit_ms),
                     self._view.clock,
                     limit_ms + settings.cancelled_close_ms,
                     what=f"the last commit of run() in the group {self._group_id!r}",
@@ -155,8 +195,8 @@ class RecordProcessing:
                 for state, offset, bitmap in left:
                     self._effects.apply(subscriptions.rewind(state, offset, bitmap))
 
-    async def _acknowledge_and_stop(self, limit_ms: int) -> None:
-        await self._acks.acknowledge(limit_ms)
+    async def _acknowledge_and_stop(self, acks: AckSink, limit_ms: int) -> None:
+        await acks.acknowledge(limit_ms)
         await self._stream._stop()
 
     def check_no_handler(self) -> None:

@@ -6,24 +6,34 @@ the transaction, or commit records whose transaction is aborted.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, Final
 
+from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.committed_offsets import CommittedOffsetFetcher
 from ..commits.committer import Committer
 from ..commits.errors import CommitFailedError
 from ..commits.membership import GroupMembership
+from ..commits.offset_requests import Identity, OffsetAndMetadata
 from ..commits.transactional_commit import TransactionalCommit
 from ..fetch.committed_positions import PositionInitializer
 from ..fetch.subscription_state import SubscriptionState
-from ..metadata.cluster import format_partitions
+from ..metadata.cluster import TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
 from .group_effects import GroupEffectHandler
+from .poll_status import PollStatus
 
 __all__ = ["TransactionalOffsets"]
 
+_PROCESSED: Final = CommitRequest(CommitKind.TRANSACTION)
+
 
 class TransactionalOffsets:
-    """Returns the offsets to commit, and moves positions back to the committed offsets."""
+    """Returns the offsets to commit, and moves positions back to the committed offsets.
+
+    `must_seek` is True if the next poll must move the positions back first, because the last
+    transaction of `run` was not committed.
+    """
 
     def __init__(
         self,
@@ -35,6 +45,7 @@ class TransactionalOffsets:
         positions: PositionInitializer,
         effect_handler: GroupEffectHandler,
         membership: GroupMembership[Any] | None,
+        status: PollStatus,
     ) -> None:
         self._view = view
         self._group_id = group_id
@@ -44,6 +55,8 @@ class TransactionalOffsets:
         self._positions = positions
         self._effects = effect_handler
         self._membership = membership
+        self._status = status
+        self.must_seek = False
 
     async def commit(self) -> TransactionalCommit:
         """Returns the offsets after the last returned records, with the member that commits them.
@@ -52,20 +65,9 @@ class TransactionalOffsets:
         in no generation, and once if records were returned of a partition that is not assigned any
         more: the next owner of the partition reads them, too.
         """
-        view, subscriptions = self._view, self._subscriptions
-        subscriptions.commit_state.is_transactional = True
-        await self._committer.end(view.clock.monotonic() + view.settings.api_timeout_ms / 1000)
-        if self._committer.has_commits:
-            raise CommitFailedError("a commit of the consumer did not end in time", retriable=True)
-        member = None
-        if self._membership is not None:
-            member = self._membership.identity
-            if member is None:
-                raise CommitFailedError(
-                    f"the member of group {self._group_id!r} is in no generation, because of a "
-                    "rebalance",
-                    retriable=True,
-                )
+        await self.stop_commits()
+        subscriptions = self._subscriptions
+        member = self._identity()
         uncommitted = subscriptions.commit_state.uncommitted
         if uncommitted:
             text = format_partitions(uncommitted)
@@ -74,13 +76,74 @@ class TransactionalOffsets:
                 f"{text}: not assigned to this consumer any more, and their next owner reads the "
                 "records again that were returned here"
             )
-        offsets = subscriptions.returned_offsets()
+        return self._commit_of(member, subscriptions.returned_offsets())
+
+    async def stop_commits(self) -> None:
+        """Stops commits of the consumer, and waits for those in flight.
+
+        Raises CommitFailedError if one of them does not end in time.
+        """
+        view = self._view
+        self._subscriptions.commit_state.is_transactional = True
+        await self._committer.end(view.clock.monotonic() + view.settings.api_timeout_ms / 1000)
+        if self._committer.has_commits:
+            raise CommitFailedError("a commit of the consumer did not end in time", retriable=True)
+
+    def _identity(self) -> Identity | None:
+        """Returns the member that commits, None for manually assigned partitions.
+
+        Raises CommitFailedError if it is in no generation.
+        """
+        if self._membership is None:
+            return None
+        member = self._membership.identity
+        if member is None:
+            raise CommitFailedError(
+                f"the member of group {self._group_id!r} is in no generation, because of a "
+                "rebalance",
+                retriable=True,
+            )
+        return member
+
+    def _commit_of(
+        self, member: Identity | None, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> TransactionalCommit:
+        subscriptions, clock = self._subscriptions, self._view.clock
         epochs = {tp: subscriptions.assignment_epoch_of(tp) for tp in offsets}
 
         def on_committed() -> None:
-            subscriptions.on_transaction_committed(offsets, epochs, view.clock.monotonic())
+            subscriptions.on_transaction_committed(offsets, epochs, clock.monotonic())
 
         return TransactionalCommit(self._group_id, member, offsets, on_committed)
+
+    # For `run`
+
+    @property
+    def can_commit(self) -> bool:
+        """True if the coordinator accepts offsets: the member is in a generation."""
+        return self._membership is None or self._membership.identity is not None
+
+    @property
+    def has_failed(self) -> bool:
+        """True if the member has failed, so that no offset can be committed any more."""
+        return self._status.fatal_error is not None
+
+    def seek_later(self) -> None:
+        """Makes the next poll move the positions back to the committed offsets."""
+        self.must_seek = True
+
+    def processed_commit(self) -> TransactionalCommit:
+        """Returns the offsets of processed records that are not committed.
+
+        Raises CommitFailedError if the member is in no generation.
+        """
+        now = self._view.clock.monotonic()
+        offsets = self._subscriptions.offsets_to_commit(_PROCESSED, now)
+        return self._commit_of(self._identity(), offsets)
+
+    def owns(self, epochs: Collection[object]) -> bool:
+        """Returns True if the offsets of all these assignment epochs can still be committed."""
+        return self._subscriptions.committable_epochs().issuperset(epochs)
 
     async def seek_to_committed(self) -> None:
         """Moves the positions of the assigned partitions back to the committed offsets.
@@ -93,5 +156,6 @@ class TransactionalOffsets:
         now = self._view.clock.monotonic()
         topics = self._view.cluster.topics
         states, effects = subscriptions.seek_to_committed(fetched, epochs, topics, now)
+        self.must_seek = False
         self._effects.apply(effects)
         await self._positions.ensure_positions(states)

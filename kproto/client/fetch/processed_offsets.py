@@ -47,7 +47,7 @@ class CommitPlanner:
         if request.kind is CommitKind.START_OFFSETS:
             return self._commit_state.start_offsets(states)
         processed = self.of(states)
-        if request.kind is CommitKind.DUE:
+        if request.kind in (CommitKind.DUE, CommitKind.TRANSACTION):
             due = self._commit_state.due(processed, now, self._unchanged(states, processed))
             return self._commit_state.start_offsets(states) | due
         if request.metadata:

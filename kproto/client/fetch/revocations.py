@@ -22,6 +22,7 @@ class _PendingRevocation:
 
     state: TopicPartitionState
     is_interrupted: bool = False  # its offsets are not committed any more
+    is_excluded: bool = False  # its returned records belong to an aborted transaction
     was_listener_called: bool = False
     has_listener_returned: bool = False
 
@@ -44,15 +45,35 @@ class PendingRevocations:
 
     def committable(self) -> dict[TopicPartition, TopicPartitionState]:
         """Returns the partitions whose offsets can still be committed."""
-        return {tp: its.state for tp, its in self._pending.items() if not its.is_interrupted}
+        return {
+            tp: its.state
+            for tp, its in self._pending.items()
+            if not its.is_interrupted and not its.is_excluded
+        }
 
     def state_of(self, tp: TopicPartition) -> TopicPartitionState | None:
         """Returns the state of a partition that is being revoked, if its offsets can be committed.
 
-        Returns None if the partition is not being revoked, or if its revocation was interrupted.
+        Returns None if the partition is not being revoked, if its revocation was interrupted, or
+        after `exclude_from_commits`.
         """
         pending = self._pending.get(tp)
-        return None if pending is None or pending.is_interrupted else pending.state
+        is_excluded = pending is None or pending.is_interrupted or pending.is_excluded
+        return None if is_excluded else self._pending[tp].state
+
+    def exclude_from_commits(self) -> None:
+        """Excludes the partitions that are being revoked now from commits.
+
+        The transaction that had their returned records is aborted, and a later transaction must not
+        commit these offsets: the next owner of the partitions reads the records again.
+        """
+        for pending in self._pending.values():
+            pending.is_excluded = True
+
+    def is_excluded(self, tp: TopicPartition) -> bool:
+        """Returns True if the partition is being revoked, and excluded from commits."""
+        pending = self._pending.get(tp)
+        return pending is not None and pending.is_excluded
 
     def is_interrupted(self, tp: TopicPartition) -> bool:
         """Returns True if the revocation of the partition was interrupted."""
@@ -67,6 +88,7 @@ class PendingRevocations:
                 self._pending[tp] = _PendingRevocation(state)
             else:
                 pending.state = state
+                pending.is_excluded = False
 
     def resume(
         self,

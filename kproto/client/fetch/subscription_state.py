@@ -437,9 +437,11 @@ class SubscriptionState:
         Forgets the committed offsets of partitions that are not assigned again, because other
         members may own these partitions.
         """
+        excluded = {tp for tp in states if self.revocations.is_excluded(tp)}
         self.revocations.remove(states)
         left = {tp: state for tp, state in states.items() if tp not in self.partitions}
-        self.commit_state.add_uncommitted(self.processed.returned(left))
+        returned = {tp: state for tp, state in left.items() if tp not in excluded}
+        self.commit_state.add_uncommitted(self.processed.returned(returned))
         self.commit_state.forget(left)
         for tp in left:
             self.log_ends.pop(tp, None)
@@ -574,9 +576,11 @@ class SubscriptionState:
 
         A partition without a commit goes back to its start offset if that is not committed yet.
         Otherwise its position must be looked up. Leaves out partitions whose assignment epoch is
-        not that in `epochs`. Returns the states, and effects.
+        not that in `epochs`. Partitions that are being revoked are not committed any more. Returns
+        the states, and effects.
         """
         effects: list[Effect] = []
+        self.revocations.exclude_from_commits()
         states = {}
         for tp in fetched.offsets:
             if tp in self.partitions and self.partitions[tp].assignment_epoch == epochs.get(tp):
@@ -602,6 +606,10 @@ class SubscriptionState:
         """Returns the assignment epoch of a partition; None if its offsets cannot be committed."""
         state = self.state_to_commit(tp)
         return None if state is None else state.assignment_epoch
+
+    def committable_epochs(self) -> set[object]:
+        """Returns the assignment epochs of all partitions whose offsets can be committed."""
+        return {state.assignment_epoch for state in self._committable().values()}
 
     def _committable(
         self, tps: Collection[TopicPartition] | None = None

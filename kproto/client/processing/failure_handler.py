@@ -20,6 +20,7 @@ from .failure_policy import Forward, Retry, find_stop, next_step
 from .forwarding import send_forwarded
 from .handlers import InvalidFailuresError, NotAsyncError, UndecodableError
 from .ports import RecordSink
+from .retained_failures import RetainedFailures, TransactionRestartedError
 from .settings import RunSettings
 from .shards import Shard
 from .tracker import RecordTracker
@@ -48,6 +49,7 @@ class FailureHandler:
     """Handles the failures of one pool, and counts the results.
 
     `handled` counts the records that a `Stop` has marked as done. Failure headers name `group_id`.
+    If transactions commit the records, `retained` keeps failures after their abort.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class FailureHandler:
         settings: RunSettings,
         forward_producer: RecordSink | None,
         group_id: str,
+        retained: RetainedFailures | None = None,
     ) -> None:
         self._pool = pool
         self._tracker = tracker
@@ -65,6 +68,7 @@ class FailureHandler:
         self._settings = settings
         self._forward_producer = forward_producer
         self._group_id = group_id
+        self._retained = retained
         self.handled = self.retried = self.sent_to_retry = self.dead_letters = 0
 
     async def handle(
@@ -74,6 +78,9 @@ class FailureHandler:
 
         `error` is the exception that the handler raised for the record.
         """
+        if isinstance(error, TransactionRestartedError):
+            shard.abandon(record)
+            return
         stop = find_stop(error)
         if stop is not None:
             if error is not stop and not stop.done:
@@ -120,7 +127,10 @@ class FailureHandler:
         ) and has_readable_headers(record)
         if isinstance(error, UndecodableError) and error.__cause__ is not None:
             error = error.__cause__
-        attempts = shard.count_failure(record)
+        retained = self._retained
+        attempts = (
+            shard.count_failure(record) if retained is None else retained.count_failure(record)
+        )
         chance = random.random()  # noqa: S311 - jitter, no secret
         step = next_step(
             self._settings, record.topic, error, attempts, chance, is_decoded=is_decoded
@@ -151,7 +161,7 @@ class FailureHandler:
         attempts: int,
         step: Forward,
     ) -> None:
-        producer = self._forward_producer
+        producer, retained = self._forward_producer, self._retained
         assert producer is not None, "there are topics to send to"
         due_ms = None if step.delay_ms is None else self._clock.now_ms() + step.delay_ms
         try:
@@ -163,7 +173,12 @@ class FailureHandler:
                 group_id=self._group_id,
                 attempts=attempts,
                 due_ms=due_ms,
+                refused_forms=0 if retained is None else retained.refused_forms_of(record),
             )
+        except TransactionRestartedError as restarted:
+            if restarted.is_too_large and retained is not None:
+                retained.on_form_refused(record)
+            shard.abandon(record)
         except asyncio.CancelledError:
             if worker.is_cancelled:
                 shard.abandon(record)

@@ -24,23 +24,26 @@ async def send_forwarded(
     group_id: str,
     attempts: int,
     due_ms: int | None,
+    refused_forms: int = 0,
 ) -> None:
     """Sends a record that failed with `error` to `topic`, with failure headers.
 
     `attempts` counts the attempts of this `run`; `due_ms` is the time of the next attempt in ms
-    since 1970, None for a dead letter. Raises the errors of the producer.
+    since 1970, None for a dead letter. The first `refused_forms` of the three forms are left out,
+    because they were too large. Raises the errors of the producer.
     """
     origin = origin_of(record)
     attempts += origin.attempts
     fault: BaseException | None = None
-    for what, headers in (
+    forms = (
         ("", forwarded_headers(origin, error, group_id, attempts, due_ms)),
         (
             " without the text of its error",
             forwarded_headers(origin, error, group_id, attempts, due_ms, with_message=False),
         ),
         (" without failure headers", origin.headers),
-    ):
+    )
+    for what, headers in forms[min(refused_forms, len(forms) - 1) :]:
         try:
             await producer.send(topic, record.value, key=record.key, headers=headers)
         except Exception as refused:

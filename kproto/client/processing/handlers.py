@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ...records import Record
 from ...wire.errors import ConfigurationError, UnreadableRecordError
@@ -23,10 +23,15 @@ __all__ = [
     "Stop",
     "UndecodableError",
     "UnreadableValue",
+    "check_handler",
+    "checked_awaitable",
+    "decoded",
     "raise_unreadable",
     "record_handler",
     "unreadable_record",
 ]
+
+T = TypeVar("T")
 
 #: The header of a dead letter whose value has the stored bytes of an unreadable record: "record",
 #: "records" or "batch", as `UnreadableRecordError.content`.
@@ -90,6 +95,16 @@ async def raise_unreadable(handle: RecordHandler, record: Record) -> None:
     await handle(record)
 
 
+def check_handler(handler: object, decode: object) -> None:
+    """Raises ConfigurationError if `handler` cannot be called, or `decode` is no plain function."""
+    if not callable(handler):
+        raise ConfigurationError(f"handler is {handler!r:.80}; it must be an async function")
+    if decode is not None and not callable(decode):
+        raise ConfigurationError(f"decode is {decode!r:.80}; it must be a function, or None")
+    if decode is not None and inspect.iscoroutinefunction(decode):
+        raise ConfigurationError("decode is an async function; it must be a plain one")
+
+
 def record_handler(
     handler: Callable[[Any], Awaitable[object]], decode: Callable[[Record], Any] | None
 ) -> RecordHandler:
@@ -98,12 +113,7 @@ def record_handler(
     Raises ConfigurationError if `handler` cannot be called, or if `decode` is no plain function. If
     the handler returns no awaitable, the returned function raises NotAsyncError.
     """
-    if not callable(handler):
-        raise ConfigurationError(f"handler is {handler!r:.80}; it must be an async function")
-    if decode is not None and not callable(decode):
-        raise ConfigurationError(f"decode is {decode!r:.80}; it must be a function, or None")
-    if decode is not None and inspect.iscoroutinefunction(decode):
-        raise ConfigurationError("decode is an async function; it must be a plain one")
+    check_handler(handler, decode)
     checked_handler = (
         handler if inspect.iscoroutinefunction(handler) else partial(_call_checked, handler)
     )
@@ -113,29 +123,43 @@ def record_handler(
 
 
 async def _call_checked(handler: Callable[[Any], Awaitable[object]], argument: object) -> None:
-    answer = handler(argument)
+    await checked_awaitable(handler, handler(argument))
+
+
+def checked_awaitable(handler: object, answer: Awaitable[T]) -> Awaitable[T]:
+    """Returns `answer`, the result of a call of `handler`.
+
+    Raises NotAsyncError if it is no awaitable.
+    """
     if not inspect.isawaitable(answer):
         raise NotAsyncError(
             f"handler {handler!r:.80} is a plain function: make it `async def`, and call blocking "
             "code by `await asyncio.to_thread(...)`"
         )
-    await answer
+    return answer
 
 
 class NotAsyncError(ConfigurationError):
     """Raised if the handler returns no awaitable, like a plain function; is not retried."""
 
 
-async def _handle_decoded(
-    handler: Callable[[Any], Awaitable[object]], decode: Callable[[Record], Any], record: Record
-) -> None:
+def decoded(decode: Callable[[Record], Any], record: Record) -> Any:
+    """Returns the handler's argument for a record.
+
+    If `decode` raises another exception than `Stop`, raises UndecodableError.
+    """
     try:
-        argument = decode(record)
+        return decode(record)
     except Stop:
         raise
     except Exception as error:
         raise UndecodableError from error
-    await handler(argument)
+
+
+async def _handle_decoded(
+    handler: Callable[[Any], Awaitable[object]], decode: Callable[[Record], Any], record: Record
+) -> None:
+    await handler(decoded(decode, record))
 
 
 class InvalidFailuresError(ConfigurationError):
@@ -150,9 +174,7 @@ class BatchHandler:
 
     __slots__ = ("_handler", "size")
 
-    def __init__(
-        self, handler: Callable[[list[Record]], Awaitable[BatchFailures]], size: int
-    ) -> None:
+    def __init__(self, handler: Callable[..., Awaitable[BatchFailures]], size: int) -> None:
         if not callable(handler):
             raise ConfigurationError(f"handler is {handler!r:.80}; it must be an async function")
         self._handler = handler
@@ -167,7 +189,10 @@ class BatchHandler:
         failed: list[tuple[Record, BaseException]] = []
         readable: list[Record] = []
         for record in records:
-            if isinstance(record.value, UnreadableValue):
+            retained = self._take_retained(record)
+            if retained is not None:
+                failed.append((record, retained))
+            elif isinstance(record.value, UnreadableValue):
                 failed.append((record, record.value.error))
             else:
                 readable.append(record)
@@ -181,14 +206,18 @@ class BatchHandler:
             failed += [(readable[index], error) for index, error in failures.items()]
         return sorted(failed, key=lambda each: each[0].offset)
 
+    def _take_retained(self, record: Record) -> BaseException | None:
+        """Returns the error with which a record fails without a call of the handler, or None."""
+        return None
+
     async def _failures(self, records: list[Record]) -> dict[int, BaseException]:
-        answer = self._handler([*records])
-        if not inspect.isawaitable(answer):
-            raise NotAsyncError(
-                f"handler {self._handler!r:.80} is a plain function: make it `async def`, and call "
-                "blocking code by `await asyncio.to_thread(...)`"
-            )
-        failures = await answer
+        return await self._checked_failures(self._handler([*records]), records)
+
+    async def _checked_failures(
+        self, answer: Awaitable[BatchFailures], records: list[Record]
+    ) -> dict[int, BaseException]:
+        """Awaits `answer`, the result of a call of the handler with `records`."""
+        failures = await checked_awaitable(self._handler, answer)
         if failures is None:
             return {}
         if not isinstance(failures, Mapping) or not all(

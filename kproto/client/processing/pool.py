@@ -18,7 +18,7 @@ from typing import Final
 from ...clock import Clock, Timer
 from ...records import Record
 from ...tasks import start_task
-from ...wire.errors import UnreadableRecordError
+from ...wire.errors import ConfigurationError, UnreadableRecordError
 from ..core.tasks import is_in_task, retrieve_exception, until_cancelled_no_more, until_ended
 from ..core.yielding import LoopYielder
 from ..fetch.in_flight_records import AdaptiveBatchSize
@@ -34,6 +34,7 @@ from .handlers import (
     unreadable_record,
 )
 from .ports import AckSink, ConsumerPort, RecordSink
+from .retained_failures import RetainedFailures
 from .run_summary import RunSummary
 from .settings import RunSettings
 from .shards import OrderedShard, Shard, UnorderedShard
@@ -74,6 +75,7 @@ class ProcessingPool:
         forward_producer: RecordSink | None,
         group_id: str,
         max_bytes: int,
+        retained: RetainedFailures | None = None,
     ) -> None:
         self._consumer = consumer
         self._acks = acks
@@ -94,8 +96,9 @@ class ProcessingPool:
             settings.order, settings.max_offset_gap, max_bytes, batch_size
         )
         self._failures = FailureHandler(
-            self, self._tracker, clock, settings, forward_producer, group_id
+            self, self._tracker, clock, settings, forward_producer, group_id, retained
         )
+        self._is_suspended = False
         self._is_poll_waiting = False
         self._workers: set[PoolWorker] = set()
         self._batch_size = AdaptiveBatchSize()
@@ -269,7 +272,7 @@ class ProcessingPool:
         The pool holds the queued records and those that handlers are processing. False if the pool
         is stopping.
         """
-        if self._is_stopping.is_set():
+        if self._is_stopping.is_set() or self._is_suspended:
             return False
         tracker = self._tracker
         has_idle_worker = not tracker.ready and len(self._workers) < self.settings.workers
@@ -434,6 +437,7 @@ class ProcessingPool:
         """
         for state in states:
             self._tracker.discard(state)
+        self._acks.on_lost(epochs)
         self._wake_poll()
         if self.settings.cancel_lost:
             for worker in self._workers:
@@ -449,6 +453,28 @@ class ProcessingPool:
         """Allows the records of a paused partition to start."""
         self._tracker.resume(state)
         self._start_worker()
+
+    # For transactions
+
+    def suspend(self) -> None:
+        """Drops all records, ignores the results of running handlers, and accepts no record."""
+        self._is_suspended = True
+        for state in self._tracker.states():
+            self._tracker.discard(state)
+
+    def continue_polling(self) -> None:
+        """Accepts records again."""
+        self._is_suspended = False
+        self._wake_poll()
+
+    @property
+    def current_shard(self) -> Shard:
+        """The shard of the record that the current task processes."""
+        current = asyncio.current_task()
+        for worker in self._workers:
+            if worker.task is current and worker.shard is not None:
+                return worker.shard
+        raise ConfigurationError("a handler of run() calls this in its own task only")
 
     @property
     def is_called_by_handler(self) -> bool:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Protocol
 
 from ...records import Record
-from ...wire.errors import UnreadableRecordError
+from ...wire.errors import KprotoError, UnreadableRecordError
+from ..commits.transactional_commit import TransactionalCommit
 from ..metadata.cluster import TopicPartition
+from ..producer_record import ProducerRecord
+from .shards import Shard
 
-__all__ = ["AckSink", "ConsumerPort", "RecordReceiver", "RecordSink"]
+__all__ = [
+    "AckSink",
+    "ConsumerPort",
+    "RecordReceiver",
+    "RecordSink",
+    "RestartablePool",
+    "TransactionalConsumer",
+    "TransactionalProducer",
+]
 
 
 class RecordSink(Protocol):
@@ -104,8 +116,8 @@ class ConsumerPort(Protocol):
 class AckSink(Protocol):
     """Acknowledges the records that the tracker of the pool lists as processed.
 
-    `consumer.offset_acks` commits their offsets. Another sink may end a transaction, or acknowledge
-    records of a share group.
+    `consumer.offset_acks` commits their offsets, and `run_transactions` commits a transaction.
+    Another sink may acknowledge records of a share group.
     """
 
     def acknowledge_soon(self) -> None:
@@ -114,4 +126,108 @@ class AckSink(Protocol):
 
     async def acknowledge(self, limit_ms: int) -> None:
         """Acknowledges all processed records, within `limit_ms`; logs a failure."""
+        ...
+
+    def on_lost(self, epochs: Collection[object]) -> None:
+        """Records that partitions with these assignment epochs were lost, or revoked."""
+        ...
+
+
+class TransactionalProducer(Protocol):
+    """A producer with a transactional id; `producer.run_producer` implements it.
+
+    A KprotoError of `start`, `begin`, `commit` and `abort` means that the producer cannot continue.
+    """
+
+    async def start(self) -> None:
+        """Requests a producer id, and so fences other producers with the transactional id."""
+        ...
+
+    async def begin(self) -> None:
+        """Begins a transaction."""
+        ...
+
+    async def append(
+        self, topic: str, record: ProducerRecord, on_failed: Callable[[KprotoError], object]
+    ) -> Awaitable[object]:
+        """Appends a record; the result waits for its ack.
+
+        Calls `on_failed` with the error of a record that a broker refuses. Raises EncodeError or
+        ConfigurationError for an invalid record, without effect on the transaction. After other
+        errors the transaction must be aborted.
+        """
+        ...
+
+    def is_aborted(self, error: BaseException) -> bool:
+        """Returns True if a record has failed with `error` only because the transaction has."""
+        ...
+
+    async def commit(self, commit: TransactionalCommit) -> KprotoError | None:
+        """Commits the transaction with offsets; returns None, or the error that has aborted it."""
+        ...
+
+    async def abort(self) -> None:
+        """Aborts the open transaction, if there is one."""
+        ...
+
+    async def close(self, *, timeout_ms: int | None = ...) -> None:
+        """Aborts the open transaction, if there is one, and closes the producer."""
+        ...
+
+
+class TransactionalConsumer(Protocol):
+    """The methods of a group consumer for `run` with a transactional id."""
+
+    @property
+    def can_commit(self) -> bool:
+        """True if the coordinator accepts offsets: the member is in a generation."""
+        ...
+
+    @property
+    def has_failed(self) -> bool:
+        """True if the member has failed, so that no offset can be committed any more."""
+        ...
+
+    async def stop_commits(self) -> None:
+        """Commits processed offsets with `auto_commit`, and stops all commits of the consumer."""
+        ...
+
+    def processed_commit(self) -> TransactionalCommit:
+        """Returns the offsets of processed records that are not committed.
+
+        Raises CommitFailedError if the member is in no generation.
+        """
+        ...
+
+    def owns(self, epochs: Collection[object]) -> bool:
+        """Returns True if the offsets of all these assignment epochs can still be committed."""
+        ...
+
+    async def seek_to_committed(self) -> None:
+        """Moves the positions of the assigned partitions back to the committed offsets."""
+        ...
+
+    def seek_later(self) -> None:
+        """Makes the next poll move the positions back to the committed offsets."""
+        ...
+
+
+class RestartablePool(Protocol):
+    """The methods of the pool with which `run_transactions` restarts the processing."""
+
+    @property
+    def current_shard(self) -> Shard:
+        """The shard of the record that the current task processes."""
+        ...
+
+    def suspend(self) -> None:
+        """Drops all records, ignores the results of running handlers, and accepts no record."""
+        ...
+
+    def continue_polling(self) -> None:
+        """Accepts records again."""
+        ...
+
+    def fail(self, error: BaseException) -> None:
+        """Stops the pool with `error`."""
         ...

@@ -12,7 +12,14 @@ from typing import Final, Literal, TypeAlias, TypedDict, get_args
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
 
-__all__ = ["Order", "Retries", "RetryTopic", "RunArguments", "RunSettings"]
+__all__ = [
+    "Order",
+    "Retries",
+    "RetryTopic",
+    "RunArguments",
+    "RunSettings",
+    "TransactionalRunArguments",
+]
 
 #: The order of processing: one record at a time of each partition, of each key of a partition, or
 #: no order.
@@ -134,6 +141,12 @@ class RunArguments(TypedDict, total=False):
     stop_on: Collection[int] | None
 
 
+class TransactionalRunArguments(RunArguments, total=False):
+    """The arguments of `run` and `run_batches` with a transactional id."""
+
+    transaction_timeout_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class RunSettings:
     """The validated arguments of `run`; `of` validates them."""
@@ -150,6 +163,10 @@ class RunSettings:
     drain_timeout_ms: int
     cancel_lost: bool
     stop_on: tuple[int, ...] | None
+    transactional_id: str | None = None
+    #: As the default of Kafka's producer (transaction.timeout.ms). A transaction of `run` is far
+    #: shorter: it ends after `commit_interval_ms`, and does not wait for handlers.
+    transaction_timeout_ms: int = 60_000
 
     @classmethod
     def of(
@@ -165,6 +182,8 @@ class RunSettings:
         drain_timeout_ms: int = 20_000,
         cancel_lost: bool = True,
         stop_on: Collection[int] | None = None,
+        transactional_id: str | None = None,
+        transaction_timeout_ms: int = 60_000,
     ) -> RunSettings:
         """Returns the validated settings; the defaults are those of `run`.
 
@@ -198,6 +217,8 @@ class RunSettings:
             drain_timeout_ms,
             cancel_lost,
             _checked_signals(stop_on),
+            transactional_id,
+            transaction_timeout_ms,
         )
 
     @property

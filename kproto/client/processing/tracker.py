@@ -348,10 +348,13 @@ class RecordTracker:
         )
         return not shard.is_draining and shard.queued >= limit
 
+    def states(self) -> set[object]:
+        """Returns the states of all partitions with records, also of draining partitions."""
+        return {*self._shards, *(shard.state for shard in self._draining)}
+
     def first_incomplete_offsets(self) -> dict[object, int]:
         """Returns the first incomplete offset of each partition, also of draining partitions."""
-        states = {*self._shards, *(shard.state for shard in self._draining)}
-        found = {state: self.first_incomplete(state) for state in states}
+        found = {state: self.first_incomplete(state) for state in self.states()}
         return {state: offset for state, offset in found.items() if offset is not None}
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 
-from kproto import GroupConsumer
 from kproto.client.processing.failure_headers import FAILURE_HEADERS
+from kproto.client.processing.settings import RunSettings
 from tests.support.pages import page_text
 from tools.docs.settings import settings_table
 
@@ -16,7 +16,7 @@ PAGE = page_text("docs/how-to/handling.md")
 def test_every_setting_with_its_default() -> None:
     table = settings_table("run").replace("\\|", "or")
     told = dict(re.findall(r"^\| `(\w+)` \| [^|]* \| `([^|]*)` \|", table, re.MULTILINE))
-    parameters = inspect.signature(GroupConsumer.run).parameters
+    parameters = inspect.signature(RunSettings.of).parameters
 
     def shown(value: object) -> str:
         if isinstance(value, str):
@@ -24,9 +24,8 @@ def test_every_setting_with_its_default() -> None:
         return f"{value:,}" if type(value) is int else str(value)
 
     assert told == {
-        name: shown(each.default)
-        for name, each in parameters.items()
-        if name not in ("self", "handler")
+        "decode": "None",
+        **{name: shown(each.default) for name, each in parameters.items()},
     }
 
 

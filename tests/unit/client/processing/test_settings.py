@@ -6,8 +6,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from kproto import GroupConsumer
-from kproto.client.processing.settings import RunArguments, RunSettings
+from kproto.client.processing.settings import RunSettings, TransactionalRunArguments
 
 
 def defaults(function: Callable[..., Any]) -> dict[str, object]:
@@ -19,10 +21,13 @@ def defaults(function: Callable[..., Any]) -> dict[str, object]:
     }
 
 
-def test_run_and_run_batches_have_the_same_defaults() -> None:
-    """`run_batches` has the defaults of `RunSettings.of`."""
-    assert defaults(GroupConsumer.run) == defaults(RunSettings.of)
+def test_arguments_of_run_are_those_of_its_settings() -> None:
+    """`run` and `run_batches` pass their arguments to `RunSettings.of`, which has the defaults."""
+    names = {"transactional_id", *TransactionalRunArguments.__annotations__}
+    assert names == set(defaults(RunSettings.of))
 
 
-def test_arguments_of_run_batches_are_those_of_run() -> None:
-    assert set(RunArguments.__annotations__) == set(defaults(GroupConsumer.run))
+@pytest.mark.parametrize("call", [GroupConsumer.run, GroupConsumer.run_batches])
+def test_other_arguments_of_run(call: Callable[..., Any]) -> None:
+    own = {"transactional_id"} if call is GroupConsumer.run else {"transactional_id", "batch_size"}
+    assert set(defaults(call)) == own

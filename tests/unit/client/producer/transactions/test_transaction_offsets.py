@@ -309,6 +309,50 @@ async def test_records_of_a_revoked_partition_abort_the_transaction(
             assert await committed_offset(client, partition) is None
 
 
+@BOTH_VERSIONS
+async def test_revoked_partition_of_an_aborted_transaction_is_not_committed_later(
+    version: int,
+) -> None:
+    """The revocation is pending while the next transaction is committed."""
+    async with scene(version, partitions=2) as (_, client):
+        async with client.producer() as plain:
+            for partition in (0, 1):
+                await plain.send("t", b"%d" % partition, partition=partition)
+        is_called, may_return = asyncio.Event(), asyncio.Event()
+
+        async def on_revoked(tps: list[tuple[str, int]]) -> None:
+            is_called.set()
+            await may_return.wait()
+
+        async with (
+            client.producer(transactional_id=ID) as producer,
+            grouped(client, "consumer", auto_commit=False, on_revoked=on_revoked) as consumer,
+        ):
+
+            async def aborted() -> None:
+                seen: set[tuple[str, int]] = set()
+                async with producer.transaction():
+                    while len(seen) < 2:
+                        seen.update(await consumer.poll(timeout_ms=1_000))
+                    raise ValueError("x")
+
+            with pytest.raises(ValueError, match="x"):
+                await aborted()
+            async with grouped(client, "consumer", auto_commit=False) as other:
+                while len(consumer.assignment) == 2:  # the records that were returned are in flight
+                    await other.poll(timeout_ms=20)
+                ((_, left),) = consumer.assignment
+                await consumer.seek_to_committed()
+                again = await consumer.poll(timeout_ms=1_000)
+                await is_called.wait()
+                async with producer.transaction() as transaction:
+                    await transaction.commit_offsets(consumer)
+                may_return.set()
+        assert [*again] == [("t", left)]
+        assert await committed_offset(client, left) == 1
+        assert await committed_offset(client, 1 - left) is None
+
+
 # --- Exactly once ---
 
 

@@ -1,0 +1,99 @@
+"""`HandlerTransaction`: the records that a handler of `run` sends in the transaction of `run`.
+
+They are collected while the handler runs, and appended when it has returned. So a handler that
+fails has sent nothing, and the transaction need not be aborted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from ...wire.errors import ConfigurationError
+from ..producer_record import (
+    Headers,
+    ProducerRecord,
+    SupportsKafkaRecord,
+    as_record,
+    check_many,
+    record_of_event,
+)
+
+__all__ = ["HandlerTransaction"]
+
+
+class HandlerTransaction:
+    """Collects the records that one call of a handler sends; `run` with `transactional_id` has it.
+
+    When the handler returns, `run` appends these records to its transaction. They are committed
+    together with the offset of the handled record, and neither is committed if the transaction is
+    aborted: then `run` calls the handler with the record again. If the handler raises, its records
+    are dropped, except after `Stop(done=True)`.
+    """
+
+    __slots__ = ("_is_closed", "_records")
+
+    def __init__(self) -> None:
+        self._records: list[tuple[str, ProducerRecord]] = []
+        self._is_closed = False
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> None:
+        """Adds one record, which is sent when the handler has returned.
+
+        The arguments are those of `Producer.send`. No ack is returned: the transaction is committed
+        later. A record that a broker refuses is a failure of the handled record. Raises
+        ConfigurationError after the handler has returned.
+        """
+        self._add(topic, ProducerRecord(value, key, headers, timestamp, partition))
+
+    async def send_many(self, topic: str, values: Iterable[bytes | ProducerRecord | None]) -> None:
+        """Adds many records; an element is a value, or a `ProducerRecord`.
+
+        Raises TypeError if `values` is no iterable of records, and ConfigurationError after the
+        handler has returned.
+        """
+        check_many("values", values, one="record", of_one="send")
+        for record in [as_record(value) for value in values]:
+            self._add(topic, record)
+
+    async def send_event(
+        self,
+        topic: str,
+        event: SupportsKafkaRecord,
+        *,
+        mode: Literal["binary", "structured"] | None = None,
+        timestamp: int | None = None,
+        partition: int | None = None,
+        **options: Any,
+    ) -> None:
+        """Adds an event as one record; the arguments are those of `Producer.send_event`.
+
+        Raises the error of an event that cannot be converted, EncodeError for an object that is no
+        event, and ConfigurationError after the handler has returned.
+        """
+        key, value, headers = record_of_event(event, mode, options)
+        self._add(topic, ProducerRecord(value, key, headers, timestamp, partition))
+
+    def _add(self, topic: str, record: ProducerRecord) -> None:
+        if self._is_closed:
+            raise ConfigurationError(
+                "the handler has returned, and its records are in the transaction: await all sends "
+                "in the handler"
+            )
+        if not isinstance(topic, str) or not topic:
+            raise ConfigurationError(f"topic is {topic!r:.80}; it must be the name of a topic")
+        self._records.append((topic, record))
+
+    def _close(self) -> list[tuple[str, ProducerRecord]]:
+        """Returns the records with their topics; later sends raise an error."""
+        self._is_closed = True
+        return self._records

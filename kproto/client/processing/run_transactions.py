@@ -1,0 +1,336 @@
+"""`RunTransactions`: commits the records that handlers send, with offsets, in transactions.
+
+The `AckSink` of `run` with a transactional id. A task of its own begins, commits and aborts the
+transactions, as `transaction_cycle` decides. After an abort it drops all records of the pool, and
+moves positions back to the committed offsets: the records of the transaction are polled again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from ...clock import Clock
+from ...protocol.broker_errors import RecordTooLargeError
+from ...records import Record
+from ...tasks import start_task
+from ...wire.errors import (
+    ConfigurationError,
+    EncodeError,
+    KprotoError,
+    RequestTimeoutError,
+)
+from ..core.tasks import LONGEST_TIMER_S, until_ended
+from ..producer_record import ProducerRecord
+from ..settings import ClientSettings
+from .handler_transaction import HandlerTransaction
+from .ports import RestartablePool, TransactionalConsumer, TransactionalProducer
+from .retained_failures import RetainedFailures, TransactionRestartedError
+from .shards import Shard
+from .transaction_cycle import CyclePhase, CycleStep, TransactionCycle
+
+__all__ = ["RunTransactions"]
+
+logger = logging.getLogger("kproto.client")
+
+_LOST: Final = "partitions were lost whose records are in the transaction"
+_REBALANCE: Final = "the rebalance of the group takes longer than half of the transaction timeout"
+
+
+def _ignore(error: KprotoError) -> None:
+    """Does nothing: the caller awaits the error."""
+
+
+class RunTransactions:
+    """Runs the transactions of one `run()`, from `start` to `close`.
+
+    `pool` is set before the first record is polled. It is the `RecordSink` of forwarded records,
+    too: dead letters are in the same transaction as the offset of their record.
+    """
+
+    def __init__(
+        self,
+        producer: TransactionalProducer,
+        consumer: TransactionalConsumer,
+        clock: Clock,
+        settings: ClientSettings,
+        transaction_timeout_ms: int,
+        group_id: str,
+    ) -> None:
+        self._producer = producer
+        self._consumer = consumer
+        self._clock = clock
+        self._cycle = TransactionCycle(settings, transaction_timeout_ms)
+        self._group_id = group_id
+        self.pool: RestartablePool
+        self.failures = RetainedFailures()
+        self._changed = asyncio.Event()
+        self._begin_lock = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    # Start and end
+
+    async def start(self) -> None:
+        """Fences other producers with the transactional id, and stops commits of the consumer."""
+        await self._producer.start()
+        await self._consumer.stop_commits()
+        self._task = start_task(self._run())
+
+    async def close(self, *, timeout_ms: int | None = None) -> None:
+        """Ends the task, aborts a transaction that is open, and closes the producer."""
+        if self._task is not None:
+            self._task.cancel()
+            await until_ended([self._task])
+            self._task = None
+        try:
+            await self._producer.close(timeout_ms=timeout_ms)
+        finally:
+            if self._cycle.is_open or self._cycle.phase is not CyclePhase.ACCEPTING:
+                self._consumer.seek_later()
+
+    async def _run(self) -> None:
+        try:
+            await self._take_steps()
+        except Exception as error:  # noqa: BLE001 - `run` raises it
+            self._fail(error)
+
+    async def _take_steps(self) -> None:
+        """Takes one step after the other, until the producer cannot continue."""
+        while True:
+            now = self._clock.monotonic()
+            can_commit = self._consumer.can_commit
+            step, at = self._cycle.next_step(now, can_commit=can_commit)
+            if step is CycleStep.END:
+                return
+            if step is CycleStep.WAIT or at > now:
+                self._changed.clear()
+                with suppress(TimeoutError):
+                    async with self._clock.timeout(min(max(0.0, at - now), LONGEST_TIMER_S)):
+                        await self._changed.wait()
+            elif step is CycleStep.COMMIT and not can_commit:
+                self._cycle.postpone_commit()
+                self._changed.set()
+            elif step is CycleStep.COMMIT:
+                await self._commit()
+            else:
+                await self._restart()
+
+    def _fail(self, error: BaseException) -> None:
+        self._cycle.fail()
+        self.pool.fail(error)
+        self._changed.set()
+
+    # Committing
+
+    def acknowledge_soon(self) -> None:
+        """Commits the transaction soon."""
+        self._cycle.request_commit()
+        self._changed.set()
+
+    async def acknowledge(self, limit_ms: int) -> None:
+        """Commits the last transaction within `limit_ms`.
+
+        If it does not end in time, `run` raises RequestTimeoutError. It is not committed if the
+        member has failed.
+        """
+        self._cycle.request_commit()
+        self._changed.set()
+        try:
+            await self._until_idle(self._clock.monotonic() + limit_ms / 1000)
+        except TimeoutError:
+            text = (
+                f"group {self._group_id}: the last transaction of run() did not end within "
+                f"{limit_ms} ms; it is aborted, and its records are redelivered"
+            )
+            self._fail(RequestTimeoutError(text))
+
+    async def end_before_release(self, until: float) -> None:
+        """Commits the transaction until `until`, before other members own its partitions.
+
+        After that time the coordinator refuses the offsets, and the transaction is aborted.
+        """
+        self.acknowledge_soon()
+        with suppress(TimeoutError):
+            await self._until_idle(until)
+
+    async def _until_idle(self, until: float) -> None:
+        """Waits until all steps are done, or the member has failed.
+
+        Raises TimeoutError at `until`, in seconds of the clock.
+        """
+        async with self._clock.timeout(max(0.0, until - self._clock.monotonic())):
+            while not self._cycle.is_idle and not self._consumer.has_failed:
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def _commit(self) -> None:
+        """Commits the transaction; begins it first if only offsets are to be committed."""
+        cycle = self._cycle
+        if not self._consumer.owns(cycle.touched):
+            self._restart_because(_LOST)
+            return
+        commit = self._consumer.processed_commit()
+        if not cycle.is_open and not commit.offsets:
+            cycle.on_committed()
+            self._changed.set()
+            return
+        if not cycle.is_open:
+            await self._begin()
+        error = await self._producer.commit(commit)
+        if error is None:
+            cycle.on_committed()
+            self.failures.forget_before({tp: its.offset for tp, its in commit.offsets.items()})
+        else:
+            self._restart_because(error)
+        self._changed.set()
+
+    async def _begin(self) -> None:
+        async with self._begin_lock:
+            if not self._cycle.is_open:
+                await self._producer.begin()
+                self._cycle.on_begun(self._clock.monotonic())
+
+    # Restarting
+
+    def on_lost(self, epochs: Collection[object]) -> None:
+        """Aborts the transaction if it has records of lost partitions."""
+        if self._cycle.is_touched(epochs):
+            self._restart_because(_LOST)
+
+    def _restart_because(self, cause: object) -> None:
+        """Makes the task abort the transaction; drops all records of the pool at once."""
+        if self._cycle.restart():
+            self._log_restart(cause)
+            self.pool.suspend()
+        self._changed.set()
+
+    def _log_restart(self, cause: object) -> None:
+        text = "group %s: the transaction of run() is aborted, and its records are polled again: %s"
+        logger.warning(text, self._group_id, cause)
+
+    async def _restart(self) -> None:
+        """Aborts the transaction, and moves the positions back; if that fails, it is repeated."""
+        cycle, clock = self._cycle, self._clock
+        if cycle.is_overdue:
+            self._log_restart(_REBALANCE)
+            self.pool.suspend()
+        await self._producer.abort()
+        cycle.is_open = False
+        try:
+            await self._consumer.seek_to_committed()
+        except ConfigurationError:  # the consumer is closed
+            raise
+        except KprotoError as error:
+            logger.warning("group %s: positions were not moved back: %s", self._group_id, error)
+            cycle.on_restart_failed(clock.monotonic())
+            return
+        while cycle.appending:  # calls of the aborted transaction
+            self._changed.clear()
+            await self._changed.wait()
+        cycle.on_restarted(clock.monotonic())
+        self.pool.continue_polling()
+        self._changed.set()
+
+    # Appending
+
+    async def append(
+        self, shard: Shard, records: Sequence[Record], call: HandlerTransaction
+    ) -> None:
+        """Appends the records that a handler has sent for `records` of `shard`.
+
+        Raises TransactionRestartedError if `records` are polled again, and the errors of invalid
+        records that the handler has sent.
+        """
+        sent = call._close()
+        await self._enter(shard)
+        count = 0
+        try:
+            if sent:
+                await self._begin()
+            for count, (topic, record) in enumerate(sent):  # noqa: B007 - used after an error
+                on_failed = partial(self._on_record_failed, records)
+                await self._producer.append(topic, record, on_failed)
+                if shard.is_lost:
+                    raise TransactionRestartedError
+        except TransactionRestartedError:
+            raise
+        except (EncodeError, ConfigurationError) as error:
+            if not count:
+                raise
+            self._retain(records, error)
+            self._restart_because(error)
+            raise TransactionRestartedError from error
+        except KprotoError as error:
+            self._on_record_failed(records, error)
+            raise TransactionRestartedError from error
+        except BaseException as error:
+            if count or sent:
+                self._restart_because(error)
+            raise
+        finally:
+            self._leave()
+
+    async def _enter(self, shard: Shard) -> None:
+        """Waits until the transaction accepts records.
+
+        Raises TransactionRestartedError if records of `shard` are polled again.
+        """
+        while not self._cycle.accepts_records and not shard.is_lost:
+            if self._cycle.phase is CyclePhase.FAILED:
+                break
+            self._changed.clear()
+            await self._changed.wait()
+        if shard.is_lost or not self._cycle.accepts_records:
+            raise TransactionRestartedError
+        self._cycle.on_append(shard.assignment_epoch)
+
+    def _leave(self) -> None:
+        self._cycle.on_append_done()
+        self._changed.set()
+
+    def _on_record_failed(self, records: Sequence[Record], error: KprotoError) -> None:
+        """Restarts; if the failed record itself is the cause, its handled records have failed."""
+        if not self._producer.is_aborted(error):
+            self._retain(records, error)
+        self._restart_because(error)
+
+    def _retain(self, records: Sequence[Record], error: BaseException) -> None:
+        for record in records:
+            self.failures.retain(record, error)
+
+    # The RecordSink of forwarded records
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Any = (),
+    ) -> None:
+        """Sends a forwarded record in the transaction, and waits for its ack.
+
+        Raises TransactionRestartedError if the handled record is polled again, and the error of a
+        record that cannot be sent; the transaction is aborted then.
+        """
+        await self._enter(self.pool.current_shard)
+        try:
+            await self._begin()
+            record = ProducerRecord(value, key, headers)
+            await (await self._producer.append(topic, record, _ignore))
+        except KprotoError as error:
+            self._restart_because(error)
+            if self._producer.is_aborted(error):
+                raise TransactionRestartedError from error
+            if isinstance(getattr(error, "cause", None), RecordTooLargeError):
+                raise TransactionRestartedError(is_too_large=True) from error
+            raise
+        except BaseException as error:
+            self._restart_because(error)
+            raise
+        finally:
+            self._leave()
