@@ -418,7 +418,7 @@ async def test_fenced_run_raises_and_the_records_are_redelivered() -> None:
 @BOTH_PROTOCOLS
 @pytest.mark.slow
 async def test_members_come_and_go(version: int, protocol: Protocol) -> None:
-    """Each member has an id of its own; each record is committed once, also if it moves to another member."""
+    """Each member has an id of its own; no record is committed twice, or not at all."""
     async with orders(version, 200, partitions=4, nodes=2) as (broker, client):
         heartbeats: Any = {"classic": {"heartbeat_interval_ms": 50}, "consumer": {}}
         wanted = [200] * 4
