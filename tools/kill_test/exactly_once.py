@@ -39,7 +39,7 @@ from tools.setup.parts import write_part
 from .account import AcknowledgedOffsets, Sightings, record_value
 from .page import PAGE
 from .run import QUICK_SESSIONS, in_sync
-from .transform import NEEDS_PRODUCER
+from .transform import NEEDS_PRODUCER, WAYS
 
 __all__ = [
     "TARGETS",
@@ -85,6 +85,7 @@ class TransactionPlan:
     seed: int = 1
     version: str = "4.4.0"
     protocol: str = "classic"
+    way: str = "loop"
     targets: tuple[str, ...] = TARGETS
 
 
@@ -238,7 +239,7 @@ class _Run:
             *("--input", INPUT, "--output", OUTPUT, "--group", GROUP),
             *("--transactional-id", _transactional_id(number)),
             *("--transaction-timeout-ms", str(TRANSACTION_TIMEOUT_MS)),
-            *("--protocol", self._plan.protocol),
+            *("--protocol", self._plan.protocol, "--way", self._plan.way),
         ]
 
     def _signal(self, number: int, sent: signal.Signals) -> None:
@@ -372,6 +373,7 @@ def transaction_table(result: TransactionResult) -> str:
     uncommitted = found["output records that are not committed"]
     rows = [
         ("Kafka", f"{found['version']}, {found['group protocol']} group protocol"),
+        ("program", "`consumer.run`" if found["way"] == "run" else "a loop of `poll`"),
         ("input records", f"{found['input records']:,} in {result.plan.partitions} partitions"),
         ("rounds", f"{len(result.hits)} ({rounds})"),
         ("lost", found["lost"]),
@@ -398,6 +400,7 @@ def main(arguments: list[str] | None = None) -> int:
         seed=options.seed,
         version=options.version,
         protocol=options.protocol,
+        way=options.way,
     )
     # Brokers are killed on purpose: the client's warnings would break the progress bar.
     logging.getLogger("kproto").setLevel(logging.ERROR)
@@ -430,6 +433,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     parser.add_argument("--version", default="4.4.0", help="of Kafka; default: %(default)s")
     parser.add_argument("--protocol", default="classic", choices=["classic", "consumer"])
+    parser.add_argument("--way", default="loop", choices=WAYS, help="default: %(default)s")
     parser.add_argument(
         "--write", action="store_true", help="also into docs/evidence/reliability.md"
     )
@@ -446,6 +450,7 @@ def transaction_facts(result: TransactionResult) -> dict[str, Any]:
         "right": result.is_right,
         "version": result.plan.version,
         "group protocol": result.plan.protocol,
+        "way": result.plan.way,
         "seed": result.plan.seed,
         "input records": result.account.total,
         "not acknowledged": result.account.failed,

@@ -15,17 +15,50 @@ import sys
 
 import kproto
 
-__all__ = ["NEEDS_PRODUCER", "main"]
+__all__ = ["NEEDS_PRODUCER", "WAYS", "main"]
+
+#: The program polls in a loop of its own, or `GroupConsumer.run` calls its handler.
+WAYS = ("loop", "run")
 
 #: The exit code of a program whose producer cannot continue.
 NEEDS_PRODUCER = 3
 
 POLL_MS = 200
 MOST_RECORDS = 400
+_SLOW_HANDLERS = 0.002  # the share of calls of the handler that sleep
+
+
+async def transform_by_run(options: argparse.Namespace) -> None:
+    """Runs until the task is cancelled, by `GroupConsumer.run`. Raises FatalTransactionError."""
+    chance = random.Random(options.transactional_id)
+
+    async def handle(record: kproto.Record, transaction: kproto.HandlerTransaction) -> None:
+        await transaction.send(options.output, record.value, partition=record.partition)
+        if chance.random() < _SLOW_HANDLERS:
+            await asyncio.sleep(chance.random() * options.longest_pause_s)
+        if chance.random() < options.aborts:
+            raise _ChosenAbortError
+
+    async with (
+        kproto.Client(options.bootstrap) as client,
+        client.consumer(
+            options.input,
+            group=options.group,
+            start="earliest",
+            read_committed=True,
+            group_protocol=options.protocol,
+        ) as consumer,
+    ):
+        await consumer.run(
+            handle,
+            transactional_id=options.transactional_id,
+            transaction_timeout_ms=options.transaction_timeout_ms,
+            retries=kproto.Retries(1_000_000, backoff_ms=1, backoff_max_ms=10),
+        )
 
 
 async def transform(options: argparse.Namespace) -> None:
-    """Runs until the task is cancelled. Raises FatalTransactionError."""
+    """Runs until the task is cancelled, by a loop. Raises FatalTransactionError."""
     chance = random.Random(options.transactional_id)
     async with (
         kproto.Client(options.bootstrap) as client,
@@ -77,7 +110,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 async def _until_terminated(options: argparse.Namespace) -> None:
-    running = asyncio.ensure_future(transform(options))
+    program = transform_by_run if options.way == "run" else transform
+    running = asyncio.ensure_future(program(options))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
     with contextlib.suppress(asyncio.CancelledError):
         await running
@@ -90,6 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", required=True)
     parser.add_argument("--group", required=True)
     parser.add_argument("--protocol", default="auto", choices=["auto", "classic", "consumer"])
+    parser.add_argument("--way", default="loop", choices=WAYS)
     parser.add_argument("--transactional-id", required=True)
     parser.add_argument("--transaction-timeout-ms", type=int, default=10_000)
     parser.add_argument("--longest-pause-s", type=float, default=0.1)

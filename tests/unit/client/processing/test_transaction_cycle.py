@@ -19,16 +19,32 @@ def step(cycle: TransactionCycle, now: float = 0.0, *, can_commit: bool = True) 
     return cycle.next_step(now, can_commit=can_commit).step
 
 
+def accepts(cycle: TransactionCycle) -> bool:
+    return cycle.accepts_records
+
+
+def idle(cycle: TransactionCycle) -> bool:
+    return cycle.is_idle
+
+
+def overdue(cycle: TransactionCycle) -> bool:
+    return cycle.is_overdue
+
+
+def is_open(cycle: TransactionCycle) -> bool:
+    return cycle.is_open
+
+
 def test_commit_follows_a_request(cycle: TransactionCycle) -> None:
     assert step(cycle) is CycleStep.WAIT
-    assert cycle.is_idle
+    assert idle(cycle)
     cycle.request_commit()
-    assert not cycle.is_idle
+    assert not idle(cycle)
     assert step(cycle) is CycleStep.COMMIT
-    assert not cycle.accepts_records
+    assert not accepts(cycle)
     cycle.on_committed()
-    assert cycle.accepts_records
-    assert cycle.is_idle
+    assert accepts(cycle)
+    assert idle(cycle)
 
 
 def test_commit_waits_for_appends(cycle: TransactionCycle) -> None:
@@ -36,13 +52,13 @@ def test_commit_waits_for_appends(cycle: TransactionCycle) -> None:
     cycle.on_begun(0.0)
     cycle.request_commit()
     assert step(cycle) is CycleStep.WAIT
-    assert not cycle.accepts_records
+    assert not accepts(cycle)
     cycle.on_append_done()
     assert step(cycle) is CycleStep.COMMIT
     assert cycle.is_touched([6, 7])
     cycle.on_committed()
     assert not cycle.is_touched([7])
-    assert not cycle.is_open
+    assert not is_open(cycle)
 
 
 def test_records_are_accepted_while_the_member_is_in_no_generation(
@@ -53,7 +69,7 @@ def test_records_are_accepted_while_the_member_is_in_no_generation(
     found = cycle.next_step(1.0, can_commit=False)
     assert found.step is CycleStep.WAIT
     assert 1.0 < found.at < 1.2
-    assert cycle.accepts_records
+    assert accepts(cycle)
     assert step(cycle, 2.0) is CycleStep.COMMIT
 
 
@@ -61,7 +77,7 @@ def test_commit_is_postponed_if_the_generation_ends_before_it(cycle: Transaction
     cycle.request_commit()
     assert step(cycle) is CycleStep.COMMIT
     cycle.postpone_commit()
-    assert cycle.accepts_records
+    assert accepts(cycle)
     assert step(cycle, can_commit=False) is CycleStep.WAIT
     assert step(cycle) is CycleStep.COMMIT
 
@@ -74,9 +90,9 @@ def test_transaction_is_aborted_before_its_timeout_if_it_cannot_be_committed(
     half = TIMEOUT_MS / 1000 / 2
     assert step(cycle, half - 0.1, can_commit=False) is CycleStep.WAIT
     assert step(cycle, half, can_commit=False) is CycleStep.RESTART
-    assert cycle.is_overdue
+    assert overdue(cycle)
     cycle.on_restarted(half)
-    assert not cycle.is_overdue
+    assert not overdue(cycle)
 
 
 def test_restart_aborts_once_and_backs_off(cycle: TransactionCycle) -> None:
@@ -84,7 +100,7 @@ def test_restart_aborts_once_and_backs_off(cycle: TransactionCycle) -> None:
     cycle.on_begun(0.0)
     assert cycle.restart()
     assert not cycle.restart()
-    assert not cycle.accepts_records
+    assert not accepts(cycle)
     assert step(cycle) is CycleStep.RESTART
     waits = []
     for now in range(3):
@@ -96,7 +112,7 @@ def test_restart_aborts_once_and_backs_off(cycle: TransactionCycle) -> None:
     assert waits[0] > 0
     cycle.on_append_done()
     cycle.on_restarted(3.0)
-    assert cycle.accepts_records
+    assert accepts(cycle)
     assert not cycle.is_touched([7])
     assert cycle.restart()
     assert cycle.next_step(3.0, can_commit=True).at > 3.0
@@ -112,7 +128,7 @@ def test_restart_during_a_commit_follows_it(cycle: TransactionCycle) -> None:
     assert cycle.restart()
     cycle.on_committed()
     assert step(cycle) is CycleStep.RESTART
-    assert not cycle.is_idle
+    assert not idle(cycle)
 
 
 def test_requested_commit_is_kept_by_a_restart(cycle: TransactionCycle) -> None:
@@ -127,7 +143,7 @@ def test_failure_ends_all_steps(cycle: TransactionCycle) -> None:
     cycle.fail()
     assert cycle.phase is CyclePhase.FAILED
     assert step(cycle) is CycleStep.END
-    assert cycle.is_idle
+    assert idle(cycle)
     assert not cycle.restart()
     cycle.on_committed()
     cycle.on_restarted(0.0)
