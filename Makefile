@@ -143,9 +143,10 @@ bench: $(STAMP) ## measure against the peers in the same run
 peers: $(STAMP) ## build the peers' own environment, .cache/peers
 	@$(BIN)/python -m tools.setup.peers
 
-kill-test: $(STAMP) ## 1,000,000 records while leaders are killed, 50 times; then exactly-once, 50 rounds
+kill-test: $(STAMP) ## 1,000,000 records while leaders are killed, 50 times; then exactly-once, twice 50 rounds
 	$(BIN)/python -m tools.kill_test --write $(ARGS)
-	$(BIN)/python -m tools.kill_test.exactly_once --write
+	$(BIN)/python -m tools.kill_test.exactly_once --protocol consumer --write
+	$(BIN)/python -m tools.kill_test.exactly_once --protocol consumer --way run --write
 
 spark-ends: $(STAMP) ## the oldest PySpark on the oldest Python, the newest on the newest
 	$(BIN)/python -m pytest tests/spark/test_ends.py $(ARGS)

@@ -20,7 +20,8 @@ class TxnMarker(NamedTuple):
     """Describes a commit or abort marker, as WriteTxnMarkers does.
 
     `transaction_version` is that of the client that ended the transaction: from 2 on, the producer
-    epoch of the marker is above that of the records (KIP-890). It is not written to the log.
+    epoch of the marker is above that of the records (KIP-890). The marker in the log does not have
+    this field.
     """
 
     producer_id: int

@@ -34,11 +34,16 @@ async def test_nothing_is_lost_while_leaders_are_killed(start_cluster: StartClus
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("way", ["loop", pytest.param("run", marks=pytest.mark.exhaustive)])
 async def test_transactions_copy_each_record_once_while_processes_are_killed(
-    start_cluster: StartCluster, tmp_path: Path
+    start_cluster: StartCluster, tmp_path: Path, way: str
 ) -> None:
     plan = TransactionPlan(
-        rounds=2, seed=5, protocol="consumer", targets=("transaction coordinator", "program")
+        rounds=2,
+        seed=5,
+        protocol="consumer",
+        way=way,
+        targets=("transaction coordinator", "program"),
     )
     cluster = start_cluster(plan.version, config=QUICK_SESSIONS | QUICK_MEMBERS)
     result = await exactly_once_test(plan, cluster, lambda *_: None, tmp_path)

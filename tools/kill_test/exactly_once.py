@@ -50,7 +50,8 @@ __all__ = [
     "transaction_table",
 ]
 
-PART: Final = "exactly-once"
+#: The part of the page for the program's way.
+PARTS: Final = {"loop": "exactly-once", "run": "exactly-once-run"}
 INPUT: Final = "to-transform"
 OUTPUT: Final = "transformed"
 GROUP: Final = "transforming"
@@ -422,7 +423,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     print(transaction_table(result), end="\n")
     if options.write:
-        write_part(PAGE, PART, transaction_table(result))
+        write_part(PAGE, PARTS[plan.way], transaction_table(result))
     return 0 if result.is_right else 1
 
 

@@ -102,7 +102,10 @@ def _names_event_format(content_type: bytes | None) -> bool:
 
 
 def _respelled_table(table: dict[str, bytes | None]) -> dict[str, bytes | None]:
-    """Returns the table with the attribute names of 0.1 in camelCase, if the event is of 0.1."""
+    """Returns the headers by name; names of CloudEvents 0.1 are changed to their camelCase form.
+
+    Headers of other versions are returned unchanged.
+    """
     for mark, spelled in _SPELLINGS.items():
         if table.get(mark) is not None and table.get(CURRENT_HEADER) is None:
             return {spelled.get(name, name): raw for name, raw in table.items()}

@@ -682,6 +682,8 @@ class GroupConsumer(RecordStream):
         RequestTimeoutError, and ConfigurationError for invalid offsets.
         """
         self._check_may_commit()
+        if self._listener.transactions is not None:
+            raise ConfigurationError("run() commits offsets in its transactions")
         if offsets is not None and self._processing.pool is not None:
             raise ConfigurationError("run() tracks processed offsets: pass none to commit()")
         if not isinstance(metadata, str):

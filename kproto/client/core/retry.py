@@ -124,10 +124,10 @@ def exponential_backoff_ms(least: int, most: int, attempt: int, chance: float) -
 class Attempts:
     """Counts the consecutive failures of one operation.
 
-    All times are in seconds of the client's clock. `limit_ms` limits the operation, and is
-    `api_timeout_ms` by default. The time of `limit_ms` begins at `started_at`, at `begin` or at the
-    first failure, whichever comes first. The next attempt is due at `not_before`, the last one at
-    `deadline`.
+    The next attempt is due at `not_before`, and the last one at `deadline`; both are in seconds of
+    the client's clock. The deadline is `limit_ms` after the start of the operation. The operation
+    starts at `started_at`; without it, at the call of `begin`, or at the first failure if that is
+    earlier. `limit_ms` is `api_timeout_ms` by default.
     """
 
     __slots__ = ("_limit_s", "_settings", "count", "deadline", "error", "not_before")

@@ -137,10 +137,8 @@ class RunTransactions:
         If it does not end in time, `run` raises RequestTimeoutError. It is not committed if the
         member has failed.
         """
-        self._cycle.request_commit()
-        self._changed.set()
         try:
-            await self._until_idle(self._clock.monotonic() + limit_ms / 1000)
+            await self._commit_until(self._clock.monotonic() + limit_ms / 1000)
         except TimeoutError:
             text = (
                 f"group {self._group_id}: the last transaction of run() did not end within "
@@ -153,17 +151,18 @@ class RunTransactions:
 
         After that time the coordinator refuses the offsets, and the transaction is aborted.
         """
-        self.acknowledge_soon()
         with suppress(TimeoutError):
-            await self._until_idle(until)
+            await self._commit_until(until)
 
-    async def _until_idle(self, until: float) -> None:
-        """Waits until all steps are done, or the member has failed.
+    async def _commit_until(self, until: float) -> None:
+        """Commits all that is processed now, unless the member has failed.
 
         Raises TimeoutError at `until`, in seconds of the clock.
         """
+        request = self._cycle.request_commit()
+        self._changed.set()
         async with self._clock.timeout(max(0.0, until - self._clock.monotonic())):
-            while not self._cycle.is_idle and not self._consumer.has_failed:
+            while not self._cycle.is_done(request) and not self._consumer.has_failed:
                 self._changed.clear()
                 await self._changed.wait()
 
@@ -174,12 +173,12 @@ class RunTransactions:
             self._restart_because(_LOST)
             return
         commit = self._consumer.processed_commit()
+        cycle.on_commit_started()
         if not cycle.is_open and not commit.offsets:
             cycle.on_committed()
             self._changed.set()
             return
-        if not cycle.is_open:
-            await self._begin()
+        await self._begin()
         error = await self._producer.commit(commit)
         if error is None:
             cycle.on_committed()
@@ -189,6 +188,8 @@ class RunTransactions:
         self._changed.set()
 
     async def _begin(self) -> None:
+        if self._cycle.is_open:
+            return
         async with self._begin_lock:
             if not self._cycle.is_open:
                 await self._producer.begin()
@@ -219,6 +220,10 @@ class RunTransactions:
             self._log_restart(_REBALANCE)
             self.pool.suspend()
         await self._producer.abort()
+        while cycle.appending:  # calls of the aborted transaction; they may have begun another one
+            self._changed.clear()
+            await self._changed.wait()
+        await self._producer.abort()
         cycle.is_open = False
         try:
             await self._consumer.seek_to_committed()
@@ -228,9 +233,6 @@ class RunTransactions:
             logger.warning("group %s: positions were not moved back: %s", self._group_id, error)
             cycle.on_restart_failed(clock.monotonic())
             return
-        while cycle.appending:  # calls of the aborted transaction
-            self._changed.clear()
-            await self._changed.wait()
         cycle.on_restarted(clock.monotonic())
         self.pool.continue_polling()
         self._changed.set()
@@ -247,28 +249,28 @@ class RunTransactions:
         """
         sent = call._close()
         await self._enter(shard)
-        count = 0
+        number = self._cycle.number
+        has_appended = False
         try:
             if sent:
                 await self._begin()
-            for count, (topic, record) in enumerate(sent):  # noqa: B007 - used after an error
-                on_failed = partial(self._on_record_failed, records)
-                await self._producer.append(topic, record, on_failed)
+            for topic, record in sent:
                 if shard.is_lost:
                     raise TransactionRestartedError
-        except TransactionRestartedError:
-            raise
+                on_failed = partial(self._on_record_failed, records, number)
+                await self._producer.append(topic, record, on_failed)
+                has_appended = True
         except (EncodeError, ConfigurationError) as error:
-            if not count:
+            if not has_appended:
                 raise
             self._retain(records, error)
             self._restart_because(error)
             raise TransactionRestartedError from error
         except KprotoError as error:
-            self._on_record_failed(records, error)
+            self._on_record_failed(records, number, error)
             raise TransactionRestartedError from error
-        except BaseException as error:
-            if count or sent:
+        except asyncio.CancelledError as error:
+            if sent:  # a part of the records may be in the transaction
                 self._restart_because(error)
             raise
         finally:
@@ -292,8 +294,10 @@ class RunTransactions:
         self._cycle.on_append_done()
         self._changed.set()
 
-    def _on_record_failed(self, records: Sequence[Record], error: KprotoError) -> None:
-        """Restarts; if the failed record itself is the cause, its handled records have failed."""
+    def _on_record_failed(self, records: Sequence[Record], number: int, error: KprotoError) -> None:
+        """Aborts transaction `number`; if the record is the cause, `records` have failed."""
+        if number != self._cycle.number:
+            return
         if not self._producer.is_aborted(error):
             self._retain(records, error)
         self._restart_because(error)
@@ -317,9 +321,12 @@ class RunTransactions:
         Raises TransactionRestartedError if the handled record is polled again, and the error of a
         record that cannot be sent; the transaction is aborted then.
         """
-        await self._enter(self.pool.current_shard)
+        shard = self.pool.current_shard
+        await self._enter(shard)
         try:
             await self._begin()
+            if shard.is_lost:
+                raise TransactionRestartedError
             record = ProducerRecord(value, key, headers)
             await (await self._producer.append(topic, record, _ignore))
         except KprotoError as error:
@@ -329,7 +336,7 @@ class RunTransactions:
             if isinstance(getattr(error, "cause", None), RecordTooLargeError):
                 raise TransactionRestartedError(is_too_large=True) from error
             raise
-        except BaseException as error:
+        except asyncio.CancelledError as error:
             self._restart_because(error)
             raise
         finally:

@@ -68,18 +68,20 @@ class NextStep(NamedTuple):
 class TransactionCycle:
     """The state of the present transaction, and of the appends to it.
 
-    `is_open` is True once the transaction has begun. `appending` is the number of appends that have
-    not ended. `touched` has the assignment epochs of the partitions whose records are processed in
-    the transaction. `is_overdue` is True if the transaction is aborted because of its age.
+    `is_open` is True once the transaction has begun, and `number` counts the transactions.
+    `appending` is the number of appends that have not ended. `touched` has the assignment epochs of
+    the partitions whose records are processed in the transaction. `is_overdue` is True if the
+    transaction is aborted because of its age.
     """
 
     def __init__(self, settings: ClientSettings, transaction_timeout_ms: int) -> None:
         self.phase = CyclePhase.ACCEPTING
         self.is_open = False
+        self.number = 0
         self.appending = 0
         self.touched: set[object] = set()
         self.is_overdue = False
-        self._is_commit_requested = False
+        self._requests = self._committing = self._done = 0  # requests of commits
         self._began_at = 0.0
         self._max_age_s = transaction_timeout_ms / 1000 * _MAX_AGE
         self._settings = settings
@@ -91,13 +93,9 @@ class TransactionCycle:
         """True if an append may start now."""
         return self.phase is CyclePhase.ACCEPTING
 
-    @property
-    def is_idle(self) -> bool:
-        """True if no step is left: each requested commit has ended, or the producer has failed."""
-        if self.phase is CyclePhase.FAILED:
-            return True
-        is_accepting = self.phase is CyclePhase.ACCEPTING
-        return is_accepting and not self._is_commit_requested and not self.appending
+    def is_done(self, request: int) -> bool:
+        """Returns True if this request of a commit was carried out, or the producer has failed."""
+        return self.phase is CyclePhase.FAILED or self._done >= request
 
     # Events
 
@@ -115,9 +113,14 @@ class TransactionCycle:
         self.is_open = True
         self._began_at = now
 
-    def request_commit(self) -> None:
-        """Requests a commit of the transaction, and of all processed offsets."""
-        self._is_commit_requested = True
+    def request_commit(self) -> int:
+        """Requests a commit of all that is processed now; returns the number of the request."""
+        self._requests += 1
+        return self._requests
+
+    def on_commit_started(self) -> None:
+        """Records that the offsets to commit are known; later requests need another commit."""
+        self._committing = self._requests
 
     def postpone_commit(self) -> None:
         """Delays the commit, because the member is in no generation any more."""
@@ -138,7 +141,7 @@ class TransactionCycle:
     def on_committed(self) -> None:
         """Records the commit of the transaction; a restart that was requested meanwhile follows."""
         self._end_transaction()
-        self._is_commit_requested = False
+        self._done = self._committing
         self._restarts = 0
         self._not_before = float("-inf")
         if self.phase is CyclePhase.COMMITTING:
@@ -165,6 +168,7 @@ class TransactionCycle:
         self._not_before = now + backoff_ms(self._settings, self._restarts, chance) / 1000
 
     def _end_transaction(self) -> None:
+        self.number += 1
         self.is_open = False
         self.touched.clear()
 
@@ -183,7 +187,7 @@ class TransactionCycle:
         """
         if self.phase is CyclePhase.FAILED:
             return NextStep(CycleStep.END, now)
-        if self.phase is CyclePhase.ACCEPTING and self._is_commit_requested:
+        if self.phase is CyclePhase.ACCEPTING and self._requests > self._done:
             if can_commit:
                 self.phase = CyclePhase.COMMITTING
             elif self.is_open and now >= self._began_at + self._max_age_s:

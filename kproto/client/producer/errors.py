@@ -24,11 +24,11 @@ class DeliveryError(KprotoError):
     """Records were not acked; `records` has all of them except the `dropped` ones.
 
     `by_topic` has the same records by topic; an error of `flush` or `close` may have several
-    topics. A record that was appended to a batch has its partition and its timestamp, so that it
-    can be sent again as it is. `topic`, `partition` (-1 if none was chosen) and `cause` are those
-    of the first record. After a timeout or a lost connection it is unknown whether the broker has
-    stored the records. An error whose `cause` is an AuthenticationError is an AuthenticationError
-    too.
+    topics. Each record that was in a batch has the partition and the timestamp that the producer
+    chose for it, so a program can send the record again unchanged. `topic`, `partition` (-1 if none
+    was chosen) and `cause` are those of the first record. After a timeout or a lost connection it
+    is unknown whether the broker has stored the records. An error whose `cause` is an
+    AuthenticationError is an AuthenticationError too.
 
     `dropped` has the number of dropped records by topic. The producer keeps failed records until a
     caller awaits their deliveries, or until `flush` or `close` reports them. If the kept records

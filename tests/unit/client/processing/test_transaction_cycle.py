@@ -19,12 +19,13 @@ def step(cycle: TransactionCycle, now: float = 0.0, *, can_commit: bool = True) 
     return cycle.next_step(now, can_commit=can_commit).step
 
 
+def commit(cycle: TransactionCycle) -> None:
+    cycle.on_commit_started()
+    cycle.on_committed()
+
+
 def accepts(cycle: TransactionCycle) -> bool:
     return cycle.accepts_records
-
-
-def idle(cycle: TransactionCycle) -> bool:
-    return cycle.is_idle
 
 
 def overdue(cycle: TransactionCycle) -> bool:
@@ -37,14 +38,27 @@ def is_open(cycle: TransactionCycle) -> bool:
 
 def test_commit_follows_a_request(cycle: TransactionCycle) -> None:
     assert step(cycle) is CycleStep.WAIT
-    assert idle(cycle)
-    cycle.request_commit()
-    assert not idle(cycle)
+    request = cycle.request_commit()
+    assert not cycle.is_done(request)
     assert step(cycle) is CycleStep.COMMIT
     assert not accepts(cycle)
-    cycle.on_committed()
+    commit(cycle)
     assert accepts(cycle)
-    assert idle(cycle)
+    assert cycle.is_done(request)
+    assert step(cycle) is CycleStep.WAIT
+
+
+def test_request_during_a_commit_needs_another_one(cycle: TransactionCycle) -> None:
+    first = cycle.request_commit()
+    assert step(cycle) is CycleStep.COMMIT
+    cycle.on_commit_started()
+    second = cycle.request_commit()
+    cycle.on_committed()
+    assert cycle.is_done(first)
+    assert not cycle.is_done(second)
+    assert step(cycle) is CycleStep.COMMIT
+    commit(cycle)
+    assert cycle.is_done(second)
 
 
 def test_commit_waits_for_appends(cycle: TransactionCycle) -> None:
@@ -56,7 +70,9 @@ def test_commit_waits_for_appends(cycle: TransactionCycle) -> None:
     cycle.on_append_done()
     assert step(cycle) is CycleStep.COMMIT
     assert cycle.is_touched([6, 7])
-    cycle.on_committed()
+    number = cycle.number
+    commit(cycle)
+    assert cycle.number == number + 1
     assert not cycle.is_touched([7])
     assert not is_open(cycle)
 
@@ -117,7 +133,7 @@ def test_restart_aborts_once_and_backs_off(cycle: TransactionCycle) -> None:
     assert cycle.restart()
     assert cycle.next_step(3.0, can_commit=True).at > 3.0
     cycle.on_restarted(4.0)
-    cycle.on_committed()
+    commit(cycle)
     assert cycle.restart()
     assert cycle.next_step(4.0, can_commit=True).at == 4.0
 
@@ -126,9 +142,8 @@ def test_restart_during_a_commit_follows_it(cycle: TransactionCycle) -> None:
     cycle.request_commit()
     assert step(cycle) is CycleStep.COMMIT
     assert cycle.restart()
-    cycle.on_committed()
+    commit(cycle)
     assert step(cycle) is CycleStep.RESTART
-    assert not idle(cycle)
 
 
 def test_requested_commit_is_kept_by_a_restart(cycle: TransactionCycle) -> None:
@@ -139,12 +154,12 @@ def test_requested_commit_is_kept_by_a_restart(cycle: TransactionCycle) -> None:
 
 
 def test_failure_ends_all_steps(cycle: TransactionCycle) -> None:
-    cycle.request_commit()
+    request = cycle.request_commit()
     cycle.fail()
     assert cycle.phase is CyclePhase.FAILED
     assert step(cycle) is CycleStep.END
-    assert idle(cycle)
+    assert cycle.is_done(request)
     assert not cycle.restart()
-    cycle.on_committed()
+    commit(cycle)
     cycle.on_restarted(0.0)
     assert step(cycle) is CycleStep.END

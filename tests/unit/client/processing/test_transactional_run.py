@@ -508,6 +508,20 @@ async def test_run_with_faults_commits_each_record_once(
 # --- Invalid use ---
 
 
+async def test_commits_of_the_program_are_refused() -> None:
+    async with orders(count=1) as (_, client), grouped(client) as consumer:
+        refused: list[str] = []
+
+        async def handle(record: Record, transaction: HandlerTransaction) -> None:
+            with pytest.raises(ConfigurationError, match="in its transactions") as raised:
+                await consumer.commit()
+            refused.append(str(raised.value))
+            raise Stop(done=True)
+
+        await consumer.run(handle, transactional_id=ID)
+        assert len(refused) == 1
+
+
 async def test_sends_after_the_handler_are_refused() -> None:
     async with orders(count=1) as (_, client), grouped(client) as consumer:
         kept: list[HandlerTransaction] = []
