@@ -26,7 +26,7 @@ from .poll_status import PollStatus
 from .rebalance_listener import RebalanceListenerInvoker
 from .record_processing import RecordProcessing
 
-__all__ = ["GroupConsumerCloser"]
+__all__ = ["ClosedConsumer", "GroupConsumerCloser"]
 
 logger = logging.getLogger("kproto.client")
 
@@ -36,7 +36,7 @@ _NEVER: Final = float("inf")
 _LAST_REQUESTS_MS: Final = round(2_000 * LAST_ATTEMPT_S)
 
 
-class _GroupConsumerMethods(Protocol):
+class ClosedConsumer(Protocol):
     """The methods of `GroupConsumer` that this module calls."""
 
     async def _stop(self) -> None: ...
@@ -54,7 +54,7 @@ class GroupConsumerCloser:
     def __init__(
         self,
         view: ClusterView,
-        stream: _GroupConsumerMethods,
+        stream: ClosedConsumer,
         subscriptions: SubscriptionState,
         effect_handler: GroupEffectHandler,
         status: PollStatus,

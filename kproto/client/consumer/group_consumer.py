@@ -11,23 +11,17 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, Unpack, overload
+from typing import Any, Final, Literal, Self, TypeVar, Unpack, overload
 
 from ...records import Record
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
 from ..commits.commit_requests import CommitKind, CommitRequest
-from ..commits.commit_state import CommitState
-from ..commits.committed_offsets import CommittedOffsetFetcher
-from ..commits.committer import Committer
 from ..commits.errors import CommitFailedError
 from ..commits.membership import GroupMembership
 from ..commits.offset_requests import CommittedOffset
 from ..commits.transactional_commit import TransactionalCommit
-from ..fetch.fetch_buffer import FetchBuffer
 from ..fetch.fetch_options import DEFAULT_FETCH_OPTIONS, FetchOptions
-from ..fetch.in_flight_fetches import InFlightFetches
-from ..fetch.in_flight_records import AdaptiveBatchSize
 from ..fetch.start_options import (
     LAST_OFFSET,
     GroupStart,
@@ -36,7 +30,6 @@ from ..fetch.start_options import (
     reset_policy_of,
 )
 from ..fetch.start_positions import find_partitions
-from ..fetch.subscription_state import SubscriptionOptions, SubscriptionState
 from ..groups.ignored_settings import FOR_MANUAL_ASSIGNMENT, ignored_settings_in
 from ..groups.settings import GroupSettings
 from ..groups.subscription import Subscription, TopicPattern
@@ -51,25 +44,18 @@ from ..processing.settings import (
     TransactionalRunArguments,
 )
 from ..processing.transactional_handlers import TransactionalBatchHandler, TransactionalHandler
-from .auto_commit import AutoCommit
-from .group_closer import GroupConsumerCloser
-from .group_effects import GroupEffectHandler
-from .group_positions import PositionAndLagLookup
+from .group_parts import GroupFactories, MemberFactory, create_fetch_parts, create_group_parts
 from .group_topics import subscription_or_partitions, with_added_topics
-from .offset_acks import OffsetAckSink
-from .poll_status import PollStatus
-from .rebalance_listener import CallbackHolder, RebalanceCallbacks, RebalanceListenerInvoker
+from .rebalance_listener import CallbackHolder, RebalanceCallbacks
 from .record_processing import (
     ForwardProducerFactory,
-    RecordProcessing,
     TransactionalProducerFactory,
     check_run_topics,
 )
 from .record_stream import PollTimeoutError, RecordStream
-from .transactional_offsets import TransactionalOffsets
 from .user_offsets import ReturnedRecords, checked_tp, explicit_commit
 
-__all__ = ["GroupConsumer", "MemberFactory"]
+__all__ = ["GroupConsumer"]
 
 D = TypeVar("D")
 T = TypeVar("T")
@@ -77,11 +63,6 @@ T = TypeVar("T")
 logger = logging.getLogger("kproto.client")
 
 _NEVER: Final = float("inf")
-
-#: Creates the member of a group from its settings and the listener of its assignment.
-MemberFactory: TypeAlias = Callable[
-    [ClusterView, GroupSettings, RebalanceListenerInvoker], GroupMembership[Subscription]
-]
 
 
 class GroupConsumer(RecordStream):
@@ -125,100 +106,43 @@ class GroupConsumer(RecordStream):
         self._group_id = settings.group_id
         self._has_started = False
         self._is_in_block = False
-        is_shared = self._subscription is not None
-        subscriptions = SubscriptionState(
-            view.settings,
-            SubscriptionOptions(start, group_id=settings.group_id, is_shared=is_shared),
-            FetchBuffer(
-                view.observer.calls.on_records, AdaptiveBatchSize(), options.decompressed_limit
-            ),
-            CommitState(settings.auto_commit_interval_ms),
-            view.clock.monotonic(),
+        fetching = create_fetch_parts(
+            view, settings, start, options, is_shared=self._subscription is not None
         )
-        in_flight = InFlightFetches()
-        status = PollStatus()
-        owner = object()
-        self._committed = CommittedOffsetFetcher(view, settings.group_id)
-        self._effects = GroupEffectHandler(
+        self._effects = fetching.effect_handler
+        self._committed = fetching.committed
+        super().__init__(
             view,
-            subscriptions,
-            in_flight,
-            status,
-            self._committed,
-            owner,
-            read_committed=options.read_committed,
+            options,
+            fetching.subscriptions,
+            fetching.in_flight,
+            fetching.effect_handler,
+            fetching.status,
+            fetching.owner,
         )
-        super().__init__(view, options, subscriptions, in_flight, self._effects, status, owner)
         self._allow_auto_create_topics = options.allow_auto_create_topics
         self._allow_creation(self._subscription, self._manual_assignment)
         self._callbacks = CallbackHolder(callbacks)
-        self._listener = RebalanceListenerInvoker(
+        parts = create_group_parts(
             view,
-            subscriptions,
-            self._effects,
-            status,
+            self,
+            fetching,
+            settings,
+            options,
+            self._subscription,
             self._callbacks,
-            auto_commit=settings.auto_commit,
-            max_poll_interval_ms=settings.max_poll_interval_ms,
+            GroupFactories(
+                make_member, make_forward_producer, make_transactional_producer, on_background_close
+            ),
         )
-        self._member: GroupMembership[Subscription] | None = None
-        if self._subscription is not None:
-            self._member = make_member(view, settings, self._listener)
-            self._member.subscribe(self._subscription)
-            self._effects.set_member(self._member)
-        self._committer = Committer(view, settings.group_id, subscriptions, self._member)
-        self._listener.committer = self._committer
-        self._auto_commit = AutoCommit(
-            view,
-            subscriptions,
-            self._committer,
-            self._member,
-            self._effects,
-            auto_commit=settings.auto_commit,
-            interval_ms=settings.auto_commit_interval_ms,
-        )
-        self._positions = PositionAndLagLookup(
-            view, subscriptions, self._effects.positions, read_committed=options.read_committed
-        )
-        self._transactional_offsets = TransactionalOffsets(
-            view,
-            settings.group_id,
-            subscriptions,
-            self._committer,
-            self._committed,
-            self._effects.positions,
-            self._effects,
-            self._member,
-            status,
-        )
-        self._processing = RecordProcessing(
-            view,
-            self,
-            subscriptions,
-            self._effects,
-            self._listener,
-            OffsetAckSink(self._committer, self._auto_commit, status, is_auto=settings.auto_commit),
-            make_forward_producer,
-            make_transactional_producer,
-            self._transactional_offsets,
-            group_id=settings.group_id,
-            max_bytes=options.processing_limit,
-        )
-        self._closer = GroupConsumerCloser(
-            view,
-            self,
-            subscriptions,
-            self._effects,
-            status,
-            self._listener,
-            self._processing,
-            self._auto_commit,
-            self._committer,
-            self._member,
-            group_id=settings.group_id,
-            leaves=settings.leaves,
-            on_background_close=on_background_close,
-        )
+        self._listener = parts.listener
+        self._member = parts.member
+        self._committer = parts.committer
+        self._auto_commit = parts.auto_commit
+        self._positions = parts.positions
+        self._transactional_offsets = parts.transactional_offsets
+        self._processing = parts.processing
+        self._closer = parts.closer
 
     # Joining and leaving
 

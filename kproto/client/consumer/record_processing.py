@@ -35,6 +35,7 @@ from .transactional_offsets import TransactionalOffsets
 
 __all__ = [
     "ForwardProducerFactory",
+    "ProcessingConsumer",
     "RecordProcessing",
     "TransactionalProducerFactory",
     "check_run_topics",
@@ -51,7 +52,7 @@ ForwardProducerFactory: TypeAlias = Callable[[], RecordSink]
 TransactionalProducerFactory: TypeAlias = Callable[[str, int], TransactionalProducer]
 
 
-class _GroupConsumerMethods(Protocol):
+class ProcessingConsumer(Protocol):
     """The methods of `GroupConsumer` that this module calls."""
 
     async def _poll(self, poller: object, take: Callable[[], T | None]) -> T | None: ...
@@ -68,7 +69,7 @@ class RecordProcessing:
     def __init__(
         self,
         view: ClusterView,
-        stream: _GroupConsumerMethods,
+        stream: ProcessingConsumer,
         subscriptions: SubscriptionState,
         effect_handler: GroupEffectHandler,
         listener: RebalanceListenerInvoker,
