@@ -251,7 +251,11 @@ def _check_transaction(
     if checks_epoch_first(context.settings):
         partition.producer_states.check_epoch(producer_id, epoch)
     adds = version >= _FIRST_VERSION_THAT_ADDS
-    partition.producer_states.start_verification(producer_id, epoch, sequence, starts_at_zero=adds)
+    now_ms = context.clock.now_ms()
+    partition.producer_states.expire(now_ms - topic.config.producer_id_expiration_ms)
+    partition.producer_states.start_verification(
+        producer_id, epoch, sequence, now_ms, starts_at_zero=adds
+    )
     transactional_id = request.transactional_id or ""
     producer = ProducerIdAndEpoch(producer_id, epoch)
     tp = TopicPartition(topic.name, partition.index)

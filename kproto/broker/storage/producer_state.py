@@ -88,12 +88,13 @@ class _Verification:
 
     `lowest_sequence` is the lowest base sequence that the producer has sent with `epoch` until a
     batch is appended. `starts_at_zero` is True if a producer without state must begin with sequence
-    0, which is so from transaction version 2 on.
+    0, which is so from transaction version 2 on. `started_ms` is the time of the first batch.
     """
 
     epoch: int
     lowest_sequence: int
     starts_at_zero: bool
+    started_ms: int
 
 
 class ProducerStateManager:
@@ -127,7 +128,7 @@ class ProducerStateManager:
         )
 
     def start_verification(
-        self, producer_id: int, epoch: int, sequence: int, *, starts_at_zero: bool
+        self, producer_id: int, epoch: int, sequence: int, now_ms: int, *, starts_at_zero: bool
     ) -> None:
         """Notes that a producer sent a batch that begins a transaction in the partition (KIP-890).
 
@@ -136,7 +137,8 @@ class ProducerStateManager:
         """
         found = self._verifications.get(producer_id)
         if found is None:
-            self._verifications[producer_id] = _Verification(epoch, sequence, starts_at_zero)
+            started = _Verification(epoch, sequence, starts_at_zero, now_ms)
+            self._verifications[producer_id] = started
         elif epoch > found.epoch:
             found.epoch, found.lowest_sequence = epoch, sequence
         elif epoch == found.epoch:
@@ -161,7 +163,8 @@ class ProducerStateManager:
     def expire(self, before_ms: int) -> None:
         """Removes the producers whose last append was at `before_ms` or earlier.
 
-        Keeps the producers with an ongoing transaction.
+        Keeps the producers with an ongoing transaction. Also removes the verifications that
+        `start_verification` has started at `before_ms` or earlier.
         """
         expired = []
         for producer_id, producer in self._producers.items():
@@ -171,6 +174,13 @@ class ProducerStateManager:
                 expired.append(producer_id)
         for producer_id in expired:
             del self._producers[producer_id]
+        started = [
+            producer_id
+            for producer_id, verification in self._verifications.items()
+            if verification.started_ms <= before_ms
+        ]
+        for producer_id in started:
+            del self._verifications[producer_id]
 
     def duplicate_of(self, batch: RecordBatch) -> BatchMetadata | None:
         """Returns the metadata of the stored batch that `batch` duplicates.

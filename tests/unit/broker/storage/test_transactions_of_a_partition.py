@@ -342,7 +342,9 @@ def test_earlier_batches_of_a_new_producer_are_appended_first(
 ) -> None:
     log = Log()
     for each in sent:
-        log.partition.producer_states.start_verification(7, 0, each, starts_at_zero=starts_at_zero)
+        log.partition.producer_states.start_verification(
+            7, 0, each, TIMESTAMP, starts_at_zero=starts_at_zero
+        )
     log.sequences[7] = sequence
     assert log.produce(7) == expected
     if expected == "NONE":
@@ -352,18 +354,28 @@ def test_earlier_batches_of_a_new_producer_are_appended_first(
 def test_verification_of_a_newer_epoch_replaces_the_former() -> None:
     log = Log()
     states = log.partition.producer_states
-    states.start_verification(7, 0, 2, starts_at_zero=False)
-    states.start_verification(7, 1, 4, starts_at_zero=False)
-    states.start_verification(7, 0, 0, starts_at_zero=False)
+    states.start_verification(7, 0, 2, TIMESTAMP, starts_at_zero=False)
+    states.start_verification(7, 1, 4, TIMESTAMP, starts_at_zero=False)
+    states.start_verification(7, 0, 0, TIMESTAMP, starts_at_zero=False)
     log.sequences[7] = 5
     assert log.produce(7, epoch=1) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
     log.sequences[7] = 4
     assert log.produce(7, epoch=1) == "NONE"
 
 
+@pytest.mark.parametrize(("age_ms", "expected"), [(0, "NONE"), (1, "OUT_OF_ORDER_SEQUENCE_NUMBER")])
+def test_verification_expires_with_the_producer_id(age_ms: int, expected: str) -> None:
+    log = Log()
+    started = TIMESTAMP - CONFIG.producer_id_expiration_ms + age_ms
+    log.partition.producer_states.start_verification(7, 0, 0, started, starts_at_zero=True)
+    log.partition.producer_states.start_verification(7, 0, 0, TIMESTAMP, starts_at_zero=True)
+    log.sequences[7] = 3
+    assert log.produce(7) == expected
+
+
 def test_verification_does_not_concern_other_producers() -> None:
     log = Log()
-    log.partition.producer_states.start_verification(7, 0, 0, starts_at_zero=True)
+    log.partition.producer_states.start_verification(7, 0, 0, TIMESTAMP, starts_at_zero=True)
     log.sequences[8] = 3
     assert log.produce(8) == "NONE"
 
