@@ -55,13 +55,14 @@ def decide_init_producer_id(
     transaction is ongoing, returns the metadata unchanged: the caller aborts the transaction by
     `decide_forced_abort`, and responds CONCURRENT_TRANSACTIONS.
 
-    Raises CONCURRENT_TRANSACTIONS if a transaction is prepared, and PRODUCER_FENCED if `current` is
-    not the present or previous producer.
+    Raises CONCURRENT_TRANSACTIONS if a transaction is prepared, PRODUCER_FENCED if `current` is not
+    the present or previous producer, and UNKNOWN_SERVER_ERROR in a state that is never stored.
     """
     if current is not None and not _may_continue(metadata, current):
         raise _fenced(metadata, current.epoch)
     if metadata.state.is_prepared:
         raise _concurrent(metadata)
+    _check_state(metadata)
     if metadata.state is _S.ONGOING:
         return metadata
     if metadata.is_exhausted and (current is None or current.epoch == metadata.epoch):
@@ -126,11 +127,13 @@ def decide_add_partitions(
 ) -> TransactionMetadata:
     """Returns the metadata with `partitions` in the transaction.
 
-    Raises INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED and CONCURRENT_TRANSACTIONS.
+    Raises INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED and CONCURRENT_TRANSACTIONS, and
+    UNKNOWN_SERVER_ERROR in a state that is never stored.
     """
     metadata = _check_producer(metadata, producer)
     if metadata.state is _S.ONGOING and partitions <= metadata.partitions:
         return metadata
+    _check_state(metadata)
     return metadata.with_partitions(partitions, now_ms, client_version)
 
 
@@ -169,7 +172,7 @@ def decide_end(
 
     `client_version` is 2 for clients that bump the epoch at the end of a transaction (EndTxn v5,
     KIP-890). Raises INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS and
-    INVALID_TXN_STATE.
+    INVALID_TXN_STATE, and UNKNOWN_SERVER_ERROR in a state that is never stored.
     """
     bumps = client_version >= EPOCH_BUMP_VERSION
     is_retry = bumps and metadata is not None and _is_retry(metadata, producer)
@@ -211,8 +214,13 @@ def _is_retry(metadata: TransactionMetadata, producer: ProducerIdAndEpoch) -> bo
     )
 
 
+#: The states that Kafka's coordinator never stores. It refuses requests in such a state with the
+#: error of an internal fault.
+_NEVER_STORED: Final = (_S.DEAD, _S.PREPARE_EPOCH_FENCE)
+
 #: The outcome of EndTxn by state: for a commit, and for an abort.
 _OUTCOMES: Final = {
+    **dict.fromkeys(_NEVER_STORED, ("UNKNOWN_SERVER_ERROR", "UNKNOWN_SERVER_ERROR")),
     _S.ONGOING: ("PREPARE", "PREPARE"),
     _S.PREPARE_COMMIT: ("CONCURRENT_TRANSACTIONS", "INVALID_TXN_STATE"),
     _S.PREPARE_ABORT: ("INVALID_TXN_STATE", "CONCURRENT_TRANSACTIONS"),
@@ -247,6 +255,16 @@ def _outcome(state: TransactionState, *, is_commit: bool, bumps: bool, is_retry:
     if bumps:
         table = _OUTCOMES_OF_RETRY if is_retry else _OUTCOMES_WITH_BUMP
     return table[state][0 if is_commit else 1]
+
+
+def _check_state(metadata: TransactionMetadata) -> None:
+    """Raises UNKNOWN_SERVER_ERROR in a state that is never stored."""
+    if metadata.state in _NEVER_STORED:
+        raise api_error(
+            "UNKNOWN_SERVER_ERROR",
+            f"transactional id {metadata.transactional_id!r} is in state {metadata.state.label}, "
+            "which Kafka never stores",
+        )
 
 
 def _unknown_mapping(producer: ProducerIdAndEpoch) -> Exception:

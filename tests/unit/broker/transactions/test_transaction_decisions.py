@@ -340,6 +340,21 @@ def test_end_of_a_transaction(
     assert found == Result(prepared, 7, *((6, 5) if version >= 2 else (5, 4)))
 
 
+@pytest.mark.parametrize("state", [S.DEAD, S.PREPARE_EPOCH_FENCE])
+@pytest.mark.parametrize("epoch", [4, 5])
+def test_states_that_kafka_never_stores_are_refused(state: S, epoch: int) -> None:
+    before = metadata(state)
+    fault = "UNKNOWN_SERVER_ERROR"
+    for commit in (True, False):
+        for version in (0, 2):
+            expected = FENCED if version == 0 and epoch == 4 else fault
+            ended = partial(end, before, (7, epoch), commit=commit, version=version)
+            assert result(ended) == expected
+    assert init(before, (7, epoch)) == fault
+    assert init(before, None) == fault
+    assert result(lambda: added(before, (7, epoch), T1)) == (FENCED if epoch == 4 else fault)
+
+
 @pytest.mark.parametrize("state", [None, *V0])
 @pytest.mark.parametrize("version", [0, 2])
 @pytest.mark.parametrize("commit", [True, False])
