@@ -181,18 +181,24 @@ class EmbeddedCluster:
         """
         return self._topics_after_retention().named(topic).partition(partition).log.end_offset
 
-    def records(self, topic: str, partition: int = 0) -> list[Record]:
+    def records(
+        self, topic: str, partition: int = 0, *, read_committed: bool = False
+    ) -> list[Record]:
         """Returns all records of a partition, decoded, without control records.
+
+        With `read_committed` returns the records up to the last stable offset, without those of
+        aborted transactions.
 
         Raises BrokerResponseError for an unknown partition, CorruptBatchError for a batch that
         cannot be decoded, and MissingCodecError for a codec that is not installed.
         """
-        log = self._topics_after_retention().named(topic).partition(partition).log
+        found = self._topics_after_retention().named(topic).partition(partition)
+        batches = found.committed_batches() if read_committed else found.log
         return [
             record
-            for batch in log
+            for batch in batches
             if not batch.is_control
-            for record in batch.records(from_offset=log.start_offset)
+            for record in batch.records(from_offset=found.log.start_offset)
         ]
 
     def _topics_after_retention(self) -> Topics:

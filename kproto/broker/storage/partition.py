@@ -51,6 +51,25 @@ class Partition:
         first = self.producer_states.first_unstable_offset
         return self.high_watermark if first is None else max(first, self.log.start_offset)
 
+    def committed_batches(self) -> list[RecordBatch]:
+        """Returns the batches up to the last stable offset, without those of aborted transactions.
+
+        Control batches are among them.
+        """
+        end_offset = self.last_stable_offset
+        aborted = self.producer_states.aborted_transactions(self.log.start_offset, end_offset)
+        return [
+            batch
+            for batch in self.log
+            if batch.base_offset < end_offset
+            and not any(
+                batch.is_transactional
+                and each.producer_id == batch.producer_id
+                and each.first_offset <= batch.base_offset < each.last_offset
+                for each in aborted
+            )
+        ]
+
     def append_of_coordinator(self, batch: RecordBatch, now_ms: int) -> None:
         """Appends a batch of a group coordinator, which has no sequence numbers.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ import pytest
 from kproto import (
     Client,
     ConfigurationError,
+    Delivery,
     FatalTransactionError,
     Producer,
+    Transaction,
     TransactionAbortedError,
 )
 from kproto.broker import Cluster
@@ -269,3 +272,39 @@ async def test_cancelled_close_aborts_the_open_transaction(version: int, kind: s
         with pytest.raises(TransactionAbortedError, match="closed"):
             await block()
         assert await state_of(observer) == "CompleteAbort"
+
+
+@BOTH_VERSIONS
+async def test_abort_at_any_iteration_of_a_commit_reports_the_outcome(version: int) -> None:
+    """Another task aborts 0 to 59 iterations of the event loop after the ack of the record."""
+    are_aborted = []
+    async with scene(version) as (_, client), client.producer(transactional_id=ID) as producer:
+
+        async def is_aborted(transaction: Transaction, iterations: int) -> bool:
+            for _ in range(iterations):
+                await asyncio.sleep(0)
+            try:
+                await transaction.abort()
+            except ConfigurationError:
+                return False
+            return True
+
+        for iterations in range(60):
+            aborts: list[asyncio.Task[bool]] = []
+            transaction = producer.transaction()
+            call = functools.partial(is_aborted, transaction, iterations)
+
+            def start_abort(
+                _: Delivery,
+                call: Callable[[], Coroutine[None, None, bool]] = call,
+                aborts: list[asyncio.Task[bool]] = aborts,
+            ) -> None:
+                aborts.append(asyncio.create_task(call()))
+
+            async with transaction:
+                delivery = await producer.enqueue("t", b"%d" % iterations)
+                delivery.add_done_callback(start_abort)
+            are_aborted.append(await aborts[0])
+        found = await committed(client)
+    assert found == [b"%d" % number for number, aborted in enumerate(are_aborted) if not aborted]
+    assert set(are_aborted) == {True, False}

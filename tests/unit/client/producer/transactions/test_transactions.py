@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import Callable, Coroutine
 
 import pytest
 
@@ -16,7 +14,6 @@ from kproto import (
     EncodeError,
     FatalTransactionError,
     ProducerFencedError,
-    Transaction,
     TransactionAbortedError,
     TransactionError,
 )
@@ -119,6 +116,38 @@ async def test_many_transactions_keep_the_order_of_their_records(version: int) -
             expected += [b"x"] * (number % 3 == 0)
         consumer = client.consumer([("t", 0)], stop_at_end=True, read_committed=True)
         assert [record.value async for record in consumer] == expected
+
+
+async def test_embedded_broker_returns_committed_records(version: int) -> None:
+    async with (
+        scene(version) as (broker, client),
+        client.producer() as plain,
+        client.producer(transactional_id=ID) as producer,
+        client.producer(transactional_id="other") as other,
+    ):
+
+        def values(*, read_committed: bool) -> list[bytes | None]:
+            found = broker.records("t", read_committed=read_committed)
+            return [record.value for record in found]
+
+        await plain.send("t", b"plain")
+        async with producer.transaction():
+            await producer.send("t", b"committed")
+        async with producer.transaction() as transaction, other.transaction():
+            await producer.send("t", b"aborted")
+            await other.send("t", b"other")
+            await plain.send("t", b"between")
+            await transaction.abort()
+        async with producer.transaction():
+            await producer.send("t", b"committed later")
+        before = [b"plain", b"committed", b"other", b"between", b"committed later"]
+        assert values(read_committed=True) == before == await committed(client)
+        async with producer.transaction():
+            await producer.send("t", b"open")
+            await plain.send("t", b"after")
+            assert values(read_committed=True) == before
+            assert values(read_committed=False)[-2:] == [b"open", b"after"]
+        assert values(read_committed=True) == [*before, b"open", b"after"]
 
 
 async def test_empty_transaction_sends_no_request(version: int) -> None:
@@ -294,41 +323,6 @@ async def test_another_task_aborts_a_transaction_whose_records_are_sent(version:
         async with producer.transaction():
             await producer.send("t", b"2")
         assert await committed(client) == [b"2"]
-
-
-async def test_abort_at_any_iteration_of_a_commit_reports_the_outcome(version: int) -> None:
-    """Another task aborts 0 to 59 iterations of the event loop after the ack of the record."""
-    are_aborted = []
-    async with scene(version) as (_, client), client.producer(transactional_id=ID) as producer:
-
-        async def is_aborted(transaction: Transaction, iterations: int) -> bool:
-            for _ in range(iterations):
-                await asyncio.sleep(0)
-            try:
-                await transaction.abort()
-            except ConfigurationError:
-                return False
-            return True
-
-        for iterations in range(60):
-            aborts: list[asyncio.Task[bool]] = []
-            transaction = producer.transaction()
-            call = functools.partial(is_aborted, transaction, iterations)
-
-            def start_abort(
-                _: Delivery,
-                call: Callable[[], Coroutine[None, None, bool]] = call,
-                aborts: list[asyncio.Task[bool]] = aborts,
-            ) -> None:
-                aborts.append(asyncio.create_task(call()))
-
-            async with transaction:
-                delivery = await producer.enqueue("t", b"%d" % iterations)
-                delivery.add_done_callback(start_abort)
-            are_aborted.append(await aborts[0])
-        found = await committed(client)
-    assert found == [b"%d" % number for number, aborted in enumerate(are_aborted) if not aborted]
-    assert set(are_aborted) == {True, False}
 
 
 # --- Failed records ---
