@@ -6,12 +6,11 @@ v2      a pattern of the transactional id (KIP-1152)
 
 The response omits transactional ids that the client may not describe.
 
-Left out: Kafka reads the pattern as RE2; here it is a Python pattern.
+Left out: nothing.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from ...messages.list_transactions_request import ListTransactionsRequest
@@ -20,6 +19,7 @@ from ...protocol.error_codes import code_of
 from ..authorization import allows
 from ..authorizer import Operation, ResourceType
 from ..context import Context
+from ..groups.consumer.re2 import InvalidExpressionError, Re2Pattern
 from ..registry import handles
 from ..transactions.transaction_metadata import TransactionMetadata
 from ..transactions.transaction_state import state_names
@@ -36,8 +36,8 @@ def list_transactions(
     unknown = [name for name in request.state_filters if name not in known]
     states = {known[name] for name in request.state_filters if name in known}
     try:
-        pattern = re.compile(request.transactional_id_pattern or "")
-    except re.error:
+        pattern = Re2Pattern(request.transactional_id_pattern or "")
+    except InvalidExpressionError:
         return ListTransactionsResponse(error_code=code_of("INVALID_REGULAR_EXPRESSION"))
     now = context.now
 
@@ -50,10 +50,7 @@ def list_transactions(
                 or metadata.producer_id in request.producer_id_filters
             )
             and (request.duration_filter == _NO_DURATION or duration > request.duration_filter)
-            and (
-                not request.transactional_id_pattern
-                or pattern.fullmatch(metadata.transactional_id) is not None
-            )
+            and (not request.transactional_id_pattern or pattern.matches(metadata.transactional_id))
             and allows(
                 context,
                 Operation.DESCRIBE,

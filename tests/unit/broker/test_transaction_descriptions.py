@@ -95,8 +95,10 @@ def test_list_transactions(connection: RawConnection, version: int) -> None:
         assert listed(transactional_id_pattern="t.") == [ours]
         assert listed(transactional_id_pattern="t") == [], "the pattern matches the whole id"
         assert listed(transactional_id_pattern="") == [other, ours]
-        broken = ListTransactionsRequest(transactional_id_pattern="(")
-        assert error(connection.exchange(broken, version)) == "INVALID_REGULAR_EXPRESSION"
+        assert listed(transactional_id_pattern=r"\pL+") == [other, ours], "RE2 has \\pL"
+        for pattern in ("(", "(?=t)tx", r"(t)\1", "t++x"):
+            broken = ListTransactionsRequest(transactional_id_pattern=pattern)
+            assert error(connection.exchange(broken, version)) == "INVALID_REGULAR_EXPRESSION"
 
 
 @pytest.mark.parametrize("version", ApiVersionsRequest.VALID_VERSIONS)
