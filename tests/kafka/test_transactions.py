@@ -59,6 +59,7 @@ async def test_commit_and_abort(client: kproto.Client, topic: str) -> None:
         for value in (b"6", b"7", b"8"):
             async with producer.transaction():
                 await producer.send(topic, value)
+    await end_of(client, transactional_id)
     assert sorted(filter(None, await committed(client, topic))) == [
         b"1",
         b"2",
@@ -156,8 +157,9 @@ async def process_once(
     async with client.producer() as plain:
         await plain.send_many(source, [kproto.ProducerRecord(each, partition=0) for each in values])
     done = aborts = 0
+    transactional_id = new_id()
     async with (
-        client.producer(transactional_id=new_id()) as producer,
+        client.producer(transactional_id=transactional_id) as producer,
         client.consumer(
             source,
             group=f"group-{uuid.uuid4().hex}",
@@ -181,12 +183,13 @@ async def process_once(
                     await transaction.commit_offsets(consumer)
                     if chance.random() < 0.3:
                         raise ValueError("a failure of the program")
-            except ValueError:
+            except (ValueError, kproto.TransactionAbortedError):  # the latter in a rebalance
                 aborts += 1
                 await consumer.seek_to_committed()
             else:
                 done += sum(map(len, polled.values()))
     assert aborts > 0
+    await end_of(client, transactional_id)
     assert await committed(client, target) == values
 
 
